@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from punchlist_schemas import vocabulary
+from punchlist_schemas.guid import BRACED_PATTERN
 
 Status = Literal["pending", "in_progress", "paused", "completed", "failed"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -26,7 +27,13 @@ ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
 _ID_IN_WORDS = "1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit"
 
 ConversationId = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=128, pattern=ID_PATTERN, description=_ID_IN_WORDS)
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=128,
+        pattern=f"{ID_PATTERN}|{BRACED_PATTERN}",
+        description=f"{_ID_IN_WORDS}; or {{GUID}}",
+    ),
 ]
 TaskId = Annotated[
     str,

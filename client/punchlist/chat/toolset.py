@@ -17,11 +17,12 @@ from punchlist.errors import PunchlistError
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, compact, fitting
 from punchlist.tools.dialects import todo
-from punchlist.tools.model import NUMBER, Arguments, Dialect, Hidden, Listing, Reply, Steps, Tool, ToolContext
+from punchlist.tools.model import NUMBER, Arguments, Dialect, Hidden, Listing, Reply, Steps, Tool, ToolContext, limited
+from punchlist.tools.phrases import waiting
 from punchlist.tools.toolbox import ToolCaller, steps
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Priority, Status, Task
+from punchlist_schemas.things import Priority, Status, Task, Title
 
 TaskId = Annotated[str, Meta(description="The task's number", extra_json_schema={NUMBER: True, "minimum": 1})]
 Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
@@ -33,7 +34,7 @@ _MOST_DIGITS = 15
 class CreateTodo(Arguments, frozen=True):
     """What create_todo_task takes."""
 
-    title: str
+    title: Annotated[str, limited(Title)]
     priority: Annotated[Priority, Hidden] = "normal"
 
 
@@ -52,7 +53,7 @@ class OneTask(Arguments, frozen=True):
 class RenameTodo(OneTask, frozen=True):
     """What update_todo_task takes."""
 
-    title: str
+    title: Annotated[str, limited(Title)]
     user_words: Words = ""
 
 
@@ -76,7 +77,7 @@ class UndoTurn(Arguments, frozen=True):
 
 
 def _row(task: Task) -> dict[str, Any]:
-    return {**todo.row(task), "id": int(task.id), "status": task.status}
+    return {**todo.row(task), "id": int(task.id), "status": waiting(task) or task.status}
 
 
 _WANTED: dict[str, tuple[Status, ...]] = {

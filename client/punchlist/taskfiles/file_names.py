@@ -1,8 +1,9 @@
 """Conversations as file names: an allow-list of harmless names, and a hash of everything else. Pure.
 
-A UUID, however it is spelled, is its 32 hexadecimal digits, as older programs name their files. Two spellings of one
-UUID are two conversations, so each also has a hash for a name, which no other conversation has. What could be taken
-for another conversation's name (a hash, upper case on a disk that does not tell case apart) is hashed.
+A UUID, however it is spelled, is its 32 hexadecimal digits, as older programs name their files. Daemons before 0.2 made
+two conversations of two spellings of one UUID, so each also has a hash for a name, which no other conversation has.
+What could be taken for another conversation's name (a hash, upper case on a disk that does not tell case apart) is
+hashed.
 """
 
 import hashlib

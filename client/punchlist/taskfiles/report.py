@@ -8,6 +8,7 @@ import msgspec
 
 from punchlist.taskfiles.config import FORMS, Config, ConfigError, Entry
 from punchlist.taskfiles.file_format import Form, Unreadable
+from punchlist_schemas.guid import canonical
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
@@ -106,7 +107,7 @@ def is_corrupt(conversation: str, data_dir: str) -> bool:
         return False
     found = status(data_dir)
     is_reported = found is not None and any(
-        one.kind == "corrupt" and one.conversation == conversation for one in found.problems
+        one.kind == "corrupt" and canonical(one.conversation) == canonical(conversation) for one in found.problems
     )
     return found is not None and is_reported and os_calls.is_running(found.pid)
 

@@ -31,11 +31,15 @@ def compact(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def shorten(text: str, most: int = LONG_TEXT) -> str:
-    """At most `most` characters of a text; tells how many are left out."""
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}… [{len(text) - most} characters left out]"
+def shorten(text: str, most: int = LONG_TEXT, offset: int = 0, rest: str = "") -> str:
+    """At most `most` characters of a text from `offset` on; tells how many are left out, and by which call to read on.
+
+    `rest` is that call without its offset, or empty if there is none.
+    """
+    if len(text) - offset <= most:
+        return text[offset:]
+    end = offset + most
+    return f"{text[offset:end]}… [{len(text) - end} characters left out{f': {rest} offset={end}' if rest else ''}]"
 
 
 def joined(ids: Sequence[str], mark: str = "") -> str:

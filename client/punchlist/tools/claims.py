@@ -18,9 +18,10 @@ from punchlist.core import Request
 from punchlist.cursor import TaskList
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.text import clip, one_line
-from punchlist.tools import changes
+from punchlist.tools import changes, phrases
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
+from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import (
     AnyEvent,
     Claimed,
@@ -32,7 +33,7 @@ from punchlist_schemas.events import (
     TaskAdded,
     decode_event,
 )
-from punchlist_schemas.params import TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
+from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
 from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
 from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
 
@@ -92,29 +93,33 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
 
     What the person is asked about goes through, and so does a call with a fence, which the daemon checks. A call for
     the person who has claimed the task gets the fence of their claim, since the daemon knows them by another name.
+    A task that waits for a person's yes is left as it is, whoever completed it: taken up again, it would be done twice.
 
     Raises:
         Problem: Another session is working on the task, or somebody has begun it without an owner. Its sub-agents'
-            tasks are an agent's own to end.
+            tasks are an agent's own to end. Or the task waits for a person's yes.
         NotFound: There is no such task.
     """
     params = call.request.params
-    for one in _taken(params):
-        task: Task = yield desk.calls.get(one)
-        if _is_work(params) and task.status == "pending" and not _may_take(desk, task.owner):
-            text = f"task {one} is reserved for {name_of(task.owner)}: take another one"
-            raise Problem("lease_held", f"{text}; a person frees it with: punch assign {one} --nobody")
-        who = (yield from of_others(desk, [task])).get(one)
-        if who is not None and not task.owner:
-            text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
-            raise Problem("lease_held", text)
-        if who is not None:
-            how = "take another one" if _is_work(params) else "leave it to them"
-            if task.fence is None or not _is_work(params):  # a claim ends by itself some day
-                how += f"; a person frees it with: punch reopen {one}"
-            raise Problem("lease_held", f"task {one} is being worked on by {who}: {how}")
-        if isinstance(params, TaskSetStatus) and task.owner and task.owner == desk.person:
-            call.request = Request.of(call.method, msgspec.structs.replace(params, fence=task.fence))
+    if isinstance(params, ListClear):
+        waiting: TaskList = yield desk.calls.list(waits_for="yes", limit=1)
+        if waiting:
+            raise _answered_by_a_person(waiting[0])
+    taken = _taken(params)
+    if not taken:
+        return
+    if len(taken) == 1:
+        tasks: list[Task] = [(yield desk.calls.get(taken[0]))]
+    else:
+        whole: TaskList = yield desk.calls.list()
+        tasks = [task for task in whole if task.id in taken]
+    _leave_to_a_person(params, tasks)
+    if isinstance(params, TaskDelete) and params.ask:
+        return
+    _leave_reserved(desk, params, tasks)
+    yield from _leave_to_others(desk, params, tasks)
+    if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == desk.person:
+        call.request = Request.of(call.method, msgspec.structs.replace(params, fence=tasks[0].fence))
 
 
 def _taken(params: object) -> tuple[str, ...]:
@@ -124,10 +129,64 @@ def _taken(params: object) -> tuple[str, ...]:
             return (task,)
         case TaskEdit(task=str(task), owner=str()):
             return (task,)
-        case TaskDelete(ask=False):
+        case TaskDelete():
             return params.tasks if params.task is None else (params.task,)
+        case ListApply():
+            return tuple(dict.fromkeys(one for call in _made_by(params) for one in _taken(call)))
         case _:
             return ()
+
+
+def _made_by(params: ListApply) -> Generator[object]:
+    """The calls that the changes of a `list.apply` stand for."""
+    for change in params.changes:
+        members = msgspec.structs.asdict(change)
+        members.pop("ref", None)
+        kind: Any = CHANGES[type(change)]
+        yield kind(conversation=params.conversation, **members)
+
+
+def _leave_to_a_person(params: object, tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        if task.waits_for == "yes" and not _changes_nothing(params, task):
+            raise _answered_by_a_person(task)
+
+
+def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        if _is_work(params) and task.status == "pending" and not _may_take(desk, task.owner):
+            text = f"task {task.id} is reserved for {name_of(task.owner)}: take another one"
+            raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
+
+
+def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Generator[Call[Any], Any, None]:
+    others = yield from of_others(desk, tasks)
+    for task in tasks:
+        if (who := others.get(task.id)) is None:
+            continue
+        if not task.owner:
+            text = f"{who} has begun task {task.id} without an owner, so it is theirs to finish: take another one"
+            raise Problem("lease_held", text)
+        conversation: Conversation = yield desk.calls.info()
+        is_serial = conversation.settings.execution == "serial"
+        how = "take another one" if _is_work(params) and not is_serial else "leave it to them"
+        if task.fence is None or not _is_work(params):  # a claim ends by itself some day
+            how += f"; a person frees it with: punch reopen {task.id}"
+        raise Problem("lease_held", f"task {task.id} is being worked on by {who}: {how}")
+
+
+def _answered_by_a_person(task: Task) -> Problem:
+    text = (
+        f"{phrases.left_alone(task.id, phrases.awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
+    )
+    return Problem("forbidden", text, {"what": "gate", "task": task.id})
+
+
+def _changes_nothing(params: object, task: Task) -> bool:
+    """Whether a call repeats the completion of a task that waits for a yes, with the same result or none."""
+    if not isinstance(params, TaskSetStatus) or params.status != "completed":
+        return False
+    return params.result_summary in (None, task.result_summary)
 
 
 def _is_work(params: object) -> bool:

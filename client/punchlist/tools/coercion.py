@@ -29,7 +29,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from punchlist.tools.model import HIDDEN, Arguments, Problem, Tool, choices
+from punchlist.tools.model import CLEARS, HIDDEN, Arguments, Problem, Tool, choices
 from punchlist.tools.refusals import plainly
 
 _TASK_NAMES = frozenset({"id", "task", "taskid", "tasknumber", "todoid", "todotaskid"})
@@ -109,7 +109,7 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
         if field.encode_name in values or given[name] is None:
             continue
         value = _value(field.type, field.encode_name, given[name])
-        if value not in (None, ""):
+        if value is not None and (value != "" or _is_marked(field.type, CLEARS)):
             values[field.encode_name] = value
     for name, field in fields.items():
         if field.required and (name not in values or _is_blank(values[name])):
@@ -143,15 +143,15 @@ def _near(fields: dict[str, Field], name: str) -> Field:
         known = _plain(field.encode_name)
         if plain in (known, known + "json") or (known in _TASK_NAMES and plain in _TASK_NAMES):
             return field
-    shown = [one.encode_name for one in fields.values() if not _is_hidden(one.type)]
+    shown = [one.encode_name for one in fields.values() if not _is_marked(one.type, HIDDEN)]
     close = get_close_matches(name, shown, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; known are: {', '.join(shown) or 'none'}"
     raise Problem("invalid_arguments", f"unknown argument: {name[:60]}{hint}", {"field": name[:60]})
 
 
-def _is_hidden(kind: Type) -> bool:
+def _is_marked(kind: Type, mark: str) -> bool:
     extra: dict[str, Any] | None = cast(Any, kind).extra_json_schema if isinstance(kind, Metadata) else None
-    return bool(extra and extra.get(HIDDEN))
+    return bool(extra and extra.get(mark))
 
 
 def _plain(name: str) -> str:

@@ -5,7 +5,7 @@ blocking and the asyncio face both run it (`punchlist.tools.toolbox`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -19,6 +19,13 @@ from punchlist_schemas.things import PRIORITIES, STATUSES
 HIDDEN = "x-hidden"
 Hidden = msgspec.Meta(extra_json_schema={HIDDEN: True})
 """Marks an argument that works but is not advertised: a reply tells of it when it is of use."""
+
+
+def limited(kind: Any) -> msgspec.Meta:
+    """Advertises how long a text of this kind of the wire may be; the daemon enforces it."""
+    most = next(one.max_length for one in get_args(kind) if isinstance(one, msgspec.Meta))
+    return msgspec.Meta(extra_json_schema={"maxLength": most})
+
 
 NUMBER = "x-number"
 """Marks a text that is advertised as an integer: a task's id, so that what is no number is just not found."""
@@ -37,6 +44,10 @@ def choices(words: Iterable[str]) -> tuple[str, ...]:
     found = tuple(words)
     return next((known for known in _CHOICES if set(known) == set(found)), found)
 
+
+CLEARS = "x-clears"
+Clearable = Annotated[str | None, msgspec.Meta(extra_json_schema={CLEARS: True})]
+"""A text of which an empty one is passed on, since it clears a member; None is not given."""
 
 Confirm = Annotated[str, Hidden]
 Token = str
@@ -139,6 +150,10 @@ class ToolContext(msgspec.Struct, frozen=True):
     def tool(self, name: str) -> str:
         """The name that the model calls a tool of this dialect by."""
         return self.names.get(name, name)
+
+    def call_of(self, name: str, arguments: str) -> str:
+        """A call of a tool as a reply advises it; empty if the tool is not offered."""
+        return f"{self.names[name]} {arguments}" if name in self.names else ""
 
 
 def confirmed(

@@ -9,7 +9,7 @@ import msgspec
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Reason, Task
+from punchlist_schemas.things import Counts, Gate, Reason, Task, Waits
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -46,7 +46,7 @@ def some(ids: Sequence[str]) -> str:
 
 def line(task: Task) -> str:
     """A task as `tasks` shows it."""
-    state = [] if task.status == "pending" else [task.status]
+    state = [waiting(task)] if task.waits_for else [] if task.status == "pending" else [task.status]
     state += [task.priority] if task.priority != "normal" else []
     state += [task.owner] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
@@ -58,12 +58,16 @@ def row(task: Task) -> dict[str, Any]:
     """The same as a value for JSON."""
     value: dict[str, Any] = {"id": task.id, "title": task.title, "status": task.status}
     value |= {"owner": task.owner} if task.owner else {}
+    value |= {"waits_for": task.waits_for} if task.waits_for else {}
     return value | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
 
 
-def detail(task: Task, share: int) -> list[str]:
-    """Everything about a task, in lines; each text takes at most `share` characters."""
-    parts = [line(task), shorten(task.description, share)]
+def detail(task: Task, share: int, offset: int = 0, rest: str = "") -> list[str]:
+    """Everything about a task, in lines; each text takes at most `share` characters.
+
+    The description begins at character `offset`; `rest` is the call that reads on, without its offset.
+    """
+    parts = [line(task), shorten(task.description, share, offset, rest)]
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
@@ -117,6 +121,23 @@ def gated(task: Task) -> str:
     return f"recorded; it counts as completed once {check if task.waits_for == 'check' else 'a person says yes'}"
 
 
+def awaited(waits_for: Waits, gate: Gate | None) -> str:
+    """What a completed task waits for: a person's yes, or a check that passes."""
+    if waits_for == "check":
+        return f"the check {gate.check}" if gate is not None else "a check"
+    return f"{one_line(gate.by)}'s yes" if gate is not None and gate.by else "a person's yes"
+
+
+def waiting(task: Task) -> str:
+    """What a completed task waits for, as its state; empty if for nothing."""
+    return "" if task.waits_for is None else f"waits for {awaited(task.waits_for, task.gate)}"
+
+
+def left_alone(task: str, awaits: str) -> str:
+    """The note about a task that is with a person, or with a check."""
+    return f"task {task} waits for {awaits}: leave it"
+
+
 def summary(counts: Counts) -> str:
     """How many tasks there are in each state."""
     names = ("in_progress", "pending", "paused", "failed", "completed")
@@ -129,14 +150,31 @@ def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> 
 
     Args:
         counts: How many tasks there are.
-        reasons: What stops the list, the failed tasks that others wait for, those that are reserved for others.
+        reasons: What keeps the list from going on.
         adder: The tool that adds tasks, if there is one.
     """
+    gated = [reason for reason in reasons if reason.kind in ("check", "yes")]
+    notes = [f" {_capital(left_alone(one.by, of_reason(one)))}." for one in gated[:SOME]]
+    return _nothing(counts, reasons, adder) + "".join(notes)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def of_reason(reason: Reason) -> str:
+    """What the task of a reason waits for at its gate."""
+    return awaited("check" if reason.kind == "check" else "yes", reason.gate)
+
+
+def _nothing(counts: Counts, reasons: Sequence[Reason], adder: str) -> str:
     if not any(msgspec.structs.astuple(counts)):
         return "The list is empty" + (f": add tasks with {adder}." if adder else ".")
     if not counts.pending + counts.in_progress + counts.paused:
         return "Nothing left: all tasks are finished."
-    if any(one.kind == "stopped" for one in reasons) and not counts.in_progress:
+    reserved = [one for one in reasons if one.kind == "reserved"]
+    is_stopped = any(one.kind == "stopped" for one in reasons) or not reserved
+    if counts.ready and counts.failed and not counts.in_progress and is_stopped:
         return "The queue has stopped at a failed task: set it to pending, or delete it."
     failed = [one for one in reasons if one.kind == "failed"]
     if failed:
@@ -146,7 +184,7 @@ def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> 
             f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
             " pending. To go on without it: update the task that waits with not_after."
         )
-    if reserved := [one for one in reasons if one.kind == "reserved"]:
+    if reserved:
         names = ", ".join(f"#{one.by} for {clip(one_line(one.owner), BRIEF // 2)}" for one in reserved[:SOME])
         more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
         return f"Nothing ready for you: {names}{more} reserved. Call wait, or tasks to see the list."

@@ -1,4 +1,4 @@
-"""Replacing a list that others work on: what they have in progress stays, and the reply says so."""
+"""Replacing a list that others work on: what they have in progress or a person has to approve stays, as replies say."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ _TITLE = 80
 class Replaced(NamedTuple):
     """What became of a list: as it was, as it is (or the question that comes before), and what stays for others.
 
-    `kept` has a sentence without its full stop for each task that another agent is working on, by its id.
+    `kept` has a sentence without its full stop for each task that stays for others, by its id.
     """
 
     old: TaskList
@@ -32,7 +32,7 @@ class Replaced(NamedTuple):
 def replace(
     desk: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Make the list be these tasks, and those that other agents are working on.
+    """Make the list be these tasks, those that other agents are working on, and those that wait for a person's yes.
 
     Args:
         desk: Who does it, and where.
@@ -47,16 +47,20 @@ def replace(
     for _ in range(_TRIES):
         old: TaskList = yield desk.calls.list()
         whose = yield from claims.of_others(desk, old)
-        others = [task for task in old if task.id in whose]
-        theirs = {task.title for task in others}
-        new = [NewTask(title=task.title, status="in_progress") for task in others if task.title not in titles]
-        new += [msgspec.structs.replace(one, status="in_progress") if one.title in theirs else one for one in wanted]
+        others = [task for task in old if task.id in whose or task.waits_for == "yes"]
+        theirs = {task.title: task.status for task in others}
+        new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]
+        new += [msgspec.structs.replace(one, status=theirs.get(one.title, one.status)) for one in wanted]
         call = partial(desk.calls.replace, new, keep_unfinished=False, expect_version=old.version)
         try:
             listed = (yield call()) if confirm is None else (yield from confirmed(desk, call, "", confirm=confirm))
         except VersionConflict:
             continue  # somebody may have taken a task meanwhile
         named = {task.id: f"#{task.id} {clip(one_line(task.title), _TITLE)}" for task in others}
-        kept = {id: f"{what} stays in progress: {whose[id]} works on it" for id, what in named.items()}
+        kept = {id: f"{what} {_why_kept(whose.get(id, ''))}" for id, what in named.items()}
         return Replaced(old, listed, kept)
     raise Problem("version_conflict", "others change the list all the time: try again")
+
+
+def _why_kept(who: str) -> str:
+    return f"stays in progress: {who} works on it" if who else "stays: it waits for a person's yes"

@@ -6,13 +6,13 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from punchlist.tools.model import HIDDEN, NUMBER, Arguments, Dialect, Tool, choices
+from punchlist.tools.model import CLEARS, HIDDEN, NUMBER, Arguments, Dialect, Tool, choices
 
 Format = Literal["openai", "responses", "anthropic", "mcp"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 """OpenAI's Chat Completions and Responses APIs, Anthropic's Messages API, and the Model Context Protocol."""
 
-_DROPPED = ("title", "default", NUMBER)
+_DROPPED = ("title", "default", NUMBER, CLEARS)
 _REF = "#/$defs/"
 
 

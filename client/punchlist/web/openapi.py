@@ -40,13 +40,14 @@ _SEED_TASK: dict[str, Any] = {
     "required": ["id", "description", "status", "sequence", "createdAt", "updatedAt", "resultSummary", "failReason"],
     "properties": {
         "id": {"type": "string"},
-        "description": {"type": "string"},
+        "description": {"type": "string", "description": "The title, and below it the description."},
         "status": {"enum": ["pending", "in_progress", "completed", "failed"]},
-        "sequence": {"type": "integer"},
+        "sequence": {"type": "integer", "description": "The place in the list, from 1; moving and deleting change it."},
         "createdAt": {"type": "integer"},
         "updatedAt": {"type": "integer"},
         "resultSummary": {"type": ["string", "null"]},
         "failReason": {"type": ["string", "null"]},
+        "waitsFor": {"enum": ["check", "yes"], "description": "What it waits for at its gate."},
     },
 }
 
@@ -216,7 +217,12 @@ def _others() -> dict[str, Any]:
     completed: dict[str, Any] = {
         "type": "object",
         "required": ["success", "task", "nextTaskId"],
-        "properties": {"success": {"const": True}, "task": shown, "nextTaskId": {"type": ["string", "null"]}},
+        "properties": {
+            "success": {"const": True},
+            "task": shown,
+            "nextTaskId": {"type": ["string", "null"]},
+            "note": {"type": "string", "description": "What the completion still waits for."},
+        },
     }
     summary = {"type": "object", "properties": {"resultSummary": {"type": ["string", "null"]}}}
     return {

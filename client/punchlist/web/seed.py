@@ -8,23 +8,30 @@ from starlette.responses import Response
 
 from punchlist.aio import AsyncClient
 from punchlist.core import Request as Call
-from punchlist.errors import NotFound
+from punchlist.errors import NotFound, VersionConflict
 from punchlist.http.problem import Refused
+from punchlist.text import joined_text
+from punchlist.tools.phrases import gated
 from punchlist.web import bodies
 from punchlist.web.access import Access, confine
 from punchlist.web.calls import JSON, Handler
-from punchlist_schemas.params import TaskDelete, TaskList
+from punchlist_schemas.params import TaskDelete, TaskList, TaskSetStatus
 from punchlist_schemas.results import SetStatusResult, TaskListResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Counts, Task
 
 TASKS = "/api/agent/tasks"
+_TRIES = 5
+"""How often a completion is tried in a list that changes meanwhile."""
 
 
 def shown(task: Task, sequence: int) -> dict[str, Any]:
-    """A task in that design's shape: times in milliseconds, null where there is nothing to say."""
-    return {
+    """A task in that design's shape: times in milliseconds, null where there is nothing to say.
+
+    `sequence` is its place in the list, from 1. A task at its gate has `waitsFor` too.
+    """
+    row: dict[str, Any] = {
         "id": task.id,
-        "description": task.description or task.title,
+        "description": joined_text(task.title, task.description, "\n"),
         "status": "pending" if task.status == "paused" else task.status,
         "sequence": sequence,
         "createdAt": task.created_at,
@@ -32,6 +39,7 @@ def shown(task: Task, sequence: int) -> dict[str, Any]:
         "resultSummary": task.result_summary or None,
         "failReason": task.fail_reason or None,
     }
+    return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
 class Seed:
@@ -53,7 +61,7 @@ class Seed:
 
     async def _list(self, request: Request) -> Response:
         client, name, _ = await self._place(request)
-        return _json([shown(task, at) for at, task in enumerate(await _tasks(client, name), 1)])
+        return _json([shown(task, at) for at, task in enumerate((await _listed(client, name)).tasks, 1)])
 
     async def _delete(self, request: Request) -> Response:
         client, name, actor = await self._place(request)
@@ -67,13 +75,19 @@ class Seed:
         summary = given.pop("resultSummary", None)
         if given or not (summary is None or isinstance(summary, str)):
             raise Refused("invalid_params", "The body has resultSummary, a text, or nothing.", field="resultSummary")
-        task = request.path_params["taskId"]
-        params = {"conversation": name, "task": task, "status": "completed", "result_summary": summary}
-        params |= {"actor": actor} if actor else {}
-        done = msgspec.json.decode(await client.forward(Call.raw("task.set_status", params)), type=SetStatusResult)
-        sequence = next((at for at, each in enumerate(await _tasks(client, name), 1) if each.id == task), 0)
+        params = TaskSetStatus(
+            conversation=name,
+            task=request.path_params["taskId"],
+            status="completed",
+            result_summary=summary,
+            actor=actor,
+        )
+        done = await _completed(client, params)
+        tasks = (await _listed(client, name)).tasks
+        sequence = next((at for at, each in enumerate(tasks, 1) if each.id == done.task.id), 0)
         following = None if done.next_task is None else done.next_task.id
-        return _json({"success": True, "task": shown(done.task, sequence), "nextTaskId": following})
+        note = {"note": told} if (told := gated(done.task)) else {}
+        return _json({"success": True, "task": shown(done.task, sequence), "nextTaskId": following, **note})
 
     async def _place(self, request: Request) -> tuple[AsyncClient, str, str | None]:
         """The connection, the list that is meant, and the actor of changes (None: the connection's name)."""
@@ -86,12 +100,35 @@ class Seed:
         return await self._access.client(scope), name, self._access.person(scope) or None
 
 
-async def _tasks(client: AsyncClient, name: str) -> tuple[Task, ...]:
+async def _listed(client: AsyncClient, name: str) -> TaskListResult:
     try:
         result = await client.forward(Call.of("task.list", TaskList(conversation=name)))
     except NotFound:  # nobody has used the list yet
-        return ()
-    return msgspec.json.decode(result, type=TaskListResult).tasks
+        return TaskListResult(tasks=(), counts=Counts(), version=0, seq=0, total=0)
+    return msgspec.json.decode(result, type=TaskListResult)
+
+
+async def _completed(client: AsyncClient, params: TaskSetStatus) -> SetStatusResult:
+    """Complete a task that has no other result yet.
+
+    Raises:
+        Refused: It has been completed with another result, which stays.
+        VersionConflict: The list changes faster than it is looked at.
+    """
+    for attempt in range(_TRIES):
+        listed = await _listed(client, params.conversation)
+        task = next((each for each in listed.tasks if each.id == params.task), None)
+        first = task.result_summary if task is not None and (task.status == "completed" or task.waits_for) else ""
+        if first and params.result_summary not in (None, first):
+            said = f"Task #{params.task} is completed already, and its result stays: {first}"
+            raise Refused("illegal_transition", said, task=params.task, resultSummary=first)
+        params = msgspec.structs.replace(params, expect_version=listed.version or None)
+        try:
+            return msgspec.json.decode(await client.forward(Call.of("task.set_status", params)), type=SetStatusResult)
+        except VersionConflict:
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _json(value: Any) -> Response:

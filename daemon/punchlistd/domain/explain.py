@@ -77,10 +77,11 @@ def _of_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]
 
 
 def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
-    """What keeps the whole list, then what is paused, reserved for others, or has failed so that others wait for it."""
+    """What keeps the whole list, then what is paused, at its gate, reserved for others, or failed with others waiting."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
-    yield from (_reason("paused", task, task) for task in state.urgent_first(open_) if task.status == "paused")
+    held = [task for task in state.urgent_first(open_) if task.status == "paused"]
+    yield from (_reason(task.waits_for or "paused", task, task) for task in held)
     kept = (task for task in state.urgent_first(state.tasks[name] for name in state.ready) if not is_for(task, names))
     yield from (_reason("reserved", task, task) for task in kept)
     awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)

@@ -4,11 +4,13 @@ A connection that `daemon.hello` bound to a user sees that user's conversations 
 somebody else is exactly what does not exist: the same refusal, found by the same lookups. An unbound connection is
 trusted and sees everything.
 
-Three kinds of names lead to a conversation:
+Four kinds of names lead to a conversation:
 
 - its id. Ids are one name space for all users, so an id that is taken can't be opened by another user;
 - an outside session that was attached to it. Sessions are a name space of each user: the same one may be attached to a
   list of each, and nobody's session stands in the way of anybody else's name;
+- any spelling of a GUID, which leads to the list of that id. Where there are lists of several spellings, each is led to
+  by its own; a new list has the spelling of `punchlist_schemas.guid`, and its other spellings lead to it;
 - on a bound connection `my:NAME`, and `default` for `my:default`: the user's own list of that name. Its id is
   `of:USER:NAME`, under which unbound connections see it; no other user can open, attach or find it.
 """
@@ -19,6 +21,7 @@ from hashlib import blake2b
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured
+from punchlist_schemas.guid import spellings
 from punchlist_schemas.params import ConversationOpen, Mutation
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
@@ -33,6 +36,9 @@ OWN = "my:"
 _OF = "of:"
 _DEFAULT = "default"
 _ID_LENGTH = 128
+_MOST_SPELLED = 4_096
+"""How many spellings are remembered."""
+
 _PLAIN = re.compile(r"(?!x-)[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 
 
@@ -98,6 +104,7 @@ class Access:
         self._log = log
         self._conversations = conversations
         self._sessions = conversations.sessions
+        self._spelled: dict[tuple[str | None, str], str] = {}
 
     # names to conversations
 
@@ -107,6 +114,9 @@ class Access:
         found = self._conversations.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
             return found
+        if (spelled := self._spelled.get((user, name))) is not None:
+            other = self._conversations.find(spelled)
+            return other if other is not None and other.state.exists and user in (None, other.state.user) else None
         if own is not None or _is_reserved(user, name):
             return None
         if (target := self._sessions.target(user, name)) is not None:
@@ -117,6 +127,35 @@ class Access:
         """Resolve a name and load its conversation; an empty one if none exists and the caller may create it."""
         if (found := self.find(user, name)) is not None:
             return found
+        spelled = await self._spelling(user, name)
+        opened = await self._load(user, spelled)
+        if spelled != name and isinstance(opened, LoadedConversation) and opened.state.exists:
+            if len(self._spelled) >= _MOST_SPELLED:
+                self._spelled.clear()
+            self._spelled[user, name] = opened.state.conversation
+        return opened
+
+    async def _spelling(self, user: str | None, name: str) -> str:
+        """The name that leads to the list of a GUID: its own spelling where that is taken, else that of an older list.
+
+        Any other name is its own.
+        """
+        is_own = self._own(user, name) is not None
+        prefix = OWN if is_own and name.startswith(OWN) else ""
+        others = [prefix + each for each in spellings(name.removeprefix(prefix))]
+        if not others:
+            return name
+        await self._conversations.recover()
+        if not is_own and await self._load_attached(user, name) is not None:
+            return name
+        for each in (name, *others):
+            own = self._own(user, each)
+            owner = await self._owner(each if own is None else own[0])
+            if owner is not None and user in (None, owner):
+                return each
+        return others[0]
+
+    async def _load(self, user: str | None, name: str) -> LoadedConversation | Rejection:
         if user is not None:
             own = self._own(user, name)
             return await (self._load_of(user, name) if own is None else self._load_own(user, name, own))

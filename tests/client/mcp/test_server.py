@@ -90,7 +90,7 @@ async def test_only_the_named_tools_are_served(connect: Any) -> None:
 
 async def test_instructions_and_advice_use_the_names_that_the_tools_have(connect: Any) -> None:
     async with connect("queue", "todo-v1") as host:
-        assert "queue_add_task it and go on" in host.session.instructions
+        assert "queue_add_task it, tell the user so, and go on" in host.session.instructions
         await host.client.conversation("work").add_many([f"{'long ' * 90}{number}" for number in range(200)])
         listed = await host.session.call_tool("queue_list_tasks", {})
         assert "call queue_list_tasks with offset=" in listed.structured_content["hint"]

@@ -10,7 +10,7 @@ from punchlist.mirror import sync as module
 from punchlist.mirror.sync import ListSync
 from punchlist.taskfiles.config import Entry
 from punchlist.taskfiles.file_names import stems_of
-from punchlist_testing.mirrors import Place
+from punchlist_testing.mirrors import Place, older_daemon
 
 DIGITS = "0f9619ff8b8611d0b42d00c04fc964ff"
 GUID = "0f9619ff-8b86-11d0-b42d-00c04fc964ff"
@@ -32,7 +32,8 @@ def titles(file: Path) -> list[str]:
 
 async def hashed(place: Place, monkeypatch: pytest.MonkeyPatch, conversation: str = DIGITS) -> Path:
     """A list with one task, and its file with the name that an earlier version gave it."""
-    await place.client.conversation(conversation).add("a")
+    with older_daemon():
+        await place.client.conversation(conversation).add("a")
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", no_links)
         file = file_of(place, stems_of(conversation)[-1])
@@ -47,10 +48,11 @@ def no_links(*_: object, **__: object) -> None:
     raise OSError(errno.EPERM, "Operation not permitted")
 
 
-async def test_two_spellings_of_a_uuid_are_two_lists_with_a_file_each(place: Place) -> None:
+async def test_lists_of_one_guid_that_older_daemons_made_have_a_file_each(place: Place) -> None:
     taken: list[ListSync] = []
     for spelling in (DIGITS, GUID, GUID.upper()):
-        await place.client.conversation(spelling).add(spelling)
+        with older_daemon():
+            await place.client.conversation(spelling).add(spelling)
         entry = Entry(str(place.directory))
         taken.append(ListSync(place.client, entry, spelling, place.report, lambda: {one.stem for one in taken}))
         await taken[-1].sync()
@@ -60,6 +62,13 @@ async def test_two_spellings_of_a_uuid_are_two_lists_with_a_file_each(place: Pla
         await again.sync()
         assert (again.stem, titles(file_of(place, again.stem))) == (one.stem, [one.conversation])
     assert place.problems == []
+
+
+async def test_a_list_is_mirrored_by_the_digits_whatever_its_spelling(place: Place) -> None:
+    for spelling in (DIGITS, GUID.upper(), f"{{{GUID}}}"):
+        await place.client.conversation(spelling).add(spelling)
+    await place.mirrored(conversation=GUID).sync()
+    assert titles(file_of(place, DIGITS)) == [DIGITS, GUID.upper(), f"{{{GUID}}}"]
 
 
 async def test_a_name_that_was_chosen_is_taken_before_a_file_stands_there(place: Place) -> None:
@@ -76,7 +85,8 @@ async def test_a_file_of_another_list_under_the_digits_is_never_touched(place: P
     await place.mirrored(conversation=GUID).sync()
     file = file_of(place, DIGITS)
     before = file.read_bytes()
-    await place.client.conversation(DIGITS).add("ours")
+    with older_daemon():
+        await place.client.conversation(DIGITS).add("ours")
     mirror = place.mirrored(conversation=DIGITS)
     await mirror.sync()
     assert file.read_bytes() == before

@@ -62,7 +62,7 @@ def test_an_unknown_dialect_is_a_problem() -> None:
 def test_instructions_use_the_names_that_the_tools_have() -> None:
     text = catalog.prompt(offered(["queue", "todo-v1"]))
     assert text.count("# ") == 2
-    assert "queue_add_task it and go on" in text
+    assert "queue_add_task it, tell the user so, and go on" in text
     assert "number up with todo-v1_list_tasks" in text
     assert " add_task" not in text
     assert " list_tasks" not in text

@@ -1,12 +1,13 @@
 """The transcript of each dialect, word by word, and what holds for all of them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punchlist import Client, SettingsPatch, connect, tools
+from punchlist import Client, Gate, NewTask, SettingsPatch, connect, tools
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist.tools.budget import MAX_TOKENS, compact, tokens
 from punchlist_testing.daemon import Running
@@ -308,9 +309,60 @@ def test_advice_is_what_the_dialect_can_do_and_names_a_failed_blocker(
 def test_checklist_names_what_a_claim_would_give_out_where_it_completed_nothing(client: Client, box: Toolbox) -> None:
     work = client.conversation("work")
     work.add("Whole")
+    work.pause("1")
     work.add("Part", parent="1")
     work.add("Other")
-    work.start("1")
-    work.pause("1")
     refused = box.call("checklist", "CompleteTasks", {"taskIds": ["9"]}).data
     assert (refused["ok"], refused["nextTask"]["id"]) == (False, "3")
+
+
+def test_many_completions_are_one_call(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add_many([NewTask(title=f"{number}", ref=f"{number}") for number in range(200)])
+    plan.add("last", blocked_by=["1"])
+    before = plan.info().version
+    reply = box.call("checklist", "CompleteTasks", {"taskIds": ["201", *(str(number) for number in range(1, 201))]})
+    assert (reply.data["ok"], reply.data["remaining"], len(reply.data["completed"])) == (True, 0, 201)
+    changes = client.conversation("work").undo(preview=True)
+    assert len(changes) == plan.info().version - before == 201
+
+
+def test_a_completion_that_is_refused_spoils_no_other(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add_many(["done", "free", "blocker", "mine", "bob's"])
+    plan.add("behind", blocked_by=["3"])
+    plan.add("gated", gate=Gate(yes=True))
+    plan.complete("1")
+    plan.take("bob", "5", keep=True)
+    box.call("claude", "TaskUpdate", {"taskId": "4", "status": "in_progress"})
+    reply = box.call("checklist", "CompleteTasks", {"taskIds": ["1", "2", "4", "5", "6", "7", "9"]})
+    assert reply.data["completed"] == ["2", "4"]
+    assert {one["id"]: one["error"].split(":")[0] for one in reply.data["failed"]} == {
+        "1": "Task already done",
+        "5": "Task 5 is being worked on by bob",
+        "6": "Task 6 is blocked by #3 blocker",
+        "7": "recorded; it counts as completed once a person says yes",
+        "9": "Task not found",
+    }
+    assert (reply.data["remaining"], reply.data["nextTask"]["title"]) == (4, "blocker")
+
+
+def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> None:
+    box.call("claude", "TaskCreate", {"subject": "one", "description": "d", "activeForm": "doing"})
+    box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "reviewer"})
+    seen = box.call("claude", "TaskGet", {"taskId": "1"}).data["task"]
+    assert (seen["owner"], seen["activeForm"]) == ("reviewer", "doing")
+    # Some models send an empty text for all that they leave out: nothing is cleared then.
+    box.call("claude", "TaskUpdate", {"taskId": "1", "description": "new", "owner": "", "activeForm": ""})
+    assert client.conversation("work").get("1").owner == "reviewer"
+    cleared = box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "", "activeForm": ""})
+    assert cleared.data["updatedFields"] == ["activeForm", "owner"]
+    task = client.conversation("work").get("1")
+    assert (task.owner, task.active_form) == ("", "")
+
+
+@pytest.mark.parametrize("name", tools.names())
+def test_definitions_tell_how_long_texts_may_be(name: str, client: Client) -> None:
+    limits = set(re.findall(r'"maxLength":(\d+)', compact(tools.definitions(name))))
+    assert limits <= {"500", "8192", "65536"}
+    assert limits & {"500", "65536"}

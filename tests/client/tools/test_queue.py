@@ -1,11 +1,13 @@
 """The `queue` dialect: what it hands out, how it is interrupted, and what it never loses."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from punchlist import Client, SettingsPatch
+from punchlist import Client, SettingsPatch, tools
 from punchlist.tools import Toolbox, ToolCaller
+from punchlist.tools.budget import MAX_TOKENS, tokens
 
 
 def add(box: Toolbox, *descriptions: str) -> list[Any]:
@@ -190,8 +192,107 @@ def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Too
 
 
 def test_a_task_that_another_agent_has_claimed_is_not_handed_out(client: Client, box: Toolbox) -> None:
-    add(box, "one", "two", "three")
+    client.conversation("work").add_many(["one", "two", "three"])
+    configure(client, execution="serial")
     client.conversation("work").take("bob", "1", keep=True)
     told = complete(box, "3").data
     assert told["nextTask"] is None
     assert "bob works on it" in told["note"]
+
+
+def session(client: Client, name: str, **seat: Any) -> Toolbox:
+    return Toolbox(client, ToolCaller("work", name, **seat))
+
+
+def listed(box: Toolbox) -> Any:
+    return box.call("queue", "list_tasks").data
+
+
+def test_one_session_alone_is_handed_a_task(client: Client, box: Toolbox) -> None:
+    bob = session(client, "bob")
+    add(box, "one")
+    assert "nextTask" not in add(bob, "two")[0]
+    shown = listed(bob)
+    assert shown["tasks"][0] == {"id": "1", "description": "one", "status": "in_progress", "owner": "ann"}
+    assert shown["note"] == "Task 1 is current, and ann works on it."
+    assert "owner" not in listed(box)["tasks"][0]
+    assert complete(box, "1").data["nextTask"]["id"] == "2"
+    refused = complete(bob, "2")
+    assert refused.data["error"] == "task 2 is being worked on by ann: leave it to them"
+    assert not complete(box, "2").refused
+
+
+def test_two_sessions_that_look_at_once_are_handed_one_task_each_time(client: Client) -> None:
+    plan = client.conversation("work")
+    plan.add_many([f"task {number}" for number in range(12)])
+    configure(client, execution="serial")
+    boxes = [session(client, name) for name in ("ann", "bob", "eve")]
+    done: list[str] = []
+    while plan.info().counts.completed < 12:
+        current = plan.list(status="in_progress") or plan.list(ready=True)
+        if not plan.list(status="in_progress"):
+            plan.start(current[0].id)
+        with ThreadPoolExecutor(3) as threads:
+            shown = list(threads.map(listed, boxes))
+        own = [at for at, each in enumerate(shown) if "owner" not in each["tasks"][0]]
+        assert len(own) == 1, "one session has the current task"
+        done.append(shown[own[0]]["tasks"][0]["id"])
+        plan.set_status(done[-1], "completed", fence=plan.get(done[-1]).fence)
+    assert done == [str(number) for number in range(1, 13)]
+
+
+def test_a_task_is_handed_on_when_its_session_gives_it_up(client: Client, box: Toolbox) -> None:
+    bob = session(client, "bob")
+    add(box, "one")
+    assert "owner" in listed(bob)["tasks"][0]
+    client.conversation("work").release("1", "ann")
+    assert "owner" not in listed(bob)["tasks"][0]
+    assert not complete(bob, "1").refused
+
+
+def test_what_a_person_works_on_is_not_the_agents(client: Client, box: Toolbox) -> None:
+    client.conversation("work").add("one")
+    configure(client, execution="serial")
+    client.conversation("work", actor="root").take("root", "1", keep=True)
+    shown = listed(box)
+    assert (shown["tasks"][0]["owner"], shown["note"]) == ("root", "Task 1 is current, and root works on it.")
+    assert complete(box, "1").data["error"] == "task 1 is being worked on by root: leave it to them"
+
+
+def test_agents_without_a_name_share_the_current_task(client: Client) -> None:
+    several = session(client, "host", is_nameless=True)
+    assert add(several, "one", "two")[0]["nextTask"]["id"] == "1"
+    assert "owner" not in listed(several)["tasks"][0]
+    assert complete(several, "1").data["nextTask"]["id"] == "2"
+
+
+def test_a_restarted_agent_sees_its_task_as_it_was_handed_out(client: Client, box: Toolbox) -> None:
+    add(box, "the whole")
+    long = "part\n" + "x" * 15_000
+    given = {"description": long, "parent": "1", "context": {"pr": 117}}
+    handed = box.call("queue", "add_task", given).data["nextTask"]
+    assert handed == {"id": "2", "description": long, "status": "in_progress", "parent": "1", "context": {"pr": 117}}
+    assert listed(session(client, "ann"))["tasks"][0] == handed
+
+
+def test_a_text_that_json_escapes_is_still_listed(client: Client, box: Toolbox) -> None:
+    box.call("queue", "add_task", {"description": "one\n" + "\x01\n" * 30_000, "context": {"k": "v" * 15_000}})
+    reply = box.call("queue", "list_tasks")
+    assert reply.data["tasks"][0]["id"] == "1"
+    assert tokens(reply.text) <= MAX_TOKENS
+
+
+def test_notes_name_only_tools_that_are_offered(client: Client) -> None:
+    (three,) = tools.offered("queue", ["add_task", "list_tasks", "complete_task"])
+    box = session(client, "ann")
+    box.call(three, "add_task", {"description": "one"})
+    client.conversation("work").pause("1")
+    note = "Nothing is in progress: task 1 is paused; punch start 1, which a person runs, goes on with it."
+    assert box.call(three, "list_tasks").data["note"] == note
+
+
+def test_the_prompt_says_when_a_task_is_added() -> None:
+    for offered in (None, ["add_task", "list_tasks", "complete_task"]):
+        told = tools.prompt("queue", offered)
+        assert "add_task each step of a request that takes several, and what is to be done later" in told
+        assert "add_task it, tell the user so, and go on with the current one" in told

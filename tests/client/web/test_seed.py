@@ -20,7 +20,7 @@ async def test_the_tasks_are_an_array_in_the_order_of_the_list(web: Web) -> None
     assert [(task["id"], task["sequence"], task["description"], task["status"]) for task in found] == [
         ("3", 1, "three", "pending"),
         ("1", 2, "one", "failed"),
-        ("2", 3, "long", "pending"),
+        ("2", 3, "two\nlong", "pending"),
     ]
     assert (found[1]["failReason"], found[0]["failReason"], found[0]["resultSummary"]) == ("no", None, None)
     assert found[1]["updatedAt"] >= found[1]["createdAt"] > 1_700_000_000_000
@@ -66,3 +66,23 @@ async def test_a_token_of_one_list_means_that_list(web: Web) -> None:
     token = f"Bearer {web.session(list='plan')}"
     assert [task["description"] for task in (await web.ask("GET", TASKS, Authorization=token)).value] == ["of the plan"]
     assert (await web.ask("GET", f"{TASKS}?conversation=default", Authorization=token)).status == 403
+
+
+async def test_a_second_completion_overwrites_nothing(web: Web) -> None:
+    await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
+    assert (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "first"})).status == 200
+    second = await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "second"})
+    assert (second.status, second.value["resultSummary"], "first" in second.value["detail"]) == (409, "first", True)
+    for body in ({"resultSummary": "first"}, None):
+        again = await web.ask("POST", f"{TASKS}/1/complete", body)
+        assert (again.status, again.value["task"]["resultSummary"]) == (200, "first")
+
+
+async def test_a_gated_completion_says_what_it_waits_for(web: Web) -> None:
+    task = {"title": "Deploy", "gate": {"yes": True}}
+    await web.ask("POST", "/api/v1/conversations/default/tasks", task)
+    done = (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "deployed"})).value
+    assert (done["success"], done["task"]["status"], done["task"]["waitsFor"]) == (True, "pending", "yes")
+    assert done["note"] == "recorded; it counts as completed once a person says yes"
+    assert (await web.ask("GET", TASKS)).value[0]["waitsFor"] == "yes"
+    assert (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "again"})).status == 409

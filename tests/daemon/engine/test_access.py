@@ -8,6 +8,7 @@ import pytest
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import Mutation
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
+from punchlist_testing.mirrors import older_daemon
 from punchlistd.engine.access import own_id
 
 C = "c"
@@ -443,3 +444,62 @@ async def test_a_detached_session_is_gone_at_once(running: Engine, peer: Peer) -
     await peer.result("task.add", conversation="s", title="own")
     assert await of(peer, "s") == "s"
     assert (await peer.result("task.list", conversation=C))["tasks"] == []
+
+
+GUID = "0f9619ff-8b86-d011-b42d-00c04fc964ff"
+SPELLINGS = (
+    GUID,
+    GUID.replace("-", ""),
+    GUID.upper(),
+    GUID.replace("-", "").upper(),
+    f"{{{GUID}}}",
+    f"{{{GUID.upper()}}}",
+)
+
+
+@pytest.mark.parametrize("first", SPELLINGS)
+@pytest.mark.parametrize("user", [None, "ann"])
+async def test_all_spellings_of_a_guid_name_one_list(running: Engine, user: str | None, first: str) -> None:
+    peer = await running.connect(user=user)
+    await peer.result("task.add", conversation=first, title=first)
+    for spelling in SPELLINGS:
+        assert await of(peer, spelling) == GUID
+        await peer.result("task.add", conversation=spelling, title=spelling)
+    listed = await peer.result("task.list", conversation=SPELLINGS[1])
+    assert [task["title"] for task in listed["tasks"]] == [first, *SPELLINGS]
+    assert len((await peer.result("conversation.list"))["conversations"]) == 1
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+async def test_a_list_with_an_older_spelling_is_found(user: str | None, tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        peer = await running.connect(user=user)
+        digits, upper = SPELLINGS[1:3]
+        with older_daemon():
+            await peer.result("task.add", conversation=digits, title="before")
+        for spelling in SPELLINGS:
+            assert await of(peer, spelling) == digits
+        with older_daemon():
+            await (await running.connect(user=user)).result("task.add", conversation=f"{upper[:-1]}0", title="a")
+            await (await running.connect(user=user)).result("task.add", conversation=f"{GUID[:-1]}0", title="b")
+        for spelling in (f"{upper[:-1]}0", f"{GUID[:-1]}0"):
+            assert await of(peer, spelling) == spelling, "each of two lists is found by its own spelling"
+
+
+async def test_a_users_own_list_has_one_name(running: Engine) -> None:
+    ann, bob = await running.connect(user="ann"), await running.connect(user="bob")
+    for spelling in SPELLINGS[:4]:
+        await ann.result("task.add", conversation=f"my:{spelling}", title="a")
+    assert len((await ann.result("conversation.list"))["conversations"]) == 1
+    assert await of(ann, f"my:{SPELLINGS[1]}") == own_id("ann", GUID)
+    await bob.result("task.add", conversation=GUID, title="of bob")
+    for spelling in SPELLINGS:
+        assert (await ann.refusal("task.add", conversation=spelling, title="a"))["kind"] == "not_found"
+
+
+async def test_a_session_named_by_a_guid_leads_to_its_list(running: Engine) -> None:
+    peer = await running.connect()
+    session = SPELLINGS[2]
+    await peer.result("conversation.open", conversation="plan")
+    await peer.result("conversation.attach", conversation="plan", session=session)
+    assert await of(peer, session) == "plan"

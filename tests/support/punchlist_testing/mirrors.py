@@ -1,15 +1,31 @@
 """A place where mirror files are tested: a daemon, a client, and a directory."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from punchlist import AsyncClient, AsyncConversation
 from punchlist.mirror.sync import ListSync
 from punchlist.taskfiles.config import Entry, FormName
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_testing.daemon import Running, Spawned
+from punchlistd.engine import access
+
+
+@contextmanager
+def older_daemon() -> Generator[None]:
+    """Lists that are begun meanwhile keep their spelling of a GUID, as with daemons that did not know of others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(access, "spellings", _no_spellings)
+        yield
+
+
+def _no_spellings(_name: str) -> tuple[str, ...]:
+    return ()
 
 
 class Place:

@@ -1,27 +1,40 @@
 """`checklist`: a plain list of things to tick off, with JSON replies."""
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import Blocked, RequestRefused
+from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
 from punchlist.tools import claims
-from punchlist.tools.budget import compact, fitting, more, shorten
+from punchlist.tools.budget import LONG_TEXT, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist.tools.model import (
+    Arguments,
+    Confirm,
+    Dialect,
+    Hidden,
+    Listing,
+    Problem,
+    Reply,
+    Steps,
+    Tool,
+    ToolContext,
+    limited,
+)
 from punchlist.tools.phrases import gated
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
-from punchlist_schemas.results import SetStatusResult, TaskExplainResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult
+from punchlist_schemas.things import Description, Task, Title
 
 NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
 CORRUPT = "Error: Task file is corrupt or invalid."
@@ -35,14 +48,20 @@ TaskId = Annotated[str, Meta(description="The task's id")]
 class AddTask(Arguments, frozen=True):
     """What AddTask takes."""
 
-    title: Annotated[str, Meta(description="Short title of the task")]
-    description: str = ""
+    title: Annotated[str, Meta(description="Short title of the task"), limited(Title)]
+    description: Annotated[str, limited(Description)] = ""
 
 
 class OneTask(Arguments, frozen=True, rename="camel"):
     """What the tools for one task take."""
 
     task_id: TaskId
+
+
+class ListTasks(Listing, frozen=True, rename="camel"):
+    """What ListTasks takes. With `task_id` it shows this task, whose description begins at character `offset`."""
+
+    task_id: Annotated[str, Hidden] = ""
 
 
 class DeleteTask(OneTask, frozen=True, rename="camel"):
@@ -60,8 +79,8 @@ class CompleteTasks(Arguments, frozen=True, rename="camel"):
 class Item(Struct, frozen=True):
     """One task of SetTaskList."""
 
-    title: str
-    description: str = ""
+    title: Annotated[str, limited(Title)]
+    description: Annotated[str, limited(Description)] = ""
 
 
 class SetTaskList(Arguments, frozen=True):
@@ -76,10 +95,11 @@ class ClearTasks(Arguments, frozen=True):
     confirm: Confirm = ""
 
 
-def item(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
+def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0) -> dict[str, Any]:
     """A task in the form of this dialect."""
-    description = shorten(task.description, most)
-    return {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
+    description = shorten(task.description, most, offset, desk.call_of("ListTasks", f"taskId={task.id}"))
+    row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
+    return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
 def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
@@ -87,35 +107,38 @@ def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
 
 
 def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
-    shown, left_out = fitting(tasks, item)
+    shown, left_out = fitting(tasks, partial(item, desk))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
     return _json(data)
 
 
-def _list(desk: ToolContext, args: Listing) -> Steps:
+def _list(desk: ToolContext, args: ListTasks) -> Steps:
+    if args.task_id:
+        one: Task = yield desk.calls.get(args.task_id)
+        return _json({"tasks": [item(desk, one, LONG_TEXT, args.offset)]})
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
     return _tasks(desk, tasks, args.offset)
 
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
     task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
-    return _json(item(task))
+    return _json(item(desk, task))
 
 
 def _complete(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    following = None if result.next_task is None else item(result.next_task)
-    data = {"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining}
+    following = None if result.next_task is None else item(desk, result.next_task)
+    data = {"ok": True, "task": item(desk, result.task), "nextTask": following, "remaining": result.remaining}
     note = gated(result.task) or (f"{before} before" if before else "")
     return _json(data | ({"note": note} if note else {}))
 
 
 def _uncomplete(desk: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield desk.calls.reopen(args.task_id)
-    return _json({"ok": True, "task": item(result.task)})
+    return _json({"ok": True, "task": item(desk, result.task)})
 
 
 def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
@@ -129,54 +152,64 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
         raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
     tasks: TaskList = yield desk.calls.list()
     known = {task.id: task for task in tasks}
-    errors = {one: _obstacle(known.get(one)) for one in wanted}
-    waiting = [one for one in wanted if not errors[one]]
-    completed: list[str] = []
-    last: SetStatusResult | None = None
-    while waiting:
-        blocked: list[str] = []
-        for one in waiting:
-            try:
-                done: SetStatusResult = yield desk.calls.complete(one)
-                last = done
-                if told := gated(done.task):
-                    errors[one] = told
-                else:
-                    completed.append(one)
-            except Blocked as error:
-                errors[one] = _sentence(problem_of(error))
-                blocked.append(one)  # another one of them may be what it waits for
-            except (Problem, RequestRefused) as error:
-                errors[one] = _sentence(error if isinstance(error, Problem) else problem_of(error))
-        waiting = blocked if len(blocked) < len(waiting) else []
-    failed = [{"id": one, "error": errors[one]} for one in wanted if one not in completed]
+    errors = {one: why for one in wanted if (why := _obstacle(known.get(one)))}
+    others = yield from claims.of_others(desk, tasks)
+    is_free = {one for one in wanted if not (one in errors or one in others or known[one].waits_for)}
+    together = _free_first(known, [one for one in wanted if one in is_free])
+    for one in wanted:
+        if one not in errors and one not in together:  # refused with the reason, unless it has become free
+            errors |= yield from _complete_one(desk, one)
+    while together:
+        try:
+            done: ApplyResult = yield desk.calls.apply([desk.calls.complete(one) for one in together])
+        except (Problem, RequestRefused) as error:
+            refused = error.data.get("change", 0)
+            errors |= yield from _complete_one(desk, together.pop(refused))
+            continue
+        errors |= {task.id: told for task in done.tasks if task.id in together and (told := gated(task))}
+        break
+    failed = [{"id": one, "error": errors[one]} for one in wanted if errors.get(one)]
+    explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+    rest: TaskList = yield desk.calls.list(limit=1)
+    following = None if explained.next is None else known.get(explained.next.id)
     return _json(
         {
             "ok": not failed,
-            "completed": completed,
+            "completed": [one for one in wanted if not errors.get(one)],
             "failed": failed,
-            "nextTask": (yield from _following(desk, last, tasks)),
-            "remaining": tasks.remaining if last is None else last.remaining,
+            "nextTask": item(desk, following) if following else None,
+            "remaining": rest.remaining,
         },
         refused=bool(failed),
     )
+
+
+def _complete_one(desk: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
+    """Complete a task by a call of its own; why it does not count as completed, by its id."""
+    try:
+        done: SetStatusResult = yield desk.calls.complete(task)
+    except (Problem, RequestRefused) as error:
+        return {task: _sentence(error if isinstance(error, Problem) else problem_of(error))}
+    return {task: gated(done.task)}
+
+
+def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
+    """Those of some tasks that can be completed together, each after those of them that it waits for."""
+    ordered: dict[str, None] = {}
+    left = list(ids)
+    while left:
+        free = [one for one in left if ordered.keys() >= set(known[one].open_blockers)]
+        if not free:
+            break
+        ordered |= dict.fromkeys(free)
+        left = [one for one in left if one not in ordered]
+    return list(ordered)
 
 
 def _obstacle(task: Task | None) -> str:
     if task is None:
         return NOT_FOUND
     return "Task already done" if task.status == "completed" else ""
-
-
-def _following(
-    desk: ToolContext, last: SetStatusResult | None, tasks: TaskList
-) -> Generator[Call[Any], Any, dict[str, Any] | None]:
-    """The task that comes next: what the last completion answered or, if nothing was completed, what the list says."""
-    if last is not None:
-        return item(last.next_task) if last.next_task else None
-    explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-    following = None if explained.next is None else explained.next.id
-    return next((item(task) for task in tasks if task.id == following), None)
 
 
 def _set(desk: ToolContext, args: SetTaskList) -> Steps:
@@ -204,7 +237,14 @@ def _refuse(problem: Problem) -> Reply:
     if problem.kind == "not_found" and problem.data.get("what") == "task":
         by = problem.data.get("by")
         return _json({"ok": False, "error": NOT_FOUND, **({"note": by} if by else {})}, refused=True)
-    if problem.kind in ("blocked", "illegal_transition", "lease_held", "lease_lost", "confirmation_required"):
+    if problem.kind in (
+        "blocked",
+        "illegal_transition",
+        "lease_held",
+        "lease_lost",
+        "confirmation_required",
+        "forbidden",
+    ):
         return _json({"ok": False, "error": _sentence(problem)}, refused=True)
     return Reply(text=f"Error: {problem.text}", refused=True)
 
@@ -242,7 +282,7 @@ DIALECT = Dialect(
     tools=tuple(
         _with_readable_mirror(tool)
         for tool in (
-            Tool("ListTasks", "List all tasks of this conversation.", Listing, _list, "reads"),
+            Tool("ListTasks", "List all tasks of this conversation.", ListTasks, _list, "reads"),
             Tool("AddTask", "Add a task to the list.", AddTask, _add, "adds"),
             Tool("CompleteTask", "Mark a task as done; the reply names the next one.", OneTask, _complete),
             Tool("UncompleteTask", "Mark a task as not done.", OneTask, _uncomplete),

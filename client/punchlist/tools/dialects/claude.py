@@ -14,13 +14,26 @@ from punchlist.tools import claims
 from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.coercion import argument_names
 from punchlist.tools.history import ended_by_others
-from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
-from punchlist.tools.phrases import gated
+from punchlist.tools.model import (
+    Arguments,
+    Clearable,
+    Confirm,
+    Dialect,
+    Listing,
+    Offset,
+    Problem,
+    Reply,
+    Steps,
+    Tool,
+    ToolContext,
+    limited,
+)
+from punchlist.tools.phrases import gated, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Metadata, Task, names_of
+from punchlist_schemas.things import Description, Metadata, Task, Title, names_of
 
 Ids = tuple[str, ...]
 TaskId = Annotated[str, Meta(description="The task's ID")]
@@ -29,17 +42,18 @@ TaskId = Annotated[str, Meta(description="The task's ID")]
 class TaskCreate(Arguments, frozen=True, rename="camel"):
     """What TaskCreate takes."""
 
-    subject: Annotated[str, Meta(description="Brief title in imperative form")]
-    description: Annotated[str, Meta(description="What needs to be done")]
+    subject: Annotated[str, Meta(description="Brief title in imperative form"), limited(Title)]
+    description: Annotated[str, Meta(description="What needs to be done"), limited(Description)]
     active_form: Annotated[str, Meta(description='Shown while in progress, e.g. "Running tests"')] = ""
     metadata: Annotated[Metadata, Meta(description="Anything to keep with the task")] = {}
     add_blocked_by: Annotated[Ids, Meta(description="IDs of tasks that must be completed first")] = ()
 
 
 class TaskGet(Arguments, frozen=True, rename="camel"):
-    """What TaskGet takes."""
+    """What TaskGet takes. The description is shown from character `offset` on."""
 
     task_id: TaskId
+    offset: Offset = 0
 
 
 class TaskUpdate(Arguments, frozen=True, rename="camel"):
@@ -47,10 +61,10 @@ class TaskUpdate(Arguments, frozen=True, rename="camel"):
 
     task_id: TaskId
     status: Literal["pending", "in_progress", "completed", "deleted"] | None = None
-    subject: str = ""
-    description: str = ""
-    active_form: str = ""
-    owner: Annotated[str, Meta(description="Who works on it")] = ""
+    subject: Annotated[Clearable, limited(Title)] = None
+    description: Annotated[Clearable, limited(Description)] = None
+    active_form: Clearable = None
+    owner: Annotated[Clearable, Meta(description="Who works on it")] = None
     metadata: Annotated[Metadata | None, Meta(description="Merged in; a null value deletes a key")] = None
     add_blocks: Annotated[Ids, Meta(description="IDs of tasks that wait for this one")] = ()
     add_blocked_by: Annotated[Ids, Meta(description="IDs of tasks that this one waits for")] = ()
@@ -62,7 +76,7 @@ class TaskUpdate(Arguments, frozen=True, rename="camel"):
 class Todo(Struct, frozen=True, rename="camel"):
     """One line of TodoWrite."""
 
-    content: str
+    content: Annotated[str, limited(Title)]
     status: Literal["pending", "in_progress", "completed"] = "pending"
     active_form: str = ""
 
@@ -97,12 +111,15 @@ def _create(desk: ToolContext, args: TaskCreate) -> Steps:
 
 def _get(desk: ToolContext, args: TaskGet) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
+    rest = desk.call_of("TaskGet", f"taskId={task.id}")
+    description = shorten(task.description, offset=args.offset, rest=rest)
     lines = [
         f"Task #{task.id}: {task.title}",
         f"Status: {task.status}",
-        *_labelled("Description", shorten(task.description)),
+        *_labelled("Description", description),
         *_labelled("Active form", task.active_form),
         *_labelled("Owner", task.owner),
+        *_labelled("Waits", gated(task)),
         *_labelled("Blocks", joined(task.blocks)),
         *_labelled("Blocked by (open)", joined(task.open_blockers)),
         *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
@@ -112,13 +129,15 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     data: dict[str, Any] = {
         "id": task.id,
         "subject": task.title,
-        "description": shorten(task.description),
+        "description": description,
         "status": task.status,
         "blocks": task.blocks[:MANY_IDS],
         "blockedBy": task.blocked_by[:MANY_IDS],
     }
     if task.metadata and len(compact(task.metadata)) <= LONG_TEXT:
         data["metadata"] = task.metadata
+    more = {"owner": task.owner, "activeForm": task.active_form, "waitsFor": task.waits_for}
+    data |= {name: value for name, value in more.items() if value}
     return Reply(text="\n".join(lines), data={"task": data})
 
 
@@ -141,7 +160,7 @@ def list_line(task: Task) -> str:
     """A task as TaskList shows it."""
     owner = f" (owner: {task.owner})" if task.owner else ""
     blocked = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
-    return f"{_icon(task)} #{task.id}: {task.title} [{task.status}]{owner}{blocked}"
+    return f"{_icon(task)} #{task.id}: {task.title} [{waiting(task) or task.status}]{owner}{blocked}"
 
 
 def _icon(task: Task) -> str:
@@ -151,8 +170,8 @@ def _icon(task: Task) -> str:
 
 def _row(task: Task) -> dict[str, Any]:
     row: dict[str, Any] = {"id": task.id, "subject": task.title, "status": task.status}
-    if task.owner:
-        row["owner"] = task.owner
+    row |= {"owner": task.owner} if task.owner else {}
+    row |= {"waitsFor": task.waits_for} if task.waits_for else {}
     return row | {"blockedBy": task.open_blockers[:MANY_IDS]}
 
 
@@ -181,6 +200,10 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
     members: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
+    if not (members or edges or args.status):
+        # Some models send an empty text for each member that they leave out: it clears where only these two are empty.
+        empty = {name for name in _MEMBERS if getattr(args, name) == ""}
+        members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):
         raise Problem("invalid_arguments", "no updates specified")
     if "title" in members:

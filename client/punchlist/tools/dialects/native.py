@@ -24,11 +24,12 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
+    limited,
 )
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task
+from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -42,8 +43,8 @@ _NAMED, _NAME = 8, 60
 class Step(Struct, frozen=True):
     """One task of a plan."""
 
-    title: str
-    description: str = ""
+    title: Annotated[str, limited(Title)]
+    description: Annotated[str, limited(Description)] = ""
     ref: str = ""
     after: Ids = ()
     priority: Priority = "normal"
@@ -61,8 +62,8 @@ class Plan(Arguments, frozen=True):
 class Next(Arguments, frozen=True):
     """What next takes."""
 
-    result: Annotated[str, Meta(description="What came of the current task; completes it")] = ""
-    failed: Annotated[str, Meta(description="Instead of result: why it can't be done")] = ""
+    result: Annotated[str, Meta(description="What came of the current task; completes it"), limited(LongText)] = ""
+    failed: Annotated[str, Meta(description="Instead of result: why it can't be done"), limited(LongText)] = ""
     id: Annotated[str, Meta(description="The task to finish, if not your current one")] = ""
     agent: Annotated[str, Meta(description="Sub-agents: your own name, in each call")] = ""
 
@@ -72,9 +73,9 @@ class Update(Arguments, frozen=True):
 
     id: str
     status: Literal["pending", "in_progress", "paused", "completed", "failed", "deleted"] | None = None
-    note: Annotated[str, Meta(description="Result or reason that goes with the status")] = ""
-    title: str = ""
-    description: str = ""
+    note: Annotated[str, Meta(description="Result or reason that goes with the status"), limited(LongText)] = ""
+    title: Annotated[str, limited(Title)] = ""
+    description: Annotated[str, limited(Description)] = ""
     priority: Priority | None = None
     owner: str = ""
     after: Annotated[Ids, Meta(description="Wait for these ids")] = ()
@@ -199,11 +200,8 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
         lines += phrases.current(task, _TITLE)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
     else:
-        kept: list[Reason] = []
-        if tasks.counts.ready or (tasks.counts.blocked and tasks.counts.failed):
-            told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-            kept = [reason for reason in told.reasons if reason.kind in ("stopped", "failed", "reserved")]
-        lines.append(phrases.nothing(tasks.counts, kept, desk.names.get("plan", "")))
+        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+        lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
@@ -269,7 +267,7 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
 
 def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     if args.ids:
-        return (yield from _details(desk, args.ids))
+        return (yield from _details(desk, args.ids, args.offset))
     if args.since:
         after = yield from _after(desk, args.since)
         if after is not None:
@@ -314,14 +312,15 @@ def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
     return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
 
 
-def _details(desk: ToolContext, ids: Ids) -> Steps:
+def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
     tasks: list[Task] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
     share = 30_000 // len(tasks)
-    blocks = ["\n".join(phrases.detail(task, share)) for task in tasks]
+    rests = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
+    blocks = ["\n".join(phrases.detail(task, share, offset, rest)) for task, rest in zip(tasks, rests, strict=True)]
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
-    data = [phrases.row(task) | {"description": shorten(task.description, share)} for task in tasks]
+    data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})
 
 

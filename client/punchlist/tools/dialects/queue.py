@@ -8,31 +8,43 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
-from punchlist.text import clip, joined_text, one_line
+from punchlist.text import joined_text, one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
+from punchlist.tools.current import current_tasks, why_none
 from punchlist.tools.history import ended
-from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
+from punchlist.tools.model import (
+    Arguments,
+    Confirm,
+    Dialect,
+    Hidden,
+    Listing,
+    Problem,
+    Reply,
+    Steps,
+    Tool,
+    ToolContext,
+    limited,
+)
 from punchlist.tools.phrases import gated
-from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult
+from punchlist_schemas.results import ConversationResult, SetStatusResult
 from punchlist_schemas.things import (
     FINISHED,
     PRIORITIES,
     Conversation,
+    Description,
+    LongText,
     Metadata,
     Priority,
-    Reason,
     SettingsPatch,
     Status,
     Task,
-    names_of,
 )
 
 _TITLE = 80
 _IN_A_LIST = 4_000
 _BESIDE = 400
 """How many characters of a description are shown of tasks that are told beside the queue."""
-_NAME = 60
 _SOME = 20
 """How many paused and how many failed tasks are told."""
 _TRIES = 5
@@ -42,25 +54,33 @@ TaskId = Annotated[str, Meta(description="The task's ID")]
 class AddTask(Arguments, frozen=True):
     """What add_task takes."""
 
-    description: Annotated[str, Meta(description="What is to be done; the first line is its title")]
+    description: Annotated[
+        str, Meta(description="What is to be done; the first line is its title"), limited(Description)
+    ]
     priority: Priority = "normal"
     after: tuple[str, ...] = ()
     context: Metadata = {}
     parent: str = ""
 
 
+class ListTasks(Listing, frozen=True):
+    """What list_tasks takes. With `task_id` it shows this task, whose description begins at character `offset`."""
+
+    task_id: Annotated[str, Hidden] = ""
+
+
 class CompleteTask(Arguments, frozen=True):
     """What complete_task takes."""
 
     task_id: TaskId
-    result_summary: Annotated[str, Meta(description="What came of it, in a sentence or two")]
+    result_summary: Annotated[str, Meta(description="What came of it, in a sentence or two"), limited(LongText)]
 
 
 class FailTask(Arguments, frozen=True):
     """What fail_task takes."""
 
     task_id: TaskId
-    reason: Annotated[str, Meta(description="Why it can't be done")]
+    reason: Annotated[str, Meta(description="Why it can't be done"), limited(LongText)]
 
 
 class OneTask(Arguments, frozen=True):
@@ -99,18 +119,24 @@ def _json(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
 
 
-def _row(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
+def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0) -> dict[str, Any]:
     """A task in the form of this dialect."""
-    row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most), "status": task.status}
+    rest = desk.call_of("list_tasks", f"task_id={task.id}")
+    row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most, offset, rest)}
+    row |= {"status": task.status}
     row |= {"priority": task.priority} if task.priority != "normal" else {}
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
 
-def _handed(task: Task) -> dict[str, Any]:
+def _handed(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
     """A task as it is handed out: with all that it takes to begin."""
-    row = _row(task, LONG_TEXT)
+    row = _row(desk, task, LONG_TEXT, offset)
+    if len(compact(row)) > BUDGET // 2 + LONG_TEXT // 2:  # a text of characters that JSON escapes
+        row = _row(desk, task, _IN_A_LIST, offset)
     row |= {"parent": task.parent} if task.parent else {}
-    return row | ({"context": task.metadata} if task.metadata and len(compact(task.metadata)) <= LONG_TEXT else {})
+    context = compact(task.metadata) if task.metadata else ""
+    fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
+    return row | ({"context": task.metadata} if fits else {})
 
 
 def _place(task: Task) -> tuple[bool, int]:
@@ -121,42 +147,12 @@ def _place(task: Task) -> tuple[bool, int]:
 def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
     """A reply with the task that is to be worked on now, and where there is none, why."""
     info: Conversation = yield desk.calls.info()
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    is_serial = info.settings.execution == "serial"
-    own = [task for task in running if task.owner in names_of(desk.actor) or (is_serial and not task.owner)]
+    current = yield from current_tasks(desk, info)
     if handed:
-        data["nextTask"] = _handed(own[0]) if own else None
-    notes = [note] if note else []
-    if is_serial and running and not own:
-        notes.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
-    elif not own and (info.counts.pending or info.counts.paused):
-        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-        notes.append(_idle(desk, info, told))
+        data["nextTask"] = _handed(desk, current.own[0]) if current.own else None
+    why = yield from why_none(desk, info, current)
+    notes = [one for one in (note, why) if one]
     return _json(data | ({"note": " ".join(notes)} if notes else {}))
-
-
-def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
-    """Why nothing is in progress although there is something to be done, and what would change that."""
-    resume = desk.tool("resume_task")
-    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
-    if (stopped := first.get("stopped")) is not None:
-        reason = f" ({clip(one_line(stopped.fail_reason), _BESIDE)})" if stopped.fail_reason else ""
-        return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
-    if info.settings.execution != "serial" and told.next is not None:
-        return (
-            "This list is not serial, since others had put tasks on it: none starts by itself. "
-            f"{resume} {told.next.id} starts one; "
-            f"punch set execution=serial -c {desk.conversation} makes the list a queue."
-        )
-    if (paused := first.get("paused")) is not None:
-        return f"Nothing is in progress: task {paused.by} is paused; {resume} {paused.by} goes on with it."
-    if told.next is not None:
-        return f"Nothing is in progress; {resume} {told.next.id} starts the next task."
-    if (kept := first.get("reserved")) is not None:
-        return f"No task can start: task {kept.by} is reserved for {clip(one_line(kept.owner), _NAME)}."
-    failed = first.get("failed")
-    cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
-    return f"No task can start: {info.counts.pending} wait{cause}."
 
 
 def _prepared(desk: ToolContext) -> Generator[Call[Any], Any, Conversation]:
@@ -197,8 +193,18 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
     return (yield from _now(desk, data))
 
 
-def _list(desk: ToolContext, args: Listing) -> Steps:
+def _list(desk: ToolContext, args: ListTasks) -> Steps:
+    if args.task_id:
+        one: Task = yield desk.calls.get(args.task_id)
+        return _json({"tasks": [_handed(desk, one, args.offset)]})
     info: Conversation = yield desk.calls.info()
+    current = yield from current_tasks(desk, info)
+    whose = {task.id: {"owner": claims.name_of(task.owner)} for task in current.others if task.owner}
+    own = {task.id for task in current.own}
+
+    def row(task: Task) -> dict[str, Any]:
+        return _handed(desk, task) if task.id in own else _row(desk, task) | whose.get(task.id, {})
+
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
     queue = sorted((task for task in tasks if task.status in ("pending", "in_progress")), key=_place)
     data: dict[str, Any] = {}
@@ -208,18 +214,19 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
             data[status] = [_beside(task) for task in found[-_SOME:]]
         if len(found) > _SOME:
             data["note"] = f"{len(found)} have {status}; the last {_SOME} are shown."
-    shown, left_out = fitting(queue[args.offset :], _row, BUDGET - len(compact(data)))
+    shown, left_out = fitting(queue[args.offset :], row, BUDGET - len(compact(data)))
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
-    if not info.counts.in_progress and (info.counts.pending or info.counts.paused):
-        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-        data["note"] = _idle(desk, info, told)
+    if why := (yield from why_none(desk, info, current)):
+        data["note"] = why
     return _json({"tasks": shown, **data})
 
 
 def _beside(task: Task) -> dict[str, Any]:
-    reason = {"reason": shorten(task.fail_reason, _BESIDE)} if task.fail_reason else {}
-    return {"id": task.id, "description": shorten(joint(task), _BESIDE), **reason}
+    """A paused or failed task, with what it waits for or why it failed."""
+    row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), _BESIDE)}
+    row |= {"waits_for": task.waits_for} if task.waits_for else {}
+    return row | ({"reason": shorten(task.fail_reason, _BESIDE)} if task.fail_reason else {})
 
 
 def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Generator[Call[Any], Any, SetStatusResult]:
@@ -275,7 +282,8 @@ def _resume(desk: ToolContext, args: OneTask) -> Steps:
     if task.status in FINISHED:
         why = shorten(task.result_summary or task.fail_reason, _BESIDE)
         what = f"task {task.id} {'is completed' if task.status == 'completed' else 'has failed'}"
-        advice = f"{desk.tool('add_task')} what is to be done again; {desk.tool('resume_task')} takes up paused tasks"
+        again = desk.call_of("add_task", "what is to be done again; ")
+        advice = f"{again}{desk.tool('resume_task')} takes up paused tasks"
         raise Problem("illegal_transition", f"{what}{f' ({why})' if why else ''}: {advice}")
     running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
     info: Conversation = yield desk.calls.info()
@@ -285,12 +293,12 @@ def _resume(desk: ToolContext, args: OneTask) -> Steps:
         message = f"Task {task.id} {'resumed' if task.status == 'paused' else 'waits already'}."
         note = f"Its turn comes after task {running[0].id}, which is current."
         return _json({"success": True, "message": message, "note": note})
-    if info.settings.execution == "serial" or desk.is_nameless:
+    if desk.is_nameless:
         yield desk.calls.resume(task.id)
     else:
         yield from claims.begin(desk, task.id)
     resumed: Task = yield desk.calls.get(task.id)
-    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(resumed)})
+    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(desk, resumed)})
 
 
 def _prioritize(desk: ToolContext, args: PrioritizeTask) -> Steps:
@@ -316,8 +324,11 @@ def _refuse(problem: Problem) -> Reply:
 
 
 _GUIDE = """# Task queue
-You work through a queue, one task at a time. What is in progress is yours to do; replies hand it out as nextTask.
-- A new instruction that arrives while a task is in progress: {add_task} it and go on with the current one.[ If the \
+You work through a queue, one task at a time. What is in progress is yours to do; replies hand it out as nextTask. A \
+task with an owner is another session's, and one that waits for a yes is the user's: leave both.
+- {add_task} each step of a request that takes several, and what is to be done later.
+- A new instruction that arrives while a task is in progress: {add_task} it, tell the user so, and go on with the \
+current one.[ If the \
 user wants it at once: {pause_task} the current one, {add_task} the new one, then {resume_task} the paused one: it \
 goes on after the new one.]
 - When the current task is done you must signal it with {complete_task} and a result_summary. Only this starts the \
@@ -331,8 +342,15 @@ DIALECT = Dialect(
     guide=_GUIDE,
     refuse=_refuse,
     tools=(
-        Tool("add_task", "Add a task to the end of the queue; it starts by itself in its turn.", AddTask, _add, "adds"),
-        Tool("list_tasks", "List the current task and those waiting in the queue.", Listing, _list, "reads"),
+        Tool(
+            "add_task",
+            "Add a task to the end of the queue; it starts by itself in its turn. For requests of several steps and"
+            " for what is to be done later.",
+            AddTask,
+            _add,
+            "adds",
+        ),
+        Tool("list_tasks", "List the current task, which is then yours, and those waiting.", ListTasks, _list),
         Tool("complete_task", "Complete a task of the queue; the next one starts.", CompleteTask, _complete),
         Tool("fail_task", "Give a task of the queue up as failed.", FailTask, _fail),
         Tool("pause_task", "Put a task of the queue aside until it is resumed.", OneTask, _pause),

@@ -17,6 +17,7 @@ from punchlist.tools.model import (
     Dialect,
     Hidden,
     Listing,
+    Offset,
     Problem,
     Reply,
     Steps,
@@ -24,10 +25,11 @@ from punchlist.tools.model import (
     Tool,
     ToolContext,
     confirmed,
+    limited,
 )
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, waiting
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Status, Task
+from punchlist_schemas.things import Status, Task, Title
 
 TaskId = Annotated[str, Meta(description="The task's number", extra_json_schema={NUMBER: True, "minimum": 1})]
 Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
@@ -38,13 +40,19 @@ _IN_A_REPLY = 20_000
 class CreateTodo(Arguments, frozen=True):
     """What create_todo_task takes."""
 
-    title: str
+    title: Annotated[str, limited(Title)]
 
 
 class OneTask(Arguments, frozen=True):
     """What the tools for one task take."""
 
     task_id: TaskId
+
+
+class GetTodo(OneTask, frozen=True):
+    """What get_todo_task takes. The description is shown from character `offset` on."""
+
+    offset: Offset = 0
 
 
 class DeleteTodo(OneTask, frozen=True):
@@ -58,7 +66,7 @@ class DeleteTodo(OneTask, frozen=True):
 class UpdateTodo(OneTask, frozen=True):
     """What update_todo_task takes."""
 
-    title: str
+    title: Annotated[str, limited(Title)]
     confirm: Token = ""
     user_words: UserWords = ""
 
@@ -68,14 +76,20 @@ def _reply(data: Any) -> Reply:
 
 
 def row(task: Task) -> dict[str, Any]:
-    """A task in the form of this dialect; one that has failed says so, and counts as not completed."""
-    failed = {"status": "failed"} if task.status == "failed" else {}
-    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **failed}
+    """A task in the form of this dialect; one that has failed or waits at its gate counts as not completed."""
+    state = "failed" if task.status == "failed" else waiting(task)
+    stated = {"status": state} if state else {}
+    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **stated}
 
 
-def _full(task: Task) -> dict[str, Any]:
-    texts = {"description": task.description, "result": task.result_summary, "reason": task.fail_reason}
-    return row(task) | {name: shorten(text, _IN_A_REPLY) for name, text in texts.items() if text}
+def _full(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
+    rest = desk.call_of("get_todo_task", f"task_id={task.id}")
+    texts = {
+        "description": shorten(task.description, _IN_A_REPLY, offset, rest),
+        "result": shorten(task.result_summary, _IN_A_REPLY),
+        "reason": shorten(task.fail_reason, _IN_A_REPLY),
+    }
+    return row(task) | {name: text for name, text in texts.items() if text}
 
 
 def outcome(task: Task, status: str, note: str = "") -> Reply:
@@ -124,12 +138,12 @@ def renamed(
 
 def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
     task: Task = yield desk.calls.add(one_line(args.title))
-    return _reply(_full(task))
+    return _reply(_full(desk, task))
 
 
-def _get_todo(desk: ToolContext, args: OneTask) -> Steps:
+def _get_todo(desk: ToolContext, args: GetTodo) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
-    return _reply(_full(task))
+    return _reply(_full(desk, task, args.offset))
 
 
 def _list_todos(desk: ToolContext, args: Listing) -> Steps:
@@ -140,7 +154,7 @@ def _complete_todo(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
     note = gated(result.task) or (f"{before} before" if before else "")
-    return _reply(_full(result.task) | ({"note": note} if note else {}))
+    return _reply(_full(desk, result.task) | ({"note": note} if note else {}))
 
 
 def _delete_todo(desk: ToolContext, args: DeleteTodo) -> Steps:
@@ -152,9 +166,9 @@ def _update_todo(desk: ToolContext, args: UpdateTodo) -> Steps:
     title = one_line(args.title)
     rename = partial(desk.calls.edit, task.id, title=title)
     if title == task.title:
-        return _reply(_full(task))
+        return _reply(_full(desk, task))
     changed = yield from renamed(desk, rename, task, title, args.confirm, args.user_words)
-    return changed if isinstance(changed, Reply) else _reply(_full(changed))
+    return changed if isinstance(changed, Reply) else _reply(_full(desk, changed))
 
 
 def refuse(problem: Problem) -> Reply:
@@ -178,7 +192,7 @@ DIALECT = Dialect(
     refuse=refuse,
     tools=(
         Tool("create_todo_task", "Create a to-do.", CreateTodo, _create_todo, "adds"),
-        Tool("get_todo_task", "Get a to-do by its number.", OneTask, _get_todo, "reads"),
+        Tool("get_todo_task", "Get a to-do by its number.", GetTodo, _get_todo, "reads"),
         Tool("list_todo_tasks", "List all to-dos.", Listing, _list_todos, "reads"),
         Tool("update_todo_task", "Rename a to-do; asks for confirmation first.", UpdateTodo, _update_todo),
         Tool("complete_todo_task", "Mark a to-do as completed.", OneTask, _complete_todo),

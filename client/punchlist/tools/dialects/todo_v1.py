@@ -8,10 +8,10 @@ from msgspec import Meta
 from punchlist.text import one_line
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
 from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext
+from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, limited
 from punchlist.tools.phrases import gated
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Description, Task, Title
 
 UserId = Annotated[str, Meta(description="The user's id")]
 
@@ -25,8 +25,8 @@ class Users(Arguments, frozen=True):
 class AddTask(Users, frozen=True):
     """What add_task takes."""
 
-    title: str
-    description: str = ""
+    title: Annotated[str, limited(Title)]
+    description: Annotated[str, limited(Description)] = ""
 
 
 class ListTasks(Users, frozen=True):
@@ -53,8 +53,8 @@ class DeleteTask(UsersTask, frozen=True):
 class UpdateTask(UsersTask, frozen=True):
     """What update_task takes."""
 
-    title: str = ""
-    description: str = ""
+    title: Annotated[str, limited(Title)] = ""
+    description: Annotated[str, limited(Description)] = ""
     confirm: Token = ""
     user_words: UserWords = ""
 

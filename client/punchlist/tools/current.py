@@ -1,0 +1,85 @@
+"""The current task of a queue: who works on it and, where an agent has none, why."""
+
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import IllegalTransition, LeaseHeld, NotFound
+from punchlist.text import one_line
+from punchlist.tools import claims
+from punchlist.tools.budget import shorten
+from punchlist.tools.model import ToolContext
+from punchlist.tools.phrases import left_alone, of_reason
+from punchlist_schemas.results import TaskExplainResult
+from punchlist_schemas.things import Conversation, Reason, Task, names_of
+
+_REASON = 400
+_TRIES = 5
+
+
+class Current(NamedTuple):
+    """The tasks in progress: those that are this agent's to do, and those that others work on."""
+
+    own: list[Task]
+    others: list[Task]
+
+
+def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
+    """What is in progress. The current task of a serial list is claimed if it is free: one session is handed it."""
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    is_serial = info.settings.execution == "serial"
+    for _ in range(_TRIES if is_serial and not desk.is_nameless else 0):
+        free = next((task for task in running if task.fence is None), None)
+        if free is None:
+            break
+        with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
+            yield from claims.take(desk, free.id)
+        running = yield desk.calls.list(status="in_progress")
+    names = names_of(desk.actor)
+    own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
+    return Current(own, [task for task in running if task not in own])
+
+
+def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
+    """Why this agent has no task to work on; empty if it has one, or all is finished."""
+    if current.own:
+        return ""
+    if current.others and info.settings.execution == "serial":
+        task = current.others[0]
+        return f"Task {task.id} is current, and {claims.name_of(task.owner)} works on it."
+    if not (info.counts.pending or info.counts.paused):
+        return ""
+    told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+    return _idle(desk, info, told)
+
+
+def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
+    """Why nothing is in progress although there is something to be done, and what would change that."""
+    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
+    if (stopped := first.get("stopped")) is not None:
+        reason = f" ({shorten(one_line(stopped.fail_reason), _REASON)})" if stopped.fail_reason else ""
+        return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
+    if info.settings.execution != "serial" and told.next is not None:
+        return (
+            "This list is not serial, since others had put tasks on it: none starts by itself. "
+            f"{_resuming(desk, told.next.id, 'starts one')}; "
+            f"punch set execution=serial -c {desk.conversation} makes the list a queue."
+        )
+    if (paused := first.get("paused")) is not None:
+        return f"Nothing is in progress: task {paused.by} is paused; {_resuming(desk, paused.by, 'goes on with it')}."
+    if told.next is not None:
+        return f"Nothing is in progress; {_resuming(desk, told.next.id, 'starts the next task')}."
+    if (gate := first.get("yes") or first.get("check")) is not None:
+        return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
+    if (kept := first.get("reserved")) is not None:
+        return f"No task can start: task {kept.by} is reserved for {claims.name_of(kept.owner)}."
+    failed = first.get("failed")
+    cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
+    return f"No task can start: {info.counts.pending} wait{cause}."
+
+
+def _resuming(desk: ToolContext, task: str, does: str) -> str:
+    """What starts a task: the tool, or where that is not offered a person's command."""
+    return f"{desk.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"

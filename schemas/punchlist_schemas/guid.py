@@ -1,0 +1,27 @@
+"""The spellings of a GUID: one list is meant by all of them. Every other name has one spelling."""
+
+import re
+
+_FORM = re.compile(r"\{?([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{12})\}?", re.IGNORECASE)
+
+BRACED_PATTERN = r"^\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}(?![\s\S])"
+"""A GUID in braces, which is a name of a list though no list's id."""
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """All spellings of a GUID that can be a list's id: lower case with dashes, which new lists get, and the others.
+
+    Empty if the name is not a GUID: 32 hexadecimal digits, with or without dashes, or with dashes and in braces.
+    """
+    match = _FORM.fullmatch(name) if name.isascii() else None
+    if match is None or name.startswith("{") != name.endswith("}") or (name.startswith("{") and not match[2]):
+        return ()
+    parts = [part.lower() for part in (match[1], *match.groups()[2:])]
+    dashed, digits = "-".join(parts), "".join(parts)
+    return dashed, digits, dashed.upper(), digits.upper()
+
+
+def canonical(name: str) -> str:
+    """The spelling of a GUID that new lists get; any other name as it is."""
+    found = spellings(name)
+    return found[0] if found else name
