@@ -58,6 +58,7 @@ class TaskCalls:
         gate: Gate | None = None,
         before: str | None = None,
         after: str | None = None,
+        keep_equal: bool = False,
         **write: Unpack[Write],
     ) -> Call[Task]:
         """Adds a task at the end of the list, or where `before` or `after` says.
@@ -83,6 +84,7 @@ class TaskCalls:
             gate: What it needs before it counts as completed.
             before: Id of the task to stand in front of.
             after: Id of the task to stand behind.
+            keep_equal: Return the open task with this title and parent instead, if there is one.
             **write: `key`, `expect_version`, `actor`.
 
         Raises:
@@ -110,15 +112,20 @@ class TaskCalls:
             "gate": gate,
             "before": before,
             "after": after,
+            "keep_equal": keep_equal,
         }
         return Call("task.add", self._write(p.TaskAdd, write, **members), attrgetter("task"))
 
-    def add_many(self, tasks: Iterable[NewTask | str], **write: Unpack[Write]) -> Call[tuple[Task, ...]]:
+    def add_many(
+        self, tasks: Iterable[NewTask | str], *, keep_equal: bool = False, **write: Unpack[Write]
+    ) -> Call[tuple[Task, ...]]:
         """Adds many tasks with the edges between them, all or none. A string is a task of that title.
 
-        With `ref` a new task gets a temporary name, which others may use in `blocked_by` and `parent`.
+        With `ref` a new task gets a temporary name, which others may use in `blocked_by` and `parent`. With
+        `keep_equal`, an open task of the list with the same title and parent stands for a new one.
         """
-        return Call("task.add_many", self._write(p.TaskAddMany, write, tasks=new_tasks(tasks)), attrgetter("tasks"))
+        members = {"tasks": new_tasks(tasks), "keep_equal": keep_equal}
+        return Call("task.add_many", self._write(p.TaskAddMany, write, **members), attrgetter("tasks"))
 
     def get(self, task: str, *, min_version: int | None = None) -> Call[Task]:
         """One task, or `NotFound`; as to `min_version` see `list`."""

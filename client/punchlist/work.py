@@ -27,7 +27,7 @@ from punchlist.core import Request
 from punchlist.errors import ConnectionLost, DaemonUnavailable, LeaseHeld, LeaseLost, PunchlistError, RequestRefused
 from punchlist.forks import on_fork
 from punchlist_schemas.results import ClaimResult, SetStatusResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Task, TaskName
 
 R = TypeVar("R")
 
@@ -61,15 +61,16 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A claimed task and the number of the claim."""
+    """A claimed task, the number of the claim, and the parents above the task."""
 
     task: Task
     fence: int
+    path: tuple[TaskName, ...] = ()
 
     @classmethod
     def of(cls, result: ClaimResult) -> "Held | None":
         """What a claim got."""
-        return None if result.task is None else cls(result.task, result.fence or 0)
+        return None if result.task is None else cls(result.task, result.fence or 0, result.path)
 
 
 def reason_of(error: BaseException) -> str:
@@ -111,6 +112,11 @@ class AsyncWork:
     def fence(self) -> int | None:
         """The number of the current claim."""
         return None if self._held is None else self._held.fence
+
+    @property
+    def path(self) -> tuple[TaskName, ...]:
+        """The parents above the current task, the outermost first."""
+        return () if self._held is None else self._held.path
 
     async def take(self, task: str | None = None, *, wait_ms: int = 0) -> Task | None:
         """Claim the next task, or a named one, waiting for it if asked; None if there is none to be had."""

@@ -24,8 +24,8 @@ MAKES: dict[str, type[p.Mutation]] = {
 }
 """What a change can be: the method, and the parameters that it stands for."""
 
-OF_THE_CALL = frozenset(p.Confirmable.__struct_fields__)
-"""The parameters that the call as a whole has."""
+OF_THE_CALL = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
+"""The parameters that the call as a whole has, and those that it does not take."""
 
 _DOC = "One of the changes of `list.apply`, with the parameters of `{}`."
 _DOC_OF_ADD = _DOC + " `ref` is a temporary name for the task, usable as its id by the changes behind this one."

@@ -248,7 +248,12 @@ class NewTask(Params, frozen=True, kw_only=True):
 
 
 class TaskAdd(Mutation, frozen=True, kw_only=True):
-    """Adds one task, at the end of the list unless `before` or `after` names a neighbour."""
+    """Adds one task, at the end of the list unless `before` or `after` names a neighbour.
+
+    With `keep_equal` none is added if an open task with the same parent has this title already; case, white space and
+    punctuation at the end don't count. That task is the answer. If it is pending, it also waits for `blocked_by`,
+    unless that would close a cycle; nothing else of it changes.
+    """
 
     title: Title
     description: Description = ""
@@ -270,12 +275,18 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     gate: Gate | None = None
     before: TaskId | None = None
     after: TaskId | None = None
+    keep_equal: bool = False
 
 
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
-    """Adds many tasks with the edges between them, and brings others up to date: all or none."""
+    """Adds many tasks with the edges between them, and brings others up to date: all or none.
+
+    As to `keep_equal` see `task.add`; a `ref` then leads to the task that was kept. Each task of the list stands for
+    one task of the call, so that tasks of one call are never taken for each other.
+    """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(min_length=1, max_length=10_000)]
+    keep_equal: bool = False
 
 
 class TaskGet(Params, frozen=True, kw_only=True):

@@ -199,16 +199,22 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
     allowed: bool
 
 
+Path = tuple[TaskName, ...]
+"""The parents above a task, the outermost first: the nearest 8 of them."""
+
+
 class TaskResult(Written, frozen=True, kw_only=True):
-    """One task after a mutation."""
+    """One task after a mutation; `kept` if `task.add` added none, since this one was equal."""
 
     task: Task
+    kept: bool = False
 
 
 class TasksResult(Written, frozen=True, kw_only=True):
-    """Several tasks after a mutation."""
+    """Several tasks after a mutation; `kept` are the ids of those that were there already and equal to an added one."""
 
     tasks: tuple[Task, ...]
+    kept: tuple[str, ...] = ()
 
 
 class ApplyResult(Written, frozen=True, kw_only=True):
@@ -238,9 +244,10 @@ class ConfirmationResult(Result, frozen=True, kw_only=True):
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):
-    """One task. With `damaged` it is as it was before the damage."""
+    """One task, and in `path` the parents above it. With `damaged` it is as it was before the damage."""
 
     task: Task
+    path: Path = ()
     damaged: Damage | None = None
 
 
@@ -268,11 +275,12 @@ class TaskExplainResult(Result, frozen=True, kw_only=True):
     """The task, what may be done with it now, and the reasons against it. `more` reasons were left out.
 
     `ready` says whether a claim of the next task could get it, `ahead` how many it would get before, and `next` which
-    one it would get first once the list goes on. Without a task `ready` says whether there is any. With `damaged` the
-    list is not whole.
+    one it would get first once the list goes on. Without a task `ready` says whether there is any. `path` are the
+    parents above the task. With `damaged` the list is not whole.
     """
 
     task: Task | None = None
+    path: Path = ()
     ready: bool
     startable: bool
     completable: bool
@@ -308,11 +316,12 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 class SetStatusResult(Written, frozen=True, kw_only=True):
     """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
 
-    `remaining` counts the unfinished tasks.
+    `next_path` are the parents above `next_task`. `remaining` counts the unfinished tasks.
     """
 
     task: Task
     next_task: Task | None = None
+    next_path: Path = ()
     unblocked: tuple[str, ...] = ()
     remaining: int
 
@@ -321,12 +330,15 @@ class ClaimResult(Written, frozen=True, kw_only=True):
     """The claimed task, or null if there was none to be had; with `count`, all of them in `tasks`.
 
     `fence` is the number of the claim, to be passed with later calls: of the first task, and of each in `fences`.
+    So are `path`, the parents above the first task, and `paths`.
     """
 
     task: Task | None
     fence: int | None = None
+    path: Path = ()
     tasks: tuple[Task, ...] = ()
     fences: tuple[int, ...] = ()
+    paths: tuple[Path, ...] = ()
 
 
 class DeleteResult(Written, frozen=True, kw_only=True):

@@ -72,6 +72,12 @@ def names_of(actor: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
+def title_key(title: str) -> str:
+    """Return what equal titles have in common: case, runs of white space and punctuation at the end don't count."""
+    words = " ".join(title.casefold().split())
+    return words.rstrip(".,;:!?… ") or words
+
+
 ListKind = Literal["list", "chat"]
 """What a conversation is for: a list that people and agents look at, or a thread of a chat with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]

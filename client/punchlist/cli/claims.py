@@ -30,6 +30,7 @@ def show_claim(context: Context, result: Any) -> int:
         context.json(result)
     elif not tasks:
         show_error("nothing_ready", "no task is ready", "punch list shows what there is, punch why ID what keeps it")
-    for task in () if context.args.json else tasks:
-        context.lines(task_lines(task, context.style))
+    paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
+    for task, path in () if context.args.json else zip(tasks, paths, strict=False):
+        context.lines(task_lines(task, context.style, path=path))
     return 0 if tasks else REFUSED

@@ -140,7 +140,7 @@ def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
-    return write("\n".join(render.detail_lines(answer["task"], style)) + "\n")
+    return write("\n".join(render.detail_lines(answer["task"], style, answer.get("path", ()))) + "\n")
 
 
 def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
@@ -252,7 +252,8 @@ def _start(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str
     if "json" in options:
         return write(safe_json(result) + "\n")
     style = style_of(env, now=int(time.time() * 1000))
-    return write("\n".join(render.task_lines(plain_json.decode(result)["task"], style)) + "\n")
+    answer = plain_json.decode(result)
+    return write("\n".join(render.task_lines(answer["task"], style, path=answer.get("path", ()))) + "\n")
 
 
 def _begun(task: str, owner: str, options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from punchlist.cli.render import FINISHED
 from punchlist.text import clip, safe
+from punchlist.tree import titles_above, with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
         return "next: punch add TITLE adds the first task; punch help lists the commands"
     mine = [task for task in tasks if task["status"] == "in_progress" and task.get("owner") in (owner, None, "")]
     if mine:
-        return f"next: punch done {_named(mine[0])}"
+        return f"next: punch done {_named(mine[0], tasks)}"
     if explained["ready"]:
-        return f"next: punch start {_named(explained['next'])}"
+        return f"next: punch start {_named(explained['next'], tasks)}"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"
@@ -36,5 +37,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     )
 
 
-def _named(task: dict[str, Any]) -> str:
-    return f"{safe(task['id'])}  ({clip(safe(task['title']), _TITLE)})"
+def _named(task: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> str:
+    by_id = {one["id"]: one for one in tasks}
+    above = titles_above(by_id.get(task["id"], task), by_id)
+    return f"{safe(task['id'])}  ({safe(with_path(clip(task['title'], _TITLE), above))})"

@@ -7,6 +7,7 @@ from time import localtime, strftime
 
 from punchlist.cli.style import Style
 from punchlist.text import one_line, safe, safe_block
+from punchlist.tree import as_tree, with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,31 +111,6 @@ def header(conversation: str, counts: "dict[str, int]", style: Style, note: str 
     return style.paint("title", cut(head, style.width, style.glyphs["cut"])) + style.paint("dim", tail)
 
 
-def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
-    """Depth and task, children behind their parent, otherwise in the order given.
-
-    A task whose parent is not among them stands at the top level; so do the members of a parent cycle.
-    """
-    given = list(tasks)
-    ids = {task["id"] for task in given}
-    children: dict[str | None, list[Task]] = {}
-    for task in given:
-        parent = task.get("parent")
-        children.setdefault(parent if parent in ids and parent != task["id"] else None, []).append(task)
-    rows: list[tuple[int, Task]] = []
-    seen: set[str] = set()
-    for root in [*children.get(None, ()), *given]:
-        stack = [(0, root)]
-        while stack:
-            depth, task = stack.pop()
-            if task["id"] in seen:
-                continue
-            seen.add(task["id"])
-            rows.append((depth, task))
-            stack.extend((depth + 1, child) for child in reversed(children.get(task["id"], ())))
-    return rows
-
-
 def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
     """Leave out old finished tasks of a long list; returns the rest and how many were left out.
 
@@ -154,16 +130,21 @@ def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
     return [task for task in tasks if task["id"] in keep], len(tasks) - len(keep)
 
 
-def task_lines(task: "Task", style: Style, depth: int = 0) -> "list[str]":
-    """One task: its line, and under it what it is doing or why it failed."""
+def task_lines(task: "Task", style: Style, depth: int = 0, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
+    """One task: its line, and under it what it is doing or why it failed. `path` are the parents above it."""
     state = state_of(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
-    lines = [indent + _row(task, state, style, len(indent))]
+    lines = [indent + _row(task, state, style, len(indent), path)]
     below = indent + " " * (len(style.glyphs[state]) + 1)
     note = _note(task, state, style)
     if note:
         lines.append(below + style.paint("note", cut(note, style.width and max(style.width - len(below), 1))))
     return lines
+
+
+def path_title(task: "Task", path: "Sequence[dict[str, str]]") -> str:
+    """A task's title with those of the parents above it, harmless for a terminal."""
+    return safe(with_path(str(task.get("title", "")), [one["title"] for one in path]))
 
 
 def step_lines(result: "Any", style: Style) -> "list[str]":
@@ -173,7 +154,7 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
         notes.append("unblocked " + ", ".join(f"#{safe(one)}" for one in result["unblocked"]))
     if result.get("next_task"):
         following = result["next_task"]
-        notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
+        notes.append(f"next #{safe(following['id'])} {path_title(following, result.get('next_path', ()))}")
     notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
     line = "    " + f" {style.glyphs['dot']} ".join(notes)
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
@@ -249,9 +230,9 @@ def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
     return (error if count == 1 else f"{error} ({count} times)" for error, count in times.items())
 
 
-def detail_lines(task: "Task", style: Style) -> "list[str]":
-    """Everything about one task: its line, its members, its text."""
-    lines = [_row(task, state_of(task), style, None)]
+def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
+    """Everything about one task: its line with the parents above it, its members, its text."""
+    lines = [_row(task, state_of(task), style, None, path)]
     for name, value in _facts(task, style):
         lines.append(f"  {style.paint('dim', name + ':')} {value}")
     for label, text in (("", "description"), ("result", "result_summary"), ("reason", "fail_reason")):
@@ -267,18 +248,20 @@ def detail_lines(task: "Task", style: Style) -> "list[str]":
     return lines
 
 
-def _row(task: "Task", state: str, style: Style, used: "int | None") -> str:
+def _row(task: "Task", state: str, style: Style, used: "int | None", path: "Sequence[dict[str, str]]" = ()) -> str:
     """The line of a task, in the width that is left behind `used` columns; None: whole."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
     mark = style.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
     tail = _annotations(task, state, style)
-    title = safe(str(task.get("title", "")))
+    title = path_title(task, path)
     if style.width and used is not None:
         dots = style.glyphs["cut"]
         room = max(style.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
         tail = cut(tail, room // _PAIR, dots)
+        if path and cells(title) > room - cells(tail):
+            title = path_title(task, ())  # the task's own title comes first
         title = cut(title, room - cells(tail), dots)
     text = style.paint("dim" if state == "completed" else "title" if state == "in_progress" else "", title)
     parts = [style.paint(state, glyph), style.paint("dim", number)]

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.cli.render import as_tree, cells, cut, moment, shared_note, since, state_of
+from punchlist.cli.render import cells, cut, moment, shared_note, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
 from punchlist.text import clip, one_line, safe
+from punchlist.tree import as_tree
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]

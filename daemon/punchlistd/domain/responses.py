@@ -33,8 +33,9 @@ from punchlist_schemas.results import (
     Written,
 )
 from punchlist_schemas.things import FINISHED, Message, Task, names_of
-from punchlistd.domain.commands import Decision, EndClaims, Wake
+from punchlistd.domain.commands import Decision, EndClaims, Wake, to_the_end
 from punchlistd.domain.decide.serial import current
+from punchlistd.domain.equal import equal_task, equal_tasks
 from punchlistd.domain.state import State
 from punchlistd.domain.trace import named
 
@@ -77,17 +78,26 @@ def _task(params: p.TaskEdit | p.TaskNote | p.TaskMove | p.TaskRenew | p.TaskRel
     return TaskResult(task=done.state.tasks[params.task], version=done.state.version, seq=done.seq)
 
 
-def _added(_params: p.TaskAdd, done: _Done) -> TaskResult:
+def _added(params: p.TaskAdd, done: _Done) -> TaskResult:
     for event in done.events:
         if type(event) is TaskAdded:
             return TaskResult(task=done.state.tasks[event.task.id], version=done.state.version, seq=done.seq)
-    raise AssertionError("task.add adds a task")
+    kept = equal_task(done.state, params)
+    assert kept is not None, "task.add adds a task, or keeps one"
+    return TaskResult(task=kept, kept=True, version=done.state.version, seq=done.seq)
 
 
-def _added_many(_params: p.TaskAddMany, done: _Done) -> TasksResult:
-    tasks = done.state.tasks
-    added = tuple(tasks[event.task.id] for event in done.events if isinstance(event, TaskAdded))
-    return TasksResult(tasks=added, version=done.state.version, seq=done.seq)
+def _added_many(params: p.TaskAddMany, done: _Done) -> TasksResult:
+    added = [event.task.id for event in done.events if isinstance(event, TaskAdded)]
+    names, kept = added, tuple[str, ...]()
+    if params.keep_equal:  # each task of the call is there now: it was kept, or it is the next of those added
+        rest, new = iter(added), set(added)
+        equal = to_the_end(equal_tasks(done.state, params.tasks))
+        asked = zip(params.tasks, equal, strict=True)
+        names = [name if name and name not in new else next(rest) for one, name in asked if one.task is None]
+        kept = tuple(name for name in names if name not in new)
+    tasks = tuple(done.state.tasks[name] for name in names)
+    return TasksResult(tasks=tasks, kept=kept, version=done.state.version, seq=done.seq)
 
 
 def _replaced(_params: p.ListReplace, done: _Done) -> TasksResult:
@@ -111,9 +121,11 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     task = state.tasks.get(params.task) or state.last_finished
     assert task is not None, "a completion that cleared the list leaves its task behind"
     asked = params.status if isinstance(params, p.TaskSetStatus) else task.status
+    following = _next(state, task, done.actor) if asked in _ASKS_FOR_THE_NEXT else None
     return SetStatusResult(
         task=task,
-        next_task=_next(state, task, done.actor) if asked in _ASKS_FOR_THE_NEXT else None,
+        next_task=following,
+        next_path=() if following is None else state.path(following),
         unblocked=_unblocked(state, done.events),
         remaining=state.remaining,
         version=state.version,
@@ -147,12 +159,15 @@ def _claim(_params: p.TaskClaim, done: _Done) -> ClaimResult:
     events = [event for event in done.events if isinstance(event, Claimed)]
     tasks = tuple(state.tasks[event.task] for event in events if event.task in state.tasks)
     fences = tuple(state.claims[task.id].fence for task in tasks if task.id in state.claims)
+    paths = tuple(map(state.path, tasks))
     many = len(tasks) > 1
     return ClaimResult(
         task=tasks[0] if tasks else None,
         fence=fences[0] if fences else None,
+        path=paths[0] if paths else (),
         tasks=tasks if many else (),
         fences=fences if many else (),
+        paths=paths if many and any(paths) else (),
         version=state.version,
         seq=done.seq,
     )

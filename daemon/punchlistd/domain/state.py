@@ -25,6 +25,7 @@ from punchlist_schemas.things import (
     Running,
     Settings,
     Task,
+    TaskName,
     is_heading,
     machine_of,
 )
@@ -39,6 +40,9 @@ _SLACK = 1_000
 
 RUNNING_SHOWN = 8
 """So many tasks in progress are shown with a conversation."""
+
+PATH_SHOWN = 8
+"""How many parents above a task are shown with it."""
 
 CHANGES_KEPT = 1_024
 """So many changes of rows a list remembers, with their positions."""
@@ -246,6 +250,16 @@ class State:
     def failed_children(self, task: str) -> int:
         """How many children of a task have failed."""
         return self._failed_children.get(task, 0)
+
+    def path(self, task: Task) -> tuple[TaskName, ...]:
+        """The parents above a task, the outermost first: the nearest `PATH_SHOWN`, and none twice in a circle."""
+        above: dict[str, TaskName] = {}
+        parent = task.parent
+        while parent is not None and parent not in above and parent != task.id and len(above) < PATH_SHOWN:
+            shown = self.tasks[parent]
+            above[parent] = TaskName(id=parent, title=shown.title)
+            parent = shown.parent
+        return (*reversed(above.values()),)
 
     def is_ready(self, task: Task) -> bool:
         """Whether a task could be started now: pending, not deferred, with nothing open before or in it.

@@ -34,9 +34,10 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
             if opened.cut is not None and opened.damage is not None
             else task_not_found(params.task, opened.state.next_task)
         )
+    path = b"" if task.parent is None else b',"path":%b' % _encode(opened.state.path(task))
     if opened.state.claims:
         (task,) = opened.shown([task])
-    return b'{"task":%b%b}' % (_encode(task), opened.damaged_member)
+    return b'{"task":%b%b%b}' % (_encode(task), path, opened.damaged_member)
 
 
 def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
@@ -56,6 +57,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
     return _encode(
         r.TaskExplainResult(
             task=None if task is None else opened.shown([task])[0],
+            path=() if task is None else state.path(task),
             ready=explained.ready,
             startable=explained.startable,
             completable=explained.completable,

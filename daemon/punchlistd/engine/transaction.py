@@ -671,7 +671,7 @@ _LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
 _PARTS: dict[type, Callable[[Any, State], int]] = {
     ListApply: lambda params, state: len(params.changes) + len(state.tasks),
     ListReplace: lambda params, state: len(params.tasks) + len(state.tasks),
-    TaskAddMany: lambda params, _: len(params.tasks),
+    TaskAddMany: lambda params, state: len(params.tasks) + params.keep_equal * len(state.tasks),
     TaskDelete: lambda params, _: len(params.tasks),
     EndClaims: lambda params, _: len(params.claims),
     Wake: lambda _, state: len(state.deferred),

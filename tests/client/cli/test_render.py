@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from punchlist.cli.render import (
-    as_tree,
     cells,
     cut,
     cut_painted,
@@ -101,15 +100,15 @@ def test_colours_do_not_change_the_text() -> None:
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in painted] == plain
 
 
-def test_children_stand_under_their_parent_and_deep_nesting_ends() -> None:
+def test_deep_nesting_ends() -> None:
     chain = [task(str(number), parent=str(number - 1) if number > 1 else None) for number in range(1, 3001)]
-    assert [depth for depth, _ in as_tree(chain)] == list(range(3000))
     assert list_lines("a", chain, NO_COUNTS, Style())[-1].startswith(" " * 18 + "☐")
 
 
-def test_every_task_is_shown_once_whatever_the_parents_say() -> None:
-    tasks = [task("1", parent="2"), task("2", parent="1"), task("3", parent="3"), task("4", parent="99")]
-    assert sorted(one["id"] for _, one in as_tree(tasks)) == ["1", "2", "3", "4"]
+def test_a_narrow_line_keeps_the_task_and_drops_its_parents() -> None:
+    path = [{"id": "2", "title": "Backend"}]
+    assert task_lines(task("3", title="tests"), Style(), path=path) == ["  ☐ #3 Backend › tests"]
+    assert task_lines(task("3", title="tests"), Style(width=20), path=path) == ["  ☐ #3 tests"]
 
 
 def test_old_finished_tasks_of_a_long_list_are_folded() -> None:

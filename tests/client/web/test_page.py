@@ -12,8 +12,9 @@ from random import Random
 from typing import Any
 
 from punchlist.cli import words
-from punchlist.cli.render import as_tree, shared_note, since, state_of
+from punchlist.cli.render import shared_note, since, state_of
 from punchlist.text import safe, safe_block
+from punchlist.tree import as_tree
 from punchlist.web.files import PAGE, is_made_of_sources
 from punchlist_testing.optional import NODE, needs
 from punchlist_testing.unmeasured import untraced

@@ -98,3 +98,22 @@ def test_a_conversation_is_answered_and_whether_it_is_new() -> None:
     gone = answer(recorder, p.ConversationDelete(**C))
     assert isinstance(gone, r.ConversationDeleteResult)
     assert gone.deleted == CONVERSATION
+
+
+def titles(path: Any) -> list[str]:
+    return [name.title for name in path]
+
+
+def test_claims_and_next_tasks_come_with_their_parents() -> None:
+    recorder = Recorder()
+    recorder.add("Plan", status="in_progress")
+    recorder.add("Backend", parent="1", status="in_progress")
+    recorder.add("schema", parent="2", priority="high")
+    recorder.add("tests", parent="2")
+    recorder.add("alone")
+    claim = answer(recorder, p.TaskClaim(**C, owner="ann"))
+    assert (claim.task.title, titles(claim.path), claim.paths) == ("schema", ["Plan", "Backend"], ())
+    done = answer(recorder, p.TaskSetStatus(**C, task="3", status="completed", fence=claim.fence))
+    assert (done.next_task.title, titles(done.next_path)) == ("tests", ["Plan", "Backend"])
+    both = answer(recorder, p.TaskClaim(**C, owner="ann", count=2))
+    assert list(map(titles, both.paths)) == [["Plan", "Backend"], []]

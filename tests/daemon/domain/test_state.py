@@ -1,5 +1,7 @@
 """The readings of a state: what is next, what is ready, how many there are."""
 
+from msgspec.structs import replace
+
 from punchlist_schemas import params as p
 from punchlist_schemas.things import Counts
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
@@ -71,3 +73,14 @@ def test_the_view_of_a_conversation_tells_what_is_known() -> None:
     view = recorder.state.conversation_view()
     assert (view.title, view.user, view.version, view.counts.pending) == ("t", "u", 2, 1)
     assert (view.created_at, view.updated_at) == (1_007, 1_014)
+
+
+def test_a_path_ends_in_a_circle_and_after_eight() -> None:
+    recorder = Recorder()
+    for number in range(1, 13):
+        recorder.add(f"t{number}", parent=str(number - 1) if number > 1 else None)
+    path = recorder.state.path(recorder.state.tasks["12"])
+    assert [one.id for one in path] == ["4", "5", "6", "7", "8", "9", "10", "11"]
+    assert recorder.state.path(recorder.state.tasks["1"]) == ()
+    recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log has a circle
+    assert [one.id for one in recorder.state.path(recorder.state.tasks["3"])] == ["1", "2"]

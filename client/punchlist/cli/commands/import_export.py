@@ -12,7 +12,6 @@ from punchlist.cli.arguments import Argument, Usage, choice, flag
 from punchlist.cli.context import Context
 from punchlist.cli.events import events
 from punchlist.cli.import_lines import as_json, change_lines, remark_lines, summary
-from punchlist.cli.render import as_tree
 from punchlist.cli.style import write
 from punchlist.errors import RequestRefused
 from punchlist.importers import export, formats, markdown
@@ -21,6 +20,7 @@ from punchlist.importers.formats import FORMS
 from punchlist.importers.matching import Comparison, compare, replacement
 from punchlist.importers.wrong import FormatError
 from punchlist.text import safe_block, safe_json
+from punchlist.tree import as_tree
 from punchlist_schemas.system.atomic import atomic_write
 
 _FILE: dict[str, Any] = {"metavar": "FILE"}

@@ -55,8 +55,8 @@ def run_next(context: Context) -> int:
     elif not takes:
         explained = context.ask("task.explain", owner=context.owner)
         if explained["ready"]:
-            found = context.ask("task.get", task=explained["next"]["id"])["task"]
-            return _show(context, [found], f"punch start {found['id']} takes it, as does punch next --take")
+            found = [explained["next"]]
+            return _show(context, found, f"punch start {found[0]['id']} takes it, as does punch next --take")
         return _none(context, {"task": None, "tasks": []})
     result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
     return show_claim(context, result) if result.get("task") else _none(context, result)
@@ -90,11 +90,13 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
 
 
 def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
-    """Show tasks, and what could be done with them."""
+    """Show tasks with the parents above them, and what could be done with them."""
     if not context.args.json:
         context.note(note)
-    lines = [line for task in tasks for line in task_lines(task, context.style)]
-    return context.answer({"task": tasks[0], "tasks": tasks}, lines)
+    found = [context.ask("task.get", task=task["id"]) for task in tasks]
+    lines = [line for one in found for line in task_lines(one["task"], context.style, path=one.get("path", ()))]
+    path = {"path": found[0]["path"]} if "path" in found[0] else {}
+    return context.answer({"task": found[0]["task"], "tasks": [one["task"] for one in found], **path}, lines)
 
 
 def _none(context: Context, result: dict[str, Any]) -> int:

@@ -135,7 +135,7 @@ def run_list(context: Context) -> int:
 def run_show(context: Context) -> int:
     """Show one task."""
     result = context.ask("task.get", task=one_id(context.args.task))
-    return context.answer(result, detail_lines(result["task"], context.style))
+    return context.answer(result, detail_lines(result["task"], context.style, result.get("path", ())))
 
 
 def run_all(context: Context) -> int:

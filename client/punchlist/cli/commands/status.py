@@ -101,7 +101,7 @@ def run_start(context: Context) -> int:
         except RequestRefused as error:
             code = show_refusal(error, "start")
         else:
-            context.answer(result, task_lines(result["task"], context.style))
+            context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
     return code
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from punchlist.cli.arguments import TASK, Usage
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.reasons import reasons
-from punchlist.cli.render import cut
+from punchlist.cli.render import cut, path_title
 from punchlist.text import safe
 
 COMMANDS = {
@@ -21,7 +21,7 @@ def run_why(context: Context) -> int:
     told: dict[str, Any] = context.ask("task.explain", task=wanted, owner=context.owner)
     style = context.style
     tree = reasons(told, style)
-    lines = [f"#{safe(wanted)} {safe(str(told['task']['title']))}"]
+    lines = [f"#{safe(wanted)} {path_title(told['task'], told.get('path', ()))}"]
     lines += [f"{'  ' * (depth + 1)}{style.glyphs['arrow']} {text}" for depth, text in tree[:_MOST_LINES]]
     if (more := told.get("more", 0) + len(tree) - _MOST_LINES) > 0:
         lines.append(f"  {style.glyphs['cut']} {more} more")

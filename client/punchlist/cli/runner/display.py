@@ -63,6 +63,7 @@ class Show:
         self._style = style
         self._bar = ""
         self._running: dict[str, Task] = {}
+        self._names: dict[str, str] = {}
 
     @property
     def has_progress(self) -> bool:
@@ -73,16 +74,17 @@ class Show:
         """A line that a command has written."""
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
-    def started(self, task: Task) -> None:
-        """A command was started."""
+    def started(self, task: Task, name: str = "") -> None:
+        """A command was started for a task; `name` is its title with those of its parents, if it has any."""
         self._running[task.id] = task
+        self._names[task.id] = name or task.title
 
     def ended(self, task: Task, status: str, note: str = "") -> None:
         """A task is over: done, failed or given back."""
         self._running.pop(task.id, None)
         style = self._style
         mark = style.paint(status, style.glyphs.get(status, style.glyphs["dot"]))
-        text = f"{mark} #{safe(task.id)} {safe(task.title)}"
+        text = f"{mark} #{safe(task.id)} {safe(self._names.pop(task.id, task.title))}"
         self._line(text + (style.paint("dim", f"  {safe(note.splitlines()[0])}") if note else ""))
 
     def note(self, text: str) -> None:
@@ -97,7 +99,9 @@ class Show:
         parts = [f"[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{total}"]
         if counts.failed:
             parts.append(f"{counts.failed} failed")
-        parts += [f"#{safe(task.id)} {safe(task.active_form or task.title)}" for task in self._running.values()]
+        parts += [
+            f"#{safe(task.id)} {safe(task.active_form or self._names[task.id])}" for task in self._running.values()
+        ]
         self._draw("  ".join(parts))
 
     def close(self) -> None:

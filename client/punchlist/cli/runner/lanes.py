@@ -18,6 +18,7 @@ from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.display import LogFile, Show
 from punchlist.cli.runner.notify import Notifier
 from punchlist.errors import LeaseHeld, LeaseLost, RequestRefused
+from punchlist.tree import with_path
 from punchlist.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import PRIORITIES, Task
@@ -260,7 +261,7 @@ class Lanes:
 
     async def _run(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
         """Run the command for a task; what is to be told of it."""
-        self._show.started(task)
+        self._show.started(task, _path(work, task))
         self._turn()
         log = LogFile(self._plan.log_dir, task)
         try:
@@ -314,6 +315,7 @@ class Lanes:
     async def _ending(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
         words = self._plan.command.for_task(task)
         told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
+        told["PUNCHLIST_PATH"] = _path(work, task)
         env = {**os.environ, **self._plan.env, **environment(task, **told)}
 
         def on_line(stream: str, text: str) -> None:
@@ -328,3 +330,8 @@ class Lanes:
             return await child.wait(None if self._plan.timeout_ms is None else self._plan.timeout_ms / 1000)
         finally:
             self._children.discard(child)
+
+
+def _path(work: AsyncWork, task: Task) -> str:
+    """The task's title with those of the parents above it."""
+    return with_path(task.title, [one.title for one in work.path])

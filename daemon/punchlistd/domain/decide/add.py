@@ -7,11 +7,12 @@ from msgspec.structs import replace
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
-from punchlist_schemas.things import TASK_LINKS, Link, Metadata
+from punchlist_schemas.things import TASK_LINKS, Link, Metadata, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.dependencies import cycle_through
+from punchlistd.domain.equal import equal_task
 from punchlistd.domain.members import arguments, written
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -19,6 +20,8 @@ from punchlistd.domain.state import State
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
     """task.add."""
+    if params.keep_equal and (kept := equal_task(state, params)) is not None:
+        return _refused_relations(state, kept.id, params) or Decision(_edges(state, kept, params.blocked_by))
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
@@ -28,20 +31,31 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         if refusal is not None:
             return refusal
         task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
-    event = TaskAdded(task)
-    if params.before is not None or params.after is not None:
-        if params.before is not None and params.after is not None:
-            return invalid(
-                "after", "one of before and after", "Say where the task goes by `before` or `after`, not both."
-            )
-        place = spot(state, params.before, params.after)
-        if isinstance(place, Rejection):
-            return place
-        if place.before is not None:
-            event = TaskAdded(task, place.before, place.rank)
+    event = _placed(state, params, task)
+    if isinstance(event, Rejection):
+        return event
     if not params.blocks:
         return Decision((event,))
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
+
+
+def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
+    if params.before is None and params.after is None:
+        return TaskAdded(task)
+    if params.before is not None and params.after is not None:
+        return invalid("after", "one of before and after", "Say where the task goes by `before` or `after`, not both.")
+    place = spot(state, params.before, params.after)
+    if isinstance(place, Rejection):
+        return place
+    return TaskAdded(task) if place.before is None else TaskAdded(task, place.before, place.rank)
+
+
+def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
+    """The edges that a task gets which is kept: none if it is being worked on, or if they would close a cycle."""
+    new = [one for one in distinct(blockers) if one not in kept.blocked_by]
+    if kept.status != "pending" or cycle_through(kept.id, state.tasks, {kept.id: (*kept.blocked_by, *new)}) is not None:
+        return ()
+    return tuple(DependencyAdded(kept.id, one) for one in new)
 
 
 def _without_nulls(metadata: Metadata) -> Metadata:

@@ -1,6 +1,6 @@
 """Many tasks with the edges between them in one step: new ones, and others that are brought up to date."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from punchlistd.domain.decide.add import added_task, additions, distinct, refs_o
 from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.replace import refused_edit, updates
 from punchlistd.domain.dependencies import find_cycle
+from punchlistd.domain.equal import equal_tasks
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 
@@ -29,10 +30,14 @@ class _Item(msgspec.Struct, frozen=True):
 
 def add_many(state: State, params: p.TaskAddMany, command: Command) -> Deciding:
     """task.add_many: refs win over ids of the same spelling."""
-    items = yield from _items(state, params)
+    asked = (yield from _keeping(state, params.tasks)) if params.keep_equal else params.tasks
+    items = yield from _items(state, asked)
     if isinstance(items, Rejection):
         return items
     path = yield from _cycle_among(state, items)
+    if path is not None and params.keep_equal:
+        items = [item if item.asked.task is None else replace(item, blocked_by=()) for item in items]
+        path = yield from _cycle_among(state, items)
     if path is not None:
         spelled = {item.name: item.asked.ref for item in items if item.asked.ref is not None}
         return cycle([spelled.get(name, name) for name in path])
@@ -58,10 +63,25 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Deciding:
     return Decision((*first, *later, *changes))
 
 
-def _items(state: State, params: p.TaskAddMany) -> Generator[None, None, list[_Item] | Rejection]:
+def _keeping(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, list[p.NewTask]]:
+    """The tasks of the call; one that the list has already brings nothing but its edges, and those to pending tasks."""
+    equal = yield from equal_tasks(state, tasks)
+    asked: list[p.NewTask] = []
+    for one, name in zip(tasks, equal, strict=True):
+        if name and one.task is None:
+            task = state.tasks[name]
+            edges = one.blocked_by if task.status == "pending" else ()
+            asked.append(p.NewTask(title=task.title, task=name, ref=one.ref, blocked_by=edges))
+        else:
+            asked.append(one)
+        yield
+    return asked
+
+
+def _items(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, list[_Item] | Rejection]:
     names: list[str] = []
     number = state.next_task
-    for asked in params.tasks:
+    for asked in tasks:
         if asked.task is None:
             names.append(str(number))
             number += 1
@@ -74,11 +94,11 @@ def _items(state: State, params: p.TaskAddMany) -> Generator[None, None, list[_I
         seen = set[str]()
         twice = next(name for name in names if name in seen or seen.add(name))
         return invalid("task", "a different task for each", f"The task {twice!r} comes twice; leave one of them out.")
-    refs = refs_of(params.tasks, names)
+    refs = refs_of(tasks, names)
     if isinstance(refs, Rejection):
         return refs
     items: list[_Item] = []
-    for name, asked in zip(names, params.tasks, strict=True):
+    for name, asked in zip(names, tasks, strict=True):
         for other in (*asked.blocked_by, *(() if asked.parent is None else (asked.parent,))):
             if other not in refs and other not in state.tasks:
                 return task_not_found(other, state.next_task)

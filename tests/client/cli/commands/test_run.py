@@ -278,3 +278,10 @@ def test_a_lost_output_loses_no_result(punch: Any, home: Path) -> None:
         1,
         error + b"  the change is stored (#1 of default), so don't repeat it\n",
     )
+
+
+def test_a_command_and_its_lines_get_the_path(punch: Any) -> None:
+    punch("add", "Backend")
+    punch("add", "tests", "--parent", "1", "-p", "high")
+    done = punch("run", "--", "sh", "-c", 'echo "$PUNCHLIST_PATH"')
+    assert done.lines[:2] == ["#2 Backend › tests", "✓ #2 Backend › tests  Backend › tests"]

@@ -142,3 +142,25 @@ def test_what_damage_does_not_allow_is_refused_with_one_way_out(
     assert refused.code == 1 and refused.err.startswith("error: damaged: The log of a is damaged at position 3 ")
     assert refused.err.count("punch daemon verify --repair") == 1
     assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("show", "2"), "☐ #2 ! Backend › tests"),
+        (("next",), "  ☐ #2 ! Backend › tests"),
+        (("next", "--take"), "  ● #2 ! Backend › tests  @ann"),
+        (("queue", "claim"), "  ● #2 ! Backend › tests  @ann"),
+        (("queue", "claim", "-n", "2"), "  ● #2 ! Backend › tests  @ann"),
+        (("start", "2"), "  ● #2 ! Backend › tests  @ann"),
+        (("why", "2"), "#2 Backend › tests"),
+        ((), "next: punch start 2  (Backend › tests)"),
+        (("done", "3"), "    next #2 Backend › tests · 2 left"),
+    ],
+)
+def test_a_task_is_shown_below_its_parents(punch: Any, monkeypatch: Any, words: tuple[str, ...], shown: str) -> None:
+    monkeypatch.setenv("PUNCHLIST_OWNER", "ann")
+    punch("add", "Backend")
+    punch("add", "tests", "--parent", "1", "-p", "high")
+    punch("add", "docs")
+    assert shown in punch(*words).lines

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from punchlist_schemas import params as p
-from punchlist_schemas.changes import CHANGES, MAKES, ListApply
+from punchlist_schemas.changes import CHANGES, MAKES, OF_THE_CALL, ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import SettingsPatch
@@ -184,4 +184,4 @@ def test_every_change_has_a_rule_and_the_parameters_of_its_method() -> None:
     assert set(RULES) == set(MAKES.values()) == set(CHANGES.values())
     for struct, params in CHANGES.items():
         own = set(struct.__struct_fields__) - {"ref"}
-        assert own == set(params.__struct_fields__) - set(p.Confirmable.__struct_fields__)
+        assert own == set(params.__struct_fields__) - OF_THE_CALL
