@@ -1,6 +1,6 @@
 """The current task of a queue: who works on it and, where an agent has none, why."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ class Current(NamedTuple):
 
 def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
     """What is in progress. The current task of a serial list is claimed if it is free: one session is handed it."""
-    running: TaskList = yield desk.calls.list(status="in_progress")
+    running: Sequence[Task] = yield desk.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
     for _ in range(_TRIES if is_serial and not desk.is_nameless else 0):
         free = next((task for task in running if task.fence is None), None)
@@ -37,6 +37,8 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
         with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
             yield from claims.take(desk, free.id)
         running = yield desk.calls.list(status="in_progress")
+    parents = {task.parent for task in running}
+    running = [task for task in running if task.id not in parents]  # its part is current, not the whole
     names = names_of(desk.actor)
     own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
     return Current(own, [task for task in running if task not in own])

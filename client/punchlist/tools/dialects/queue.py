@@ -188,7 +188,7 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
         members.pop("status", None)  # something has started meanwhile
         task = yield desk.calls.add(title, **members)
     data: dict[str, Any] = {"success": True, "taskId": task.id}
-    if counts.in_progress and settings.execution == "serial":
+    if counts.in_progress and settings.execution == "serial" and task.status != "in_progress":
         return _json(data)  # it waits behind the current one
     return (yield from _now(desk, data))
 
@@ -206,7 +206,8 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
         return _handed(desk, task) if task.id in own else _row(desk, task) | whose.get(task.id, {})
 
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
-    queue = sorted((task for task in tasks if task.status in ("pending", "in_progress")), key=_place)
+    queue = [task for task in tasks if task.status in ("pending", "in_progress")]
+    queue.sort(key=lambda task: (task.id not in own, _place(task)))
     data: dict[str, Any] = {}
     for status in ("paused", "failed"):
         found = [task for task in tasks if task.status == status]
