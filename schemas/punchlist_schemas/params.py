@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from punchlist_schemas.things import (
     MAX_INTEGER,
     ConversationId,
+    Day,
     Description,
     Gate,
     Label,
@@ -242,10 +243,16 @@ class NewTask(Params, frozen=True, kw_only=True):
     gate: Gate | None = None
     ref: TaskId | None = None
     task: TaskId | None = None
+    due_day: Day | None = None
+    not_before_day: Day | None = None
 
 
 class TaskAdd(Mutation, frozen=True, kw_only=True):
-    """Adds one task, at the end of the list unless `before` or `after` names a neighbour."""
+    """Adds one task, at the end of the list unless `before` or `after` names a neighbour.
+
+    `due_day` is a due date without a time and takes the place of `due`. With `not_before_day` the task is deferred
+    until that day: `not_before` is when it begins for the caller (default: its midnight in UTC).
+    """
 
     title: Title
     description: Description = ""
@@ -267,6 +274,8 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     gate: Gate | None = None
     before: TaskId | None = None
     after: TaskId | None = None
+    due_day: Day | None = None
+    not_before_day: Day | None = None
 
 
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
@@ -304,7 +313,8 @@ class TaskList(Params, frozen=True, kw_only=True):
     `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
     right after that version. `since` alone asks for what looks different since that position of the log, which is
     refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
-    `text` those with these words, in any case, in title, description, labels or a note. As to `min_version` see
+    `text` those with these words, in any case, in title, description, labels or a note. `due_before` keeps the tasks
+    that are due before a time. With `due_by` beside it, tasks that are due on a day are kept up to that day instead. As to `min_version` see
     `task.get`.
     """
 
@@ -322,6 +332,7 @@ class TaskList(Params, frozen=True, kw_only=True):
     label: Label | Labels | None = None
     parent: TaskId | None = None
     due_before: Time | None = None
+    due_by: Day | None = None
     text: ShortText | None = None
     waits_for: Waits | None = None
     sort: Sort | None = None
@@ -344,6 +355,8 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
 
     `labels` sets all of them; `add_labels` and `remove_labels` leave the others as they are.
+    `due_day` takes the place of `due`, and `due` alone that of `due_day`; null for one of them clears both. The same
+    goes for `not_before_day`, beside which `not_before` is when that day begins for the caller.
 
     With `fence` it is refused unless the claim of that number is in force.
     """
@@ -362,6 +375,8 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     links: Links | None | UnsetType = UNSET
     estimate_ms: Milliseconds | None | UnsetType = UNSET
     gate: Gate | None | UnsetType = UNSET
+    due_day: Day | None | UnsetType = UNSET
+    not_before_day: Day | None | UnsetType = UNSET
     add_labels: Labels = ()
     remove_labels: Labels = ()
     add_blocked_by: tuple[TaskId, ...] = ()

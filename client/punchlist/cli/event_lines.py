@@ -112,7 +112,7 @@ def _added(event: Event, style: Style) -> str:
 def _edited(event: Event, style: Style) -> str:
     words: list[str] = []
     for member in event:
-        if member in ("type", "task"):
+        if member in ("type", "task") or not _is_told(event, member):
             continue
         name, form = _FORMS.get(member, (safe(member), str))
         value = event[member]
@@ -125,6 +125,12 @@ def _edited(event: Event, style: Style) -> str:
         )
         words.append(f"{name} {told or '(cleared)'}")
     return "edited " + ", ".join(words)
+
+
+def _is_told(event: Event, member: str) -> bool:
+    """Whether a member has something to say: of a day and its moment one does."""
+    moment, is_day, _ = member.partition("_day")
+    return bool(event[member]) or moment not in event if is_day else not event.get(f"{member}_day")
 
 
 def _moved(event: Event, style: Style) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.cli.render import cut
+from punchlist.cli.render import cut, moment
 from punchlist.cli.style import Style
 from punchlist.importers.draft import Draft, Item, Remark
 from punchlist.importers.matching import Comparison, Difference
@@ -110,9 +110,7 @@ def _value(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return "none"
     if name in ("due", "not_before"):
-        from datetime import datetime
-
-        return datetime.fromtimestamp(value / 1000).strftime("%Y-%m-%d %H:%M")
+        return moment(value)
     if name == "estimate_ms":
         return f"{value / 3_600_000:g} h"
     if isinstance(value, list):

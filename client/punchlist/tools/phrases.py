@@ -68,7 +68,8 @@ def detail(task: Task, share: int) -> list[str]:
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
     parts += [f"Labels: {', '.join(task.labels)}"] if task.labels else []
-    parts += [f"{name}: {_day(at)}" for name, at in (("Due", task.due), ("Not before", task.not_before)) if at]
+    times = (("Due", task.due_day, task.due), ("Not before", task.not_before_day, task.not_before))
+    parts += [f"{name}: {day or _minute(at)}" for name, day, at in times if at]
     parts += [f"Waits: {gated(task)}"] if task.waits_for else []
     parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
     newest = task.notes[-_NOTES:]
@@ -76,7 +77,7 @@ def detail(task: Task, share: int) -> list[str]:
     return [part for part in parts if part]
 
 
-def _day(at: int) -> str:
+def _minute(at: int) -> str:
     """A time as UTC, to the minute."""
     try:
         return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from punchlist.cli.render import moment
 from punchlist.text import safe_block
 from punchlist.ui.members import duration_text
-from punchlist.ui.parts import DrawContext, Part, state, text
+from punchlist.ui.parts import DrawContext, Part, state, text, time_text
 from punchlist_schemas.things import Task
 
 _MOST = 40
@@ -47,8 +47,8 @@ def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[
 def _plans(task: Task) -> list[Part]:
     labels = " ".join(f"+{text(label)}" for label in task.labels)
     plans = (
-        ("due", moment(task.due) if task.due else ""),
-        ("not before", moment(task.not_before) if task.not_before else ""),
+        ("due", time_text(task.due, task.due_day)),
+        ("not before", time_text(task.not_before, task.not_before_day)),
         ("estimate", duration_text(task.estimate_ms)),
     )
     planned = " · ".join(f"{name} {value}" for name, value in plans if value)

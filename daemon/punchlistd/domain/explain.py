@@ -116,6 +116,7 @@ def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:
         owner=by.owner,
         attempts=by.attempts,
         not_before=by.not_before,
+        not_before_day=by.not_before_day,
         gate=by.gate,
         fail_reason=by.fail_reason[:_TEXT],
     )

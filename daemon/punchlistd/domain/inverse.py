@@ -30,7 +30,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days
 from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.trace import Change, Taken
@@ -146,12 +146,11 @@ def _edited(run: Undoing, change: Change) -> None:
     if now is None:
         run.skip(change, "it is gone")
         return
-    event = change.event
     changes: dict[str, Any] = {}
     missed: list[str] = []
     for member in EDITABLE:
         old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
-        if getattr(event, member) is UNSET or old == new:
+        if old == new:
             continue
         if present == old:
             run.leave()
@@ -159,6 +158,10 @@ def _edited(run: Undoing, change: Change) -> None:
             changes[member] = old
         else:
             missed.append(member)
+    for moment, day in DAYS:
+        if moment in missed:
+            changes.pop(day, None)
+    add_days(now, changes, before)
     patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
     if patch:
         changes["metadata"] = patch

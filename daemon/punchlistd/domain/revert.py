@@ -18,7 +18,7 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.things import Task
 from punchlistd.domain.inverse import Undoing, name_of, place_of
-from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.members import EDITABLE, RESTORABLE, add_days
 from punchlistd.domain.state import State
 
 
@@ -58,6 +58,7 @@ def _edit(run: Undoing, then: Task) -> list[str]:
     changes: dict[str, Any] = {
         name: getattr(then, name) for name in EDITABLE if getattr(now, name) != getattr(then, name)
     }
+    add_days(now, changes, then)
     keys = {**now.metadata, **then.metadata}
     patch = {key: then.metadata.get(key) for key in keys if now.metadata.get(key) != then.metadata.get(key)}
     if patch:

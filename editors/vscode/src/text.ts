@@ -51,7 +51,7 @@ export function details(row: Row): string {
     ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
     ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],
     ["labels", row.labels?.map(safe).join(", ")],
-    ["due", row.due ? at(row.due) : undefined],
+    ["due", row.due_day ? safe(row.due_day) : row.due ? at(row.due) : undefined],
     ["result", row.result_summary && safe(row.result_summary)],
     ["failed", row.fail_reason && safe(row.fail_reason)],
     ...(row.links ?? []).map((link): [string, string] => [safe(link.kind), safe(link.to)]),

@@ -36,6 +36,8 @@ export interface Row {
   lease_expires_at?: number | null;
   fence?: number | null;
   due?: number | null;
+  /** It is due on that day, wherever it is read. */
+  due_day?: string | null;
   labels?: string[];
   links?: Link[];
   notes?: Note[];

@@ -8,7 +8,7 @@ import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
 import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
-import { clock, moment, safe, safeBlock } from "./text.js";
+import { clock, dayText, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
   ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one)],
@@ -91,7 +91,7 @@ const REASONS = {
   serial: () => "the list runs one task at a time, and this is in progress:",
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
-  deferred: (reason) => `not before ${moment(reason.not_before)}:`,
+  deferred: (reason) => `not before ${dayText(reason, "not_before")}:`,
 };
 
 const Why = ({ told }) => html`<div class="note" role="status">

@@ -9,6 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlist_schemas.things import TASK_LINKS, Link, Metadata
 from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.dependencies import cycle_through
@@ -22,7 +23,10 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    task = added_task(name, params)
+    dated = with_moments(params)
+    if isinstance(dated, Rejection):
+        return dated
+    task = added_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
         refusal = _refused_relations(state, name, params)
         if refusal is not None:

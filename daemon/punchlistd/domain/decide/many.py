@@ -11,6 +11,7 @@ from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, Tas
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Deciding, Decision
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
+from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.replace import refused_edit, updates
 from punchlistd.domain.dependencies import find_cycle
@@ -84,7 +85,10 @@ def _items(state: State, params: p.TaskAddMany) -> Generator[None, None, list[_I
                 return task_not_found(other, state.next_task)
         blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        tied = replace(asked, links=tied_links(asked.links, refs)) if asked.links else asked
+        dated = with_moments(asked)
+        if isinstance(dated, Rejection):
+            return dated
+        tied = replace(dated, links=tied_links(asked.links, refs)) if asked.links else dated
         items.append(_Item(name, tied, blockers, parent))
         yield
     return items
