@@ -17,12 +17,29 @@ UNITS_MS = {
     **dict.fromkeys(("h", "hour"), 3_600_000),
     **dict.fromkeys(("d", "day"), 86_400_000),
 }
+
+
+def _next_week(day: date) -> date:
+    return day + timedelta(days=7 - day.weekday())
+
+
+def _month_begins(day: date, on: int) -> date:
+    years, month = divmod(day.month - 1 + on, 12)
+    return date(day.year + years, month + 1, 1)
+
+
+def _months_on(day: date, on: int) -> date:
+    """Return the same day in another month, or its last one."""
+    begins, ends = _month_begins(day, on), _month_begins(day, on + 1) - timedelta(days=1)
+    return begins.replace(day=min(day.day, ends.day))
+
+
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _IN_UNITS: dict[str, Callable[[date, int], date]] = {
     **dict.fromkeys(("d", "day"), lambda day, count: day + timedelta(days=count)),
     **dict.fromkeys(("w", "week"), lambda day, count: day + timedelta(weeks=count)),
-    **dict.fromkeys(("mo", "month"), lambda day, count: _months_on(day, count)),
+    **dict.fromkeys(("mo", "month"), _months_on),
     **dict.fromkeys(("y", "year"), lambda day, count: _months_on(day, 12 * count)),
 }
 _WORDS: dict[str, Callable[[date], date]] = {
@@ -36,7 +53,7 @@ _WORDS: dict[str, Callable[[date], date]] = {
         ("eom", "end of month", "end of this month"), lambda day: _month_begins(day, 1) - timedelta(days=1)
     ),
     **dict.fromkeys(("eoy", "end of year", "end of this year"), lambda day: date(day.year, 12, 31)),
-    "next week": lambda day: _next_week(day),
+    "next week": _next_week,
     "next month": lambda day: _month_begins(day, 1),
     "next year": lambda day: date(day.year + 1, 1, 1),
     "end of next week": lambda day: _next_week(day) + timedelta(days=6),
@@ -141,6 +158,11 @@ def _of_words(words: str, now: datetime, *, behind: bool) -> When | None:
         return distance
     if (day := _named_day(words, now.date(), behind=behind)) is not None:
         return _day(day)
+    return _timed(words, now, behind=behind)
+
+
+def _timed(words: str, now: datetime, *, behind: bool) -> When | None:
+    """Return the moment of words that end in a time of day. Without a day it is the next one, behind the last one."""
     rest, clock = _split_clock(words)
     if clock is None:
         return None
@@ -225,21 +247,6 @@ def _parts(text: str) -> tuple[str, str]:
     spelled = text.strip()
     number = spelled.rstrip("abcdefghijklmnopqrstuvwxyz")
     return number, spelled[len(number) :]
-
-
-def _next_week(day: date) -> date:
-    return day + timedelta(days=7 - day.weekday())
-
-
-def _month_begins(day: date, on: int) -> date:
-    years, month = divmod(day.month - 1 + on, 12)
-    return date(day.year + years, month + 1, 1)
-
-
-def _months_on(day: date, on: int) -> date:
-    """Return the same day in another month, or its last one."""
-    begins, ends = _month_begins(day, on), _month_begins(day, on + 1) - timedelta(days=1)
-    return begins.replace(day=min(day.day, ends.day))
 
 
 def _day(day: date) -> When:

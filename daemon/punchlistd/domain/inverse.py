@@ -146,6 +146,20 @@ def _edited(run: Undoing, change: Change) -> None:
     if now is None:
         run.skip(change, "it is gone")
         return
+    changes, missed = _members_back(run, before, after, now)
+    patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
+    if patch:
+        changes["metadata"] = patch
+    missed.extend(f"metadata.{key}" for key in kept)
+    if changes:
+        run.apply(TaskEdited(now.id, **changes))
+        run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+    if missed:
+        run.skip(change, f"{', '.join(missed)} changed since")
+
+
+def _members_back(run: Undoing, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
+    """The members that can be put back, and the names of those that changed since."""
     changes: dict[str, Any] = {}
     missed: list[str] = []
     for member in EDITABLE:
@@ -162,15 +176,7 @@ def _edited(run: Undoing, change: Change) -> None:
         if moment in missed:
             changes.pop(day, None)
     add_days(now, changes, before)
-    patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
-    if patch:
-        changes["metadata"] = patch
-    missed.extend(f"metadata.{key}" for key in kept)
-    if changes:
-        run.apply(TaskEdited(now.id, **changes))
-        run.note(f"{name_of(now)}: {', '.join(changes)} put back")
-    if missed:
-        run.skip(change, f"{', '.join(missed)} changed since")
+    return changes, missed
 
 
 def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:

@@ -52,11 +52,10 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     if isinstance(dated, Rejection):
         return dated
     edited = _edited(task, dated)
-    if (refusal := too_much_metadata(task, edited)) is not None:
-        return refusal
-    if (refusal := _refused_labels(edited)) is not None:
-        return refusal
-    if edited.gate is not UNSET and (refusal := refused_opening(task, command.actor)) is not None:
+    refusal = too_much_metadata(task, edited) or _refused_labels(edited)
+    if refusal is None and edited.gate is not UNSET:
+        refusal = refused_opening(task, command.actor)
+    if refusal is not None:
         return refusal
     if edited != TaskEdited(task.id):
         events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
