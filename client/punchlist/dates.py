@@ -73,7 +73,12 @@ class When(NamedTuple):
     day: str = ""
 
     def members(self, name: str) -> dict[str, Any]:
-        """Return this as the members of a task on the wire: `due` or `not_before`, and its day."""
+        """Return this as the members of a task on the wire: `due` or `not_before`, or its day.
+
+        Which moment a due day stands for is the daemon's rule; a deferral ends when the day begins here.
+        """
+        if self.day and name == "due":
+            return {"due_day": self.day}
         return {name: self.at or None} | ({f"{name}_day": self.day} if self.day else {})
 
     def is_due_by(self) -> dict[str, Any]:

@@ -115,11 +115,13 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
 
 
 class NoteAdded(Event, frozen=True, tag="NoteAdded"):
-    """`actor` wrote a note on a task."""
+    """`actor` wrote a note on a task, or brought one that `author` wrote elsewhere, at `written_at`."""
 
     task: str
     text: str
     actor: str = ""
+    author: str = ""
+    written_at: int = 0
 
 
 class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):

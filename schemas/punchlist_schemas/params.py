@@ -215,12 +215,21 @@ class ConversationDelete(Confirmable, frozen=True, kw_only=True):
 NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r"\S")]
 
 
+class WrittenNote(Params, frozen=True, kw_only=True):
+    """A note that was written elsewhere: its author (default: the caller), and when. The list keeps who brought it."""
+
+    text: NoteText
+    author: Name | None = None
+    at: Time | None = None
+
+
 class NewTask(Params, frozen=True, kw_only=True):
     """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`,
     and in links to tasks.
 
     With `task` none is added: the task of this id is brought up to date. What is left at its default stays as it is,
     `blocked_by` and `notes` are added to what is there, and a status other than `pending` is set.
+    A note is its text, or an object that also names its author.
     """
 
     title: Title
@@ -239,7 +248,7 @@ class NewTask(Params, frozen=True, kw_only=True):
     labels: Labels = ()
     links: Links = ()
     estimate_ms: Milliseconds | None = None
-    notes: Annotated[tuple[NoteText, ...], msgspec.Meta(max_length=200)] = ()
+    notes: Annotated[tuple[NoteText | WrittenNote, ...], msgspec.Meta(max_length=200)] = ()
     gate: Gate | None = None
     ref: TaskId | None = None
     task: TaskId | None = None
@@ -314,8 +323,8 @@ class TaskList(Params, frozen=True, kw_only=True):
     right after that version. `since` alone asks for what looks different since that position of the log, which is
     refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
     `text` those with these words, in any case, in title, description, labels or a note. `due_before` keeps the tasks
-    that are due before a time. With `due_by` beside it, tasks that are due on a day are kept up to that day instead. As to `min_version` see
-    `task.get`.
+    that are due before a time. With `due_by` beside it, tasks that are due on a day are kept up to that day instead.
+    As to `min_version` see `task.get`.
     """
 
     conversation: ConversationId

@@ -105,12 +105,16 @@ Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
 
 
 class Note(Thing, frozen=True, kw_only=True):
-    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another."""
+    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another.
+
+    With `imported_by` this actor brought it from elsewhere, and says that `actor` wrote it `at` that time.
+    """
 
     version: int
     at: int
     actor: str
     text: str
+    imported_by: str = ""
 
 
 class Gate(Thing, frozen=True):
@@ -223,10 +227,11 @@ class Reason(Thing, frozen=True, kw_only=True):
 
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
-    `deferred`: `of` is not ready before `not_before` (with `not_before_day`, before that day). `check` and `yes`: it was completed and waits for what its `gate`
-    asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
-    `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
-    counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
+    `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `check` and `yes`: it was
+    completed and waits for what its `gate` asks for. Otherwise the kind is the status of `of`, and `by` the task
+    itself. `title`, `status`, `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate` and
+    `lease_expires_at` are those of `by`. `depth` counts up where a reason explains the one above it, and `again` says
+    that the causes of `by` stand above.
     """
 
     kind: ReasonKind

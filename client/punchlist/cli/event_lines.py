@@ -164,6 +164,11 @@ def _unknown(event: Event, style: Style) -> str:
     return f"{safe(str(event.get('type', 'event')))} (not known to this version)"
 
 
+def _written_by(event: Event) -> str:
+    """Who wrote a note that somebody else brought."""
+    return f" of {safe(str(event['author']))}" if event.get("author") else ""
+
+
 def _short(value: Any) -> str:
     return clip(
         safe(one_line(value) if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE
@@ -188,7 +193,7 @@ _SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "TaskEdited": _edited,
     "TaskMoved": _moved,
     "StatusChanged": _status,
-    "NoteAdded": lambda event, style: f"note: {_short(event['text'])}",
+    "NoteAdded": lambda event, style: f"note{_written_by(event)}: {_short(event['text'])}",
     "NoteRemoved": lambda event, style: "note taken back",
     "TaskWoken": lambda event, style: "is no longer deferred",
     "Deleted": lambda event, style: "deleted",

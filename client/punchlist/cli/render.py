@@ -5,6 +5,7 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 
 from time import localtime, strftime
 
+from punchlist import metadata
 from punchlist.cli.style import Style
 from punchlist.text import one_line, safe, safe_block
 
@@ -254,7 +255,8 @@ def detail_lines(task: "Task", style: Style) -> "list[str]":
             lines.extend(f"  {line}" for line in block)
     for note in task.get("notes", ()):
         lines.append("")
-        lines.append(style.paint("dim", f"  {safe(str(note['actor']))} {style.glyphs['dot']} {moment(note['at'])}"))
+        by = str(note["actor"]) + (f" (imported by {note['imported_by']})" if note.get("imported_by") else "")
+        lines.append(style.paint("dim", f"  {safe(by)} {style.glyphs['dot']} {moment(note['at'])}"))
         lines.extend(f"  {line}" for line in safe_block(str(note["text"])).split("\n"))
     return lines
 
@@ -387,6 +389,6 @@ FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
     ("estimate", "estimate_ms", duration),
     ("counts as done after", "gate", _gate),
-    ("metadata", "metadata", lambda metadata: ", ".join(safe(f"{key}={value}") for key, value in metadata.items())),
+    ("metadata", "metadata", lambda given: ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))),
 )
 """What `punch show` and `punch log` tell of a task: name, member and form."""

@@ -9,7 +9,7 @@ import msgspec
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Reason, Task
+from punchlist_schemas.things import Counts, Note, Reason, Task
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -73,8 +73,12 @@ def detail(task: Task, share: int) -> list[str]:
     parts += [f"Waits: {gated(task)}"] if task.waits_for else []
     parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
     newest = task.notes[-_NOTES:]
-    parts += [f"Note by {one_line(note.actor)}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
+    parts += [f"Note by {one_line(_author(note))}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
     return [part for part in parts if part]
+
+
+def _author(note: Note) -> str:
+    return f"{note.actor}, imported by {note.imported_by}" if note.imported_by else note.actor
 
 
 def _minute(at: int) -> str:

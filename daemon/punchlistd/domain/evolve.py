@@ -189,7 +189,13 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
 def _note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
-        note = Note(version=version, at=at, actor=event.actor, text=event.text)
+        note = Note(
+            version=version,
+            at=event.written_at or at,
+            actor=event.author or event.actor,
+            text=event.text,
+            imported_by=event.actor if event.author or event.written_at else "",
+        )
         state.put(replace(old, notes=(*old.notes, note), updated_at=at, version=version), old)
 
 

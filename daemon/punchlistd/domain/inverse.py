@@ -27,7 +27,7 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskMoved,
 )
-from punchlist_schemas.things import Metadata, Task
+from punchlist_schemas.things import Metadata, Note, Task
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days
@@ -241,8 +241,15 @@ def _note_removed(run: Undoing, change: Change) -> None:
         return
     for note in change.before.notes:
         if note.version == event.note:
-            run.apply(NoteAdded(now.id, note.text, note.actor))
+            run.apply(note_again(now.id, note))
             run.note(f"{name_of(now)}: note put back")
+
+
+def note_again(task: str, note: Note) -> NoteAdded:
+    """A note that was removed, by its author."""
+    if note.imported_by:
+        return NoteAdded(task, note.text, note.imported_by, note.actor, note.at)
+    return NoteAdded(task, note.text, note.actor)
 
 
 def _claimed(run: Undoing, change: Change) -> None:

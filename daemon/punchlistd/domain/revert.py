@@ -9,7 +9,6 @@ from punchlist_schemas.events import (
     Deleted,
     DependencyAdded,
     DependencyRemoved,
-    NoteAdded,
     NoteRemoved,
     StatusChanged,
     TaskAdded,
@@ -17,7 +16,7 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import Task
-from punchlistd.domain.inverse import Undoing, name_of, place_of
+from punchlistd.domain.inverse import Undoing, name_of, note_again, place_of
 from punchlistd.domain.members import EDITABLE, RESTORABLE, add_days
 from punchlistd.domain.state import State
 
@@ -96,7 +95,7 @@ def _notes(run: Undoing, then: Task) -> list[str]:
     for note in gone:
         run.apply(NoteRemoved(then.id, note.version))
     for note in missing:
-        run.apply(NoteAdded(then.id, note.text, note.actor))
+        run.apply(note_again(then.id, note))
     return ["notes"] if gone or missing else []
 
 

@@ -130,7 +130,7 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
 
 
 def _is_due(task: Task, wanted: tuple[int | None, str | None], _state: State) -> bool:
-    """Whether a task is due before a moment. With a day beside it, tasks that are due on a day are compared with that."""
+    """Whether a task is due before a moment. With a day beside it, one that is due on a day is compared with that."""
     before, by = wanted
     if task.due_day is not None and by is not None:
         return task.due_day <= by

@@ -58,7 +58,7 @@ export function details(row: Row): string {
     ["added", at(row.created_at)],
     ["changed", at(row.updated_at)],
   ];
-  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}: ${safeBlock(note.text)}`);
+  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}${note.imported_by ? ` (imported by ${safe(note.imported_by)})` : ""}: ${safeBlock(note.text)}`);
   const shown = lines.filter(([, value]) => value).map(([name, value]) => `${name.padEnd(12)}${value}`);
   const blocks = [label(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
   return blocks.filter(Boolean).join("\n\n") + "\n";

@@ -12,6 +12,8 @@ export interface Note {
   at: number;
   actor: string;
   text: string;
+  /** Who brought it from elsewhere, where `actor` wrote it. */
+  imported_by?: string;
 }
 
 /** A task as the view `rows` shows it; times are milliseconds since 1970. */

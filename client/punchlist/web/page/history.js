@@ -90,7 +90,7 @@ const SAY = {
   ConversationConfigured: (event) => `set ${[named(event, ["title", "attached", "detached"]), ...Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`)].filter(Boolean).join(", ")}`,
   TaskAdded: (event) => `added “${event.task.title}”`,
   TaskEdited: (event) => `edited ${named(event, MEMBERS)}`,
-  NoteAdded: (event) => `noted: ${short(event.text)}`,
+  NoteAdded: (event) => `noted${event.author ? ` for ${event.author}` : ""}: ${short(event.text)}`,
   NoteRemoved: () => "took a note back",
   TaskWoken: () => "is no longer put off",
   TaskMoved: (event) => (event.before ? `moved in front of #${event.before}` : "moved to the end"),

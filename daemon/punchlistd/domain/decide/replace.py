@@ -19,18 +19,17 @@ from punchlist_schemas.events import (
     DependencyAdded,
     DependencyRemoved,
     KnownEvent,
-    NoteAdded,
     TaskAdded,
     TaskEdited,
     TaskMoved,
 )
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Deciding, Decision
+from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
-from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
@@ -91,9 +90,9 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Deciding:
             loosened, tied = _relations(state, plan, item, task)
             edits.extend(loosened)
             ties.extend(tied)
-        if (refusal := refused_notes(task, item.name, item.asked.notes)) is not None:
+        if (refusal := notes.refused_notes(task, item.name, item.asked.notes)) is not None:
             return refusal
-        ties.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+        ties.extend(notes.added(item.name, one, command.actor) for one in item.asked.notes)
         yield
     return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
 
