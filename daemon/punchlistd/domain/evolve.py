@@ -169,11 +169,7 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
     old = state.tasks.get(event.task)
     if old is None:
         return
-    changes: dict[str, Any] = {}
-    for name in EDITABLE:
-        value = getattr(event, name)
-        if value is not UNSET:
-            changes[name] = value
+    changes = {name: value for name in EDITABLE if (value := getattr(event, name)) is not UNSET}
     for moment, day in DAYS:
         if moment in changes:
             changes.setdefault(day, None)  # a member of an older version knows no days
@@ -189,13 +185,9 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
 def _note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
-        note = Note(
-            version=version,
-            at=event.written_at or at,
-            actor=event.author or event.actor,
-            text=event.text,
-            imported_by=event.actor if event.author or event.written_at else "",
-        )
+        brought = event.actor if event.author or event.written_at else ""
+        written = Note(version=version, at=event.written_at or at, actor=event.author or event.actor, text=event.text)
+        note = replace(written, imported_by=brought) if brought else written
         state.put(replace(old, notes=(*old.notes, note), updated_at=at, version=version), old)
 
 
