@@ -52,6 +52,8 @@ class TaskCalls:
         fail_reason: str = "",
         due: int | None = None,
         not_before: int | None = None,
+        due_day: str | None = None,
+        not_before_day: str | None = None,
         labels: Iterable[str] = (),
         links: Iterable[Link] = (),
         estimate_ms: int | None = None,
@@ -78,6 +80,8 @@ class TaskCalls:
             fail_reason: Why it failed, if it has failed already.
             due: When it should be completed, in milliseconds since 1970 UTC. Nothing follows from it.
             not_before: The task is deferred: it is not ready before this time.
+            due_day: The day by which it should be completed, such as "2026-12-24", in place of `due`.
+            not_before_day: The day until which it is deferred; `not_before` is then when that day begins here.
             labels: Up to 32 words to find it by, each without commas.
             links: Where it leads: an address, a place in a file, a commit, another task.
             estimate_ms: How much work it is thought to be, in milliseconds.
@@ -106,6 +110,8 @@ class TaskCalls:
             "fail_reason": fail_reason,
             "due": due,
             "not_before": not_before,
+            "due_day": due_day,
+            "not_before_day": not_before_day,
             "labels": ids_of(labels),
             "links": tuple(links),
             "estimate_ms": estimate_ms,
@@ -158,6 +164,7 @@ class TaskCalls:
         label: str | Iterable[str] | None = None,
         parent: str | None = None,
         due_before: int | None = None,
+        due_by: str | None = None,
         text: str | None = None,
         waits_for: Waits | None = None,
         sort: p.Sort | None = None,
@@ -176,6 +183,8 @@ class TaskCalls:
             label: Keep those that have this label, or all of these.
             parent: Keep the parts of this task.
             due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
+            due_by: Keep those that are due on a day up to this one, such as "2026-12-24". With `due_before` as well,
+                that is for those that are due at a time.
             text: Keep those with these words in title, description, labels or notes, in any case.
             waits_for: Keep those that were completed and wait for a `check` or a `yes`.
             sort: By this instead of the list's own order: `due`, `priority`, `created`, `updated` or `title`.
@@ -196,6 +205,7 @@ class TaskCalls:
             label=label if label is None or isinstance(label, str) else tuple(label),
             parent=parent,
             due_before=due_before,
+            due_by=due_by,
             text=text,
             waits_for=waits_for,
             sort=sort,
@@ -215,6 +225,8 @@ class TaskCalls:
         metadata: Mapping[str, Any] | None | UnsetType = UNSET,
         due: int | None | UnsetType = UNSET,
         not_before: int | None | UnsetType = UNSET,
+        due_day: str | None | UnsetType = UNSET,
+        not_before_day: str | None | UnsetType = UNSET,
         labels: Iterable[str] | None | UnsetType = UNSET,
         links: Iterable[Link] | None | UnsetType = UNSET,
         estimate_ms: int | None | UnsetType = UNSET,
@@ -247,6 +259,8 @@ class TaskCalls:
             "metadata": dict(metadata) if isinstance(metadata, Mapping) else metadata,
             "due": due,
             "not_before": not_before,
+            "due_day": due_day,
+            "not_before_day": not_before_day,
             "labels": ids_of(labels) if not isinstance(labels, UnsetType) and labels is not None else labels,
             "links": tuple(links) if not isinstance(links, UnsetType) and links is not None else links,
             "estimate_ms": estimate_ms,

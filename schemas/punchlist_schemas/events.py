@@ -46,6 +46,8 @@ class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     gate: Gate | None = None
     waits_for: Waits | None = None
     spent_ms: int = 0
+    due_day: str | None = None
+    not_before_day: str | None = None
 
 
 class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
@@ -108,14 +110,18 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
     links: tuple[Link, ...] | UnsetType = UNSET
     estimate_ms: int | None | UnsetType = UNSET
     gate: Gate | None | UnsetType = UNSET
+    due_day: str | None | UnsetType = UNSET
+    not_before_day: str | None | UnsetType = UNSET
 
 
 class NoteAdded(Event, frozen=True, tag="NoteAdded"):
-    """`actor` wrote a note on a task."""
+    """`actor` wrote a note on a task, or brought one that `author` wrote elsewhere, at `written_at`."""
 
     task: str
     text: str
     actor: str = ""
+    author: str = ""
+    written_at: int = 0
 
 
 class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from punchlist_schemas.things import (
     MAX_INTEGER,
     ConversationId,
+    Day,
     Description,
     Gate,
     Label,
@@ -217,12 +218,21 @@ class ConversationDelete(Confirmable, frozen=True, kw_only=True):
 NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r"\S")]
 
 
+class WrittenNote(Params, frozen=True, kw_only=True):
+    """A note that was written elsewhere: its author (default: the caller), and when. The list keeps who brought it."""
+
+    text: NoteText
+    author: Name | None = None
+    at: Time | None = None
+
+
 class NewTask(Params, frozen=True, kw_only=True):
     """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`,
     and in links to tasks.
 
     With `task` none is added: the task of this id is brought up to date. What is left at its default stays as it is,
     `blocked_by` and `notes` are added to what is there, and a status other than `pending` is set.
+    A note is its text, or an object that also names its author.
     """
 
     title: Title
@@ -241,10 +251,12 @@ class NewTask(Params, frozen=True, kw_only=True):
     labels: Labels = ()
     links: Links = ()
     estimate_ms: Milliseconds | None = None
-    notes: Annotated[tuple[NoteText, ...], msgspec.Meta(max_length=200)] = ()
+    notes: Annotated[tuple[NoteText | WrittenNote, ...], msgspec.Meta(max_length=200)] = ()
     gate: Gate | None = None
     ref: TaskId | None = None
     task: TaskId | None = None
+    due_day: Day | None = None
+    not_before_day: Day | None = None
 
 
 class TaskAdd(Mutation, frozen=True, kw_only=True):
@@ -253,6 +265,9 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     With `keep_equal` none is added if an open task with the same parent has this title already; case, white space and
     punctuation at the end don't count. That task is the answer. If it is pending, it also waits for `blocked_by`,
     unless that would close a cycle; nothing else of it changes.
+
+    `due_day` is a due date without a time and takes the place of `due`. With `not_before_day` the task is deferred
+    until that day: `not_before` is when it begins for the caller (default: its midnight in UTC).
     """
 
     title: Title
@@ -276,6 +291,8 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
     before: TaskId | None = None
     after: TaskId | None = None
     keep_equal: bool = False
+    due_day: Day | None = None
+    not_before_day: Day | None = None
 
 
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
@@ -320,8 +337,9 @@ class TaskList(Params, frozen=True, kw_only=True):
     `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
     right after that version. `since` alone asks for what looks different since that position of the log, which is
     refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
-    `text` those with these words, in any case, in title, description, labels or a note. As to `min_version` see
-    `task.get`.
+    `text` those with these words, in any case, in title, description, labels or a note. `due_before` keeps the tasks
+    that are due before a time. With `due_by` beside it, tasks that are due on a day are kept up to that day instead.
+    As to `min_version` see `task.get`.
     """
 
     conversation: ConversationId
@@ -338,6 +356,7 @@ class TaskList(Params, frozen=True, kw_only=True):
     label: Label | Labels | None = None
     parent: TaskId | None = None
     due_before: Time | None = None
+    due_by: Day | None = None
     text: ShortText | None = None
     waits_for: Waits | None = None
     sort: Sort | None = None
@@ -360,6 +379,8 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
 
     `labels` sets all of them; `add_labels` and `remove_labels` leave the others as they are.
+    `due_day` takes the place of `due`, and `due` alone that of `due_day`; null for one of them clears both. The same
+    goes for `not_before_day`, beside which `not_before` is when that day begins for the caller.
 
     With `fence` it is refused unless the claim of that number is in force.
     """
@@ -378,6 +399,8 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     links: Links | None | UnsetType = UNSET
     estimate_ms: Milliseconds | None | UnsetType = UNSET
     gate: Gate | None | UnsetType = UNSET
+    due_day: Day | None | UnsetType = UNSET
+    not_before_day: Day | None | UnsetType = UNSET
     add_labels: Labels = ()
     remove_labels: Labels = ()
     add_blocked_by: tuple[TaskId, ...] = ()

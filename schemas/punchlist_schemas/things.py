@@ -85,6 +85,13 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
 
 Time = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER, description="Milliseconds since 1970 UTC")]
+Day = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\s\S])",
+        description="A day of the calendar without a time, such as 2026-12-24",
+    ),
+]
 Label = Annotated[
     str,
     msgspec.Meta(
@@ -118,12 +125,16 @@ Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
 
 
 class Note(Thing, frozen=True, kw_only=True):
-    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another."""
+    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another.
+
+    With `imported_by` this actor brought it from elsewhere, and says that `actor` wrote it `at` that time.
+    """
 
     version: int
     at: int
     actor: str
     text: str
+    imported_by: str = ""
 
 
 class Gate(Thing, frozen=True):
@@ -150,6 +161,8 @@ class Task(Thing, frozen=True, kw_only=True):
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
     in a list that machines share `machine` is the one on which its owner works.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
+    With `due_day` it is due on that day wherever it is read; `due` is then the last millisecond of that day in UTC.
+    With `not_before_day` it is deferred until that day; `not_before` is when the day begins where it was set.
     `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
     progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
     `waits_for` what the gate asks for; `task.approve` then completes it.
@@ -186,6 +199,8 @@ class Task(Thing, frozen=True, kw_only=True):
     waits_for: Waits | None = None
     spent_ms: int = 0
     machine: str = ""
+    due_day: str | None = None
+    not_before_day: str | None = None
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -236,11 +251,11 @@ class Reason(Thing, frozen=True, kw_only=True):
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `child`: `by` is an unfinished part of `of`. `heading`: `of` is a heading, which only holds other tasks.
-    `deferred`: `of` is not ready before `not_before`. `reserved`: `of` is pending and has an `owner`, so that it is
-    handed out to that owner alone. `check` and `yes`: it was completed and waits for what its `gate`
-    asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
-    `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
-    counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
+    `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `reserved`: `of` is pending
+    and has an `owner`, so that it is handed out to that owner alone. `check` and `yes`: it was completed and waits for
+    what its `gate` asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`,
+    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`.
+    `depth` counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
     """
 
     kind: ReasonKind
@@ -256,6 +271,7 @@ class Reason(Thing, frozen=True, kw_only=True):
     lease_expires_at: int | None = None
     depth: int = 0
     again: bool = False
+    not_before_day: str | None = None
 
 
 class Settings(Thing, frozen=True):

@@ -4,14 +4,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentTypeError
 
-_UNITS_MS = {
-    **{"ms": 1, "w": 604_800_000, "week": 604_800_000},
-    **dict.fromkeys(("s", "sec", "second"), 1_000),
-    **dict.fromkeys(("m", "min", "minute"), 60_000),
-    **dict.fromkeys(("h", "hour"), 3_600_000),
-    **dict.fromkeys(("d", "day"), 86_400_000),
-}
-_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+    from punchlist.dates import When
+
 _MAX_PORT = 65_535
 _MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
 
@@ -22,23 +16,27 @@ def milliseconds(text: str) -> int:
     Raises:
         ArgumentTypeError: It is none.
     """
-    if (found := _duration(text)) is None:
+    from punchlist.dates import duration_ms
+
+    if (found := duration_ms(text)) is None:
         raise _refusal(f"{text!r} is not a duration; write 90s, 10m or 2h")
     return found
 
 
-def when(text: str) -> int:
-    """A time as milliseconds since 1970 UTC: `2026-12-24`, `2026-12-24 18:00` (local), `3d` from now; empty is 0.
+def when(text: str) -> "When":
+    """A day or a moment: `2026-12-24`, `tomorrow 17:00` (local), `friday`, `3d`; empty is none.
 
     Raises:
-        ArgumentTypeError: It is none, or the calendar has no such day.
+        ArgumentTypeError: It is neither, or the calendar has no such day.
     """
+    from punchlist import dates
+
     if not text.strip():
-        return 0
-    at = _moment(text, 1)
-    if at <= 0:
-        raise _refusal(f"{text!r} is not a time; write 2026-12-24, '2026-12-24 18:00', or 3d for in three days")
-    return at
+        return dates.When(0)
+    found = dates.read(text)
+    if found is None or found.at <= 0:
+        raise _refusal(f"{text!r} is not a time; write {dates.EXAMPLES}")
+    return found
 
 
 def past(text: str) -> int:
@@ -47,10 +45,12 @@ def past(text: str) -> int:
     Raises:
         ArgumentTypeError: It is none.
     """
-    at = _moment(text, -1)
-    if at <= 0:
+    from punchlist import dates
+
+    found = dates.read(text, behind=True)
+    if found is None or found.at <= 0:
         raise _refusal(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
-    return at
+    return found.at
 
 
 def point(text: str) -> tuple[int | None, int]:
@@ -60,23 +60,6 @@ def point(text: str) -> tuple[int | None, int]:
         ArgumentTypeError: It is neither.
     """
     return (int(text), 0) if text.isdecimal() else (None, past(text))
-
-
-def _moment(text: str, sign: int) -> int:
-    """A time in milliseconds, 0 if the text is none; a bare duration lies ahead (1) or behind (-1)."""
-    from datetime import datetime, time, timedelta
-
-    words = text.strip().lower()
-    if words in _DAYS:
-        day = datetime.now().date() + timedelta(days=_DAYS[words])
-        return round(datetime.combine(day, time()).timestamp() * 1000)
-    try:
-        return round(datetime.fromisoformat(text.strip()).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        pass
-    sign = -1 if words.endswith(" ago") else 1 if words.startswith("in ") else sign
-    distance = _duration(words.removesuffix(" ago").removeprefix("in "))
-    return 0 if distance is None else round(datetime.now().timestamp() * 1000) + sign * distance
 
 
 def work(text: str) -> int:
@@ -149,16 +132,3 @@ def _refusal(message: str) -> "ArgumentTypeError":
     from argparse import ArgumentTypeError
 
     return ArgumentTypeError(message)
-
-
-def _duration(text: str) -> int | None:
-    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = text.strip()[len(number) :] or "s"
-    unit = unit if unit in _UNITS_MS else unit.removesuffix("s")
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    if unit not in _UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
-        return None
-    return round(value * _UNITS_MS[unit])

@@ -112,7 +112,7 @@ def _added(event: Event, style: Style) -> str:
 def _edited(event: Event, style: Style) -> str:
     words: list[str] = []
     for member in event:
-        if member in ("type", "task"):
+        if member in ("type", "task") or not _is_told(event, member):
             continue
         name, form = _FORMS.get(member, (safe(member), str))
         value = event[member]
@@ -125,6 +125,12 @@ def _edited(event: Event, style: Style) -> str:
         )
         words.append(f"{name} {told or '(cleared)'}")
     return "edited " + ", ".join(words)
+
+
+def _is_told(event: Event, member: str) -> bool:
+    """Whether a member has something to say: of a day and its moment one does."""
+    moment, is_day, _ = member.partition("_day")
+    return bool(event[member]) or moment not in event if is_day else not event.get(f"{member}_day")
 
 
 def _moved(event: Event, style: Style) -> str:
@@ -158,6 +164,11 @@ def _unknown(event: Event, style: Style) -> str:
     return f"{safe(str(event.get('type', 'event')))} (not known to this version)"
 
 
+def _written_by(event: Event) -> str:
+    """Who wrote a note that somebody else brought."""
+    return f" of {safe(str(event['author']))}" if event.get("author") else ""
+
+
 def _short(value: Any) -> str:
     return clip(
         safe(one_line(value) if isinstance(value, str) else "none" if value is None else str(value)), _SHOWN_VALUE
@@ -182,7 +193,7 @@ _SENTENCES: dict[str, Callable[[Event, Style], str]] = {
     "TaskEdited": _edited,
     "TaskMoved": _moved,
     "StatusChanged": _status,
-    "NoteAdded": lambda event, style: f"note: {_short(event['text'])}",
+    "NoteAdded": lambda event, style: f"note{_written_by(event)}: {_short(event['text'])}",
     "NoteRemoved": lambda event, style: "note taken back",
     "TaskWoken": lambda event, style: "is no longer deferred",
     "Deleted": lambda event, style: "deleted",

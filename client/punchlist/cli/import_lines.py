@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
-from punchlist.cli.render import cut
+from punchlist.cli.render import cut, moment
 from punchlist.cli.style import Style
 from punchlist.importers.draft import Draft, Item, Remark
 from punchlist.importers.matching import Comparison, Difference
@@ -19,6 +19,7 @@ def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
     added, updated, removed = (len(one) for one in (comparison.added, comparison.updates, comparison.removed))
     parts = [f"{updated} brought up to date"] if updated else []
     parts += [f"{comparison.unchanged} unchanged"] if comparison.unchanged else []
+    parts += [f"{comparison.kept} kept as changed here since"] if comparison.kept else []
     parts += [f"{removed} removed"] if removed else []
     head = f"{'would import' if dry else 'imported'} {added:,} task{'s' if added != 1 else ''}"
     return f"{', '.join([head, *parts])} ({draft.source})"
@@ -62,6 +63,7 @@ def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
             for one in comparison.updates
         ],
         "unchanged": comparison.unchanged,
+        "kept": comparison.kept,
         "removed": [task["id"] for task in comparison.removed],
         "passed_over": [_plain(one) for one in draft.passed.values()],
         "read_otherwise": [_plain(one) for one in draft.changed.values()],
@@ -80,7 +82,11 @@ def _remark(remark: Remark) -> str:
 
 def _added(draft: Draft, item: Item, style: Style) -> str:
     glyph = style.glyphs[item.members.get("status", "pending")]
-    said = [_member(name, value) for name, value in item.members.items() if name not in _QUIET]
+    said = [
+        _member(name, value)
+        for name, value in item.members.items()
+        if name not in _QUIET and f"{name}_day" not in item.members
+    ]
     for what, refs in (("part of", [item.parent]), ("waits for", item.blocked_by)):
         others = [draft.find(ref) for ref in refs if ref]
         said += [f"{what} “{_short(other.title)}”" for other in others if other is not None]
@@ -92,7 +98,7 @@ def _added(draft: Draft, item: Item, style: Style) -> str:
 def _member(name: str, value: Any) -> str:
     if name in ("description", "result_summary", "fail_reason"):
         return f"{name.replace('_', ' ')} of {len(value):,} characters"
-    return f"{name.replace('_ms', '')} {_value(name, value)}"
+    return f"{_called(name)} {_value(name, value)}"
 
 
 def _difference(one: Difference, titles: dict[str, str]) -> str:
@@ -101,24 +107,31 @@ def _difference(one: Difference, titles: dict[str, str]) -> str:
         named = ", ".join(f"“{_short(titles[ref])}”" if ref in titles else f"#{ref}" for ref in refs)
         return f"{'part of' if one.member == 'parent' else 'waits for'} {named}"
     if one.member in ("labels", "links", "notes"):
-        more = [each for each in one.new if each not in (one.old or ())]
+        more = [_text(each) for each in one.new if each not in (one.old or ())]
         return f"{one.member}: + {_value(one.member, more)}"
-    return f"{one.member}: {_value(one.member, one.old)} → {_value(one.member, one.new)}"
+    return f"{_called(one.member)}: {_value(one.member, one.old)} → {_value(one.member, one.new)}"
+
+
+def _called(member: str) -> str:
+    return member.removesuffix("_ms").removesuffix("_day")
 
 
 def _value(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return "none"
-    if name in ("due", "not_before"):
-        from datetime import datetime
-
-        return datetime.fromtimestamp(value / 1000).strftime("%Y-%m-%d %H:%M")
+    if name in ("due", "not_before") and isinstance(value, int):
+        return moment(value)
     if name == "estimate_ms":
         return f"{value / 3_600_000:g} h"
     if isinstance(value, list):
         listed = cast("list[Any]", value)
         return ", ".join(_short(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) for one in listed)
     return _short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _text(one: Any) -> Any:
+    """A note is its text."""
+    return one.get("text", one) if isinstance(one, dict) else one  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _short(text: str) -> str:

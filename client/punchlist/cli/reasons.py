@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from punchlist.cli.render import gate_yes, moment, since
+from punchlist.cli.render import gate_yes, shown_time, since
 from punchlist.cli.style import Style
 from punchlist.text import safe
 
@@ -46,7 +46,7 @@ def _sentence(reason: Mapping[str, Any], style: Style) -> str:
         owner=safe(str(reason.get("owner", ""))),
         who=gate_yes(gate),
         check=safe(str(gate.get("check", ""))),
-        until=moment(reason.get("not_before", 0)),
+        until=shown_time({"not_before": 0, **reason}, "not_before"),
     )
     return sentence + (" (see above)" if reason.get("again") else "")
 

@@ -5,13 +5,14 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 
 from time import localtime, strftime
 
+from punchlist import metadata
 from punchlist.cli.style import Style
 from punchlist.text import one_line, safe, safe_block
 from punchlist.tree import as_tree, with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     Task = dict[str, Any]
@@ -222,14 +223,6 @@ def duration(ms: int) -> str:
     return since(ms) + (f" {since(rest)}" if rest >= 1_000 else "")  # noqa: PLR2004 - a second
 
 
-def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
-    """Errors in the order in which they first came, each with how often it came."""
-    times: dict[str, int] = {}
-    for error in errors:
-        times[error] = times.get(error, 0) + 1
-    return (error if count == 1 else f"{error} ({count} times)" for error, count in times.items())
-
-
 def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
     """Everything about one task: its line with the parents above it, its members, its text."""
     lines = [_row(task, state_of(task), style, None, path)]
@@ -243,7 +236,8 @@ def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = 
             lines.extend(f"  {line}" for line in block)
     for note in task.get("notes", ()):
         lines.append("")
-        lines.append(style.paint("dim", f"  {safe(str(note['actor']))} {style.glyphs['dot']} {moment(note['at'])}"))
+        by = str(note["actor"]) + (f" (imported by {note['imported_by']})" if note.get("imported_by") else "")
+        lines.append(style.paint("dim", f"  {safe(by)} {style.glyphs['dot']} {moment(note['at'])}"))
         lines.extend(f"  {line}" for line in safe_block(str(note["text"])).split("\n"))
     return lines
 
@@ -278,8 +272,8 @@ def _annotations(task: "Task", state: str, style: Style) -> str:
         tail += f"  @{safe(str(task['owner']))}" + (f" on {safe(str(task['machine']))}" if task.get("machine") else "")
     if state not in FINISHED:
         tail += "".join(f"  +{safe(str(label))}" for label in task.get("labels", ()))
-        tail += f"  due {moment(task['due'])}" if task.get("due") else ""
-        tail += f"  not before {moment(task['not_before'])}" if task.get("not_before") else ""
+        tail += f"  due {shown_time(task, 'due')}" if task.get("due") else ""
+        tail += f"  not before {shown_time(task, 'not_before')}" if task.get("not_before") else ""
         tail += f"  waits for {gate_wait(task)}" if task.get("waits_for") else ""
     return tail
 
@@ -297,12 +291,6 @@ def _note(task: "Task", state: str, style: Style) -> str:
     return doing
 
 
-def product(space: "dict[str, Any]") -> str:
-    """What runs a space, with its version."""
-    name = "PostgreSQL" if space.get("server", "").startswith("postgres://") else "NATS"
-    return f"{name} {safe(space.get('server_version', ''))}"
-
-
 def moment(at: int) -> str:
     """A time in milliseconds since 1970 as a local date, with the time of day where there is one."""
     try:
@@ -310,6 +298,11 @@ def moment(at: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(at)
     return text.removesuffix(" 00:00")
+
+
+def shown_time(task: "Mapping[str, Any]", member: str) -> str:
+    """When a task is due or deferred until: the day where it has one, wherever it is read, else the local time."""
+    return safe(str(task.get(f"{member}_day") or "")) or moment(task[member])
 
 
 def gate_yes(gate: "dict[str, Any]") -> str:
@@ -335,6 +328,8 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
         value = task.get(member)
         if member == "open_blockers" and value == task.get("blocked_by"):
             continue  # all of them are still open
+        if task.get(f"{member}_day"):
+            continue  # the day says it
         if value and (member, value) != ("priority", "normal"):
             yield name, text(value)
     if task.get("created_at"):
@@ -371,10 +366,12 @@ FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("waits for", "open_blockers", _ids),
     ("blocks", "blocks", _ids),
     ("due", "due", moment),
+    ("due", "due_day", safe),
     ("not before", "not_before", moment),
+    ("not before", "not_before_day", safe),
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
     ("estimate", "estimate_ms", duration),
     ("counts as done after", "gate", _gate),
-    ("metadata", "metadata", lambda metadata: ", ".join(safe(f"{key}={value}") for key, value in metadata.items())),
+    ("metadata", "metadata", lambda given: ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))),
 )
 """What `punch show` and `punch log` tell of a task: name, member and form."""

@@ -35,11 +35,15 @@ An undo or redo is refused if a newer call rests on what it would take back; the
 """,
     "times": """Where a time is asked for:
 
-  --due, --after-date     2026-12-24, "2026-12-24 18:00", 3d, "in 2 hours"
+  --due, --after-date     2026-12-24, "24 dec", friday, "next week", tomorrow, 3d, eow, eom, "end of month"
+                          with a time of day: "2026-12-24 18:00", "tomorrow 5pm", tonight, "in 2 hours"
   --since, --at           10m, "10 min ago", yesterday, 2026-12-24; --at also takes a version: 12
   --timeout, --lease      90s, 10m, 2h; a bare number is seconds
 
-Units: ms, s, m or min, h, d, w, and their English words.
+Without a time of day it is a day: it stays that day in every time zone, and it is over when it ends where you are.
+A weekday is the next one after today, "next friday" is that of the week that begins on Monday, eow is Sunday.
+
+Units: ms, s, m or min, h, d, w, mo, y, and their English words.
 """,
     "people": """Who does something, and who has a task:
 

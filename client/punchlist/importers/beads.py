@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from punchlist.importers import words
 from punchlist.importers.document import Document, as_list, as_object, json_lines, json_value, text_of, texts_of
-from punchlist.importers.draft import Draft, Item, sections
+from punchlist.importers.draft import Draft, Item, Note, sections
 from punchlist.importers.tables import rows
 
 _PRIORITIES = ("urgent", "high", "normal", "low", "low")
@@ -78,7 +78,7 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
     word = text_of(issue.get("status"))
     if word in _STATUSES:
         draft.change(f"status “{word}”, which is {_STATUSES[word]} here", line)
-    defer = words.time(draft, issue.get("defer_until"), "defer_until", line)
+    defer = words.when(draft, issue.get("defer_until"), "defer_until", line, midnight_is_day=True)
     state = words.status(draft, "open" if word == "deferred" and defer else _STATUSES.get(word, word), line)
     kind = text_of(issue.get("issue_type"))
     labels = texts_of([_label(one) for one in _list(issue, "labels")])
@@ -99,7 +99,7 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
         priority=_priority(issue.get("priority")),
         owner=text_of(issue.get("assignee")),
         result_summary=text_of(issue.get("close_reason")) if state["status"] == "completed" else "",
-        due=words.time(draft, issue.get("due_at"), "due_at", line),
+        due=words.when(draft, issue.get("due_at"), "due_at", line, midnight_is_day=True),
         not_before=defer,
         estimate_ms=round(float(minutes) * 60_000) if text_of(minutes).replace(".", "", 1).isdecimal() else None,
         links=[(kind_of_link, reference)],
@@ -149,7 +149,7 @@ def _label(one: Any) -> Any:
     return cast("dict[str, Any]", one).get("label") if isinstance(one, dict) else one
 
 
-def _comment(one: Any) -> str:
+def _comment(one: Any) -> Note:
     record: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
     return words.note(text_of(record.get("text")), text_of(record.get("author")), record.get("created_at"))
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from punchlist import dates
+from punchlist.dates import When
 from punchlist.importers.wrong import FormatError
 from punchlist.text import clip, one_line
 from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, STATUSES
@@ -15,9 +17,23 @@ MOST_TASKS = 100_000
 _TITLE, _DESCRIPTION, _SHORT, _LONG, _NOTE = 500, 65_536, 500, 8_192, 8_192
 _LABEL, _LABELS, _LINK, _LINKS, _NOTES, _NOTES_CHARACTERS = 64, 32, 2_048, 64, 200, 256 << 10
 _METADATA_BYTES = 128 << 10
+_NAME = 128
 _SHORTER = {"active_form": _SHORT, "owner": _SHORT, "result_summary": _LONG, "fail_reason": _LONG}
 _SHOWN_LINES = 5
 _DRAWN = 12
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A note of a file: its text, author and time in milliseconds since 1970; empty and 0 where they are not known."""
+
+    text: str
+    author: str = ""
+    at: int = 0
+
+    def wire(self) -> Any:
+        """Return what a call says of it."""
+        told = {name: value for name, value in (("author", self.author), ("at", self.at)) if value}
+        return {"text": self.text, **told} if told else self.text
 
 
 class Item(msgspec.Struct):
@@ -32,6 +48,7 @@ class Item(msgspec.Struct):
         blocked_by: The `ref`s of the tasks it waits for.
         relations: Links to other tasks: kind and `ref`.
         notes: What was written on it, the oldest first.
+        read_as: What the file says of a date that another zone reads otherwise, by member.
     """
 
     key: str
@@ -41,7 +58,8 @@ class Item(msgspec.Struct):
     parent: str = ""
     blocked_by: list[str] = []
     relations: list[tuple[str, str]] = []
-    notes: list[str] = []
+    notes: list[Note] = []
+    read_as: dict[str, Any] = {}
 
     @property
     def title(self) -> str:
@@ -182,10 +200,9 @@ class Draft:
             to["status"] = status
         if (priority := members.get("priority", "normal")) != "normal" and priority in PRIORITIES:
             to["priority"] = priority
-        for name in ("due", "not_before", "estimate_ms"):
-            value = members.get(name)
-            if isinstance(value, int) and 0 < value <= MAX_INTEGER:
-                to[name] = value
+        if isinstance(estimate := members.get("estimate_ms"), int) and 0 < estimate <= MAX_INTEGER:
+            to["estimate_ms"] = estimate
+        self._give_times(item, members)
         if labels := self._labels(members.get("labels", ()), line):
             to["labels"] = labels
         if links := self._links(members.get("links", ()), line):
@@ -199,18 +216,28 @@ class Draft:
         elif metadata:
             to["metadata"] = metadata
 
+    def _give_times(self, item: Item, members: dict[str, Any]) -> None:
+        for name in ("due", "not_before"):
+            found = dates.on(str(members.get(f"{name}_day") or "")) or members.get(name)
+            found = When(found) if isinstance(found, int) else found
+            if isinstance(found, When) and 0 < found.at <= MAX_INTEGER:
+                item.members |= found.members(name)
+                if type(found) is not When:
+                    item.read_as[name] = found.at
+
     def _give_texts(self, item: Item, title: str, members: dict[str, Any]) -> None:
         to, line = item.members, item.line
         description = clean(members.get("description") or "")
         description = description if description.strip() else ""
-        notes = [text for one in members.get("notes", ()) if (text := clean(one).strip())]
+        written = (one if isinstance(one, Note) else Note(str(one)) for one in members.get("notes", ()))
+        notes = [msgspec.structs.replace(one, text=text) for one in written if (text := clean(one.text).strip())]
         if len(title) > _TITLE:
             to["title"] = clip(title, _TITLE)
             description = f"{title}\n\n{description}".rstrip()
             self.change(f"titles of more than {_TITLE} characters, which stand whole in the description", line)
         if len(description) > _DESCRIPTION:
             self.change(f"descriptions of more than {_DESCRIPTION:,} characters, which go on in notes", line)
-            notes = [description[_DESCRIPTION:], *notes]
+            notes = [Note(description[_DESCRIPTION:]), *notes]
             description = description[:_DESCRIPTION]
         if description:
             to["description"] = description
@@ -247,14 +274,19 @@ class Draft:
             self.pass_over(f"links beyond {_LINKS} of one task", line, len(found) - _LINKS)
         return [{"kind": kind, "to": to} for kind, to in list(found)[:_LINKS]]
 
-    def _notes(self, notes: Iterable[str], line: int) -> list[str]:
-        cut = [text[at : at + _NOTE] for text in notes for at in range(0, len(text), _NOTE)]
-        kept: list[str] = []
+    def _notes(self, notes: Iterable[Note], line: int) -> list[Note]:
+        cut = [
+            Note(part, clip(note.author, _NAME), note.at if note.at <= MAX_INTEGER else 0)
+            for note in notes
+            for at in range(0, len(note.text), _NOTE)
+            if (part := note.text[at : at + _NOTE]).strip()
+        ]
+        kept: list[Note] = []
         room = _NOTES_CHARACTERS
-        for text in (one for one in cut if one.strip()):
-            room -= len(text)
+        for note in cut:
+            room -= len(note.text)
             if len(kept) < _NOTES and room >= 0:
-                kept.append(text)
+                kept.append(note)
         if len(kept) < len(cut):
             self.pass_over(f"notes beyond {_NOTES}, or {_NOTES_CHARACTERS >> 10} Ki characters, of one task", line)
         return kept

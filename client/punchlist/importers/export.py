@@ -1,19 +1,17 @@
 """Our own export: `punch export --format json`, and what `punch list --json` prints."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, cast
 
-from punchlist.importers import words
 from punchlist.importers.document import Document, as_list, as_object, json_value, text_of
-from punchlist.importers.draft import Draft
+from punchlist.importers.draft import Draft, Note
 from punchlist.importers.wrong import FormatError
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
 EXPORT_VERSION = 1
 _SAME = (
     *("description", "status", "priority", "active_form", "owner", "metadata", "result_summary", "fail_reason", "due"),
-    *("not_before", "labels", "estimate_ms", "gate"),
+    *("not_before", "labels", "estimate_ms", "gate", "due_day", "not_before_day"),
 )
 _READ = frozenset((*_SAME, "id", "title", "parent", "blocked_by", "links", "notes"))
 _COUNTED = frozenset(
@@ -90,8 +88,7 @@ def _checked(found: Any, member: str, where: str, name: str) -> Any:
     return found
 
 
-def _note(one: Any) -> str:
+def _note(one: Any) -> Note:
     note: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
     at = note.get("at")
-    day = datetime.fromtimestamp(at / 1000, UTC).isoformat() if isinstance(at, int) and 0 < at < 1 << 47 else ""
-    return words.note(text_of(note.get("text")), text_of(note.get("actor")), day)
+    return Note(text_of(note.get("text")), text_of(note.get("actor")), at if isinstance(at, int) and at > 0 else 0)

@@ -45,7 +45,9 @@ def read(documents: Sequence[Document]) -> Draft:
             line=line,
             description=text_of(issue.get("body")),
             owner=assignees[0] if assignees else "",
-            due=words.time(draft, milestone.get("dueOn") or milestone.get("due_on"), "milestone.dueOn", line),
+            due=words.when(
+                draft, milestone.get("dueOn") or milestone.get("due_on"), "milestone.dueOn", line, is_day=True
+            ),
             links=[("url", url)],
             notes=[
                 words.note(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from punchlist.dates import When
 from punchlist.importers import words
 from punchlist.importers.document import Document
 from punchlist.importers.draft import Draft
@@ -89,11 +90,11 @@ def _add(draft: Draft, todo: list[_Property]) -> None:  # noqa: C901 - one prope
     def text(name: str) -> str:
         return first[name].text if name in first else ""
 
-    def when(name: str) -> int | None:
+    def when(name: str) -> When | None:
         found = first.get(name)
         if found is None:
             return None
-        return words.time(draft, found.raw.strip(), name, found.line, zone=found.parameters.get("TZID", ""))
+        return words.when(draft, found.raw.strip(), name, found.line, zone=found.parameters.get("TZID", ""))
 
     for found in todo:
         if found.name not in _READ | _COUNTED:

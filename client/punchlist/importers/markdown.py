@@ -8,11 +8,13 @@ written into an HTML comment at the item's end.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, cast
 
+from punchlist import dates
 from punchlist.importers.document import Document
-from punchlist.importers.draft import MOST_TASKS, Draft, Item, too_many
+from punchlist.importers.draft import MOST_TASKS, Draft, Item, Note, too_many
 from punchlist.importers.outline import ANY_BOX, Entry, outline
 from punchlist.importers.wrong import FormatError
 from punchlist.text import one_line
@@ -133,15 +135,33 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
         raise FormatError(f"the punchlist comment has an unknown member: {unknown[0]}", name, line)
     kinds: dict[str, type | tuple[type, ...]] = {
         **dict.fromkeys(("blocked_by", "labels", "links", "notes"), list),
-        **dict.fromkeys(("due", "not_before", "estimate_ms"), int),
+        **dict.fromkeys(("due", "not_before"), (int, str)),
+        "estimate_ms": int,
         **dict.fromkeys(("metadata", "gate"), dict),
     }
     for member, value in members.items():
         if not isinstance(value, kinds.get(member, str)):
             raise FormatError(f"the punchlist comment has a wrong {member}", name, line)
-    if not all(isinstance(one, str) for member in ("blocked_by", "labels", "notes") for one in members.get(member, [])):
+    if not all(isinstance(one, str) for member in ("blocked_by", "labels") for one in members.get(member, [])):
         raise FormatError("the punchlist comment has a list of something else than words", name, line)
+    for member in ("due", "not_before"):
+        if isinstance(given := members.get(member), str):
+            members[member] = dates.read(given)
+            if members[member] is None:
+                raise FormatError(f"the punchlist comment has a wrong {member}", name, line)
+    members["notes"] = [_note(one, name, line) for one in members.get("notes", [])]
     return members
+
+
+def _note(one: Any, name: str, line: int) -> Note:
+    """A note: its text, or an object that also names its author and when it was written."""
+    note: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
+    text, author, at = cast("tuple[Any, Any, Any]", (note.get("text"), note.get("author", ""), note.get("at", 0)))
+    if isinstance(at, str) and (written := dates.read(at)) is not None:
+        at = written.at
+    if not isinstance(text, str) or not isinstance(author, str) or not isinstance(at, int):
+        raise FormatError("the punchlist comment has a wrong note", name, line)
+    return Note(text, author, at)
 
 
 def without_extras(title: str) -> str:
@@ -165,6 +185,14 @@ def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _utc(at: int) -> str | int:
+    """A time in milliseconds since 1970 as people read it, exactly, if the calendar goes so far."""
+    try:
+        return datetime.fromtimestamp(at / 1000, UTC).isoformat().replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return at
+
+
 def _is_cancelled(task: dict[str, Any]) -> bool:
     return task.get("status") == "completed" and "cancelled" in task.get("labels", ())
 
@@ -176,9 +204,14 @@ def _is_plain(description: str) -> bool:
 
 def _extras(task: dict[str, Any], title: str) -> str:
     members = {key: task[key] for key in _SAME if task.get(key) not in (None, "", [], (), {}, "normal")}
+    for name in ("due", "not_before"):
+        if name in members:
+            members[name] = task.get(f"{name}_day") or _utc(task[name])
     if task.get("status") in ("failed",):
         members["status"] = task["status"]
-    if notes := [str(note["text"]) for note in task.get("notes", ())]:
+    if notes := [
+        {"text": note["text"], "author": note["actor"], "at": _utc(note["at"])} for note in task.get("notes", ())
+    ]:
         members["notes"] = notes
     if one_line(title) != title or "<!--" in title:
         members["title"] = title

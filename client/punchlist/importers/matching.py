@@ -4,23 +4,25 @@ A task is known again by where it came from (`source` in its metadata), else by 
 status, owner and result stay: what was done in the list since counts more than what the file says.
 """
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
 
-from punchlist.importers.draft import Draft, Item
+from punchlist.importers.draft import Draft, Item, Note
+from punchlist.metadata import IMPORTED, SOURCE
 from punchlist_schemas.things import FINISHED, TASK_LINKS
-
-SOURCE = "source"
-"""Key of a task's metadata that says where it came from: `beads:bd-12`."""
 
 CALL_BYTES = 900_000
 """How large the tasks of one call are together, in bytes: the daemon takes a MiB."""
 
 Task = dict[str, Any]
 _SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms", "gate")
+_MEMBERS = ("due_day", "not_before_day", *_SET)
+"""What is compared; a day comes before its moment, which follows from it."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -46,6 +48,7 @@ class Comparison(msgspec.Struct):
         added: The tasks that are new.
         updates: Those of the list that change.
         unchanged: How many are there as they should be.
+        kept: How many have a member that was changed here since it was imported, and that the file has otherwise.
         removed: The tasks of the list that go: only where it is made to be the file's.
         call: The tasks of the call to make.
         is_whole: Whether that call does all of it. If not, the rest follows from comparing once more.
@@ -54,6 +57,7 @@ class Comparison(msgspec.Struct):
     added: list[Item] = []
     updates: list[Update] = []
     unchanged: int = 0
+    kept: int = 0
     removed: list[Task] = []
     call: list[dict[str, Any]] = []
     is_whole: bool = True
@@ -99,8 +103,11 @@ def _first_call(wires: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
 
 
 def replacement(draft: Draft, present: Sequence[Task], *, now: int, take_status: bool = False) -> Comparison:
-    """As `compare`, for the list to become the file's by `list.replace`: other tasks go if they are finished."""
-    comparing = _Comparing(draft, present, now, take_status=take_status)
+    """As `compare`, for the list to become the file's by `list.replace`: other tasks go if they are finished.
+
+    What was changed here since becomes the file's as well.
+    """
+    comparing = _Comparing(draft, present, now, take_status=take_status, file_wins=True)
     result = comparing.result
     for item in draft.items:
         known = comparing.known(item)
@@ -130,11 +137,14 @@ def _untie(wires: list[dict[str, Any]]) -> None:
 
 
 class _Comparing:
-    def __init__(self, draft: Draft, present: Sequence[Task], now: int, *, take_status: bool) -> None:
+    def __init__(
+        self, draft: Draft, present: Sequence[Task], now: int, *, take_status: bool, file_wins: bool = False
+    ) -> None:
         self._draft = draft
         self._present = {task["id"]: task for task in present}
         self._now = now
         self._take_status = take_status
+        self._file_wins = file_wins
         self.matched = _matched(draft, present)
         self.ref = {item.ref: f"n{index}" for index, item in enumerate(draft.items)}
         self.result = Comparison()
@@ -152,6 +162,7 @@ class _Comparing:
         asked = dict(item.members)
         if asked.get("not_before", 0) <= self._now:
             asked.pop("not_before", None)
+            asked.pop("not_before_day", None)
         if item.key:
             asked["metadata"] = {**asked.get("metadata", {}), SOURCE: f"{self._draft.source}:{item.key}"}
         if item.parent:
@@ -164,7 +175,7 @@ class _Comparing:
                 *({"kind": kind, "to": self._name(one)} for kind, one in item.relations),
             ]
         if item.notes:
-            asked["notes"] = item.notes
+            asked["notes"] = [note.wire() for note in item.notes]
         return asked
 
     def wire(self, item: Item) -> dict[str, Any] | None:
@@ -173,20 +184,50 @@ class _Comparing:
         known = self.known(item)
         if known is None:
             self.result.added.append(item)
+            if item.key:
+                asked["metadata"][IMPORTED] = _marks(item, asked, {}, {})
             return {**asked, "ref": self.ref[item.ref]}
-        differences = self._differences(known, asked)
+        kept = self._kept(known, asked, item)
+        self.result.kept += any(kept.values())
+        asked = {name: value for name, value in asked.items() if name not in kept}
+        differences = self._differences(known, asked, item)
         if not differences:
             self.result.unchanged += 1
             return None
         self.result.updates.append(Update(known["id"], known["title"], differences))
-        changed = {"title": asked["title"]} | {one.member: one.new for one in differences}
+        changed = {"title": asked.get("title", known["title"])} | {one.member: one.new for one in differences}
+        if "not_before_day" in changed:
+            changed["not_before"] = asked["not_before"]
+        if item.key:
+            old = known.get("metadata", {}).get(IMPORTED)
+            marks = _marks(item, asked, known, cast("dict[str, str]", old) if isinstance(old, dict) else {})
+            changed["metadata"] = {**changed.get("metadata", {}), IMPORTED: marks}
         return {**changed, "ref": self.ref[item.ref], "task": known["id"]}
 
-    def _differences(self, known: Task, asked: dict[str, Any]) -> list[Difference]:
+    def _kept(self, known: Task, asked: dict[str, Any], item: Item) -> dict[str, bool]:
+        """The members that stay though the file says otherwise, and whether they were changed here since the import.
+
+        Those were not changed that the file has as it had them then: a time that is read otherwise in another zone.
+        """
+        marks = known.get("metadata", {}).get(IMPORTED)
+        if not isinstance(marks, dict) or self._file_wins:
+            return {}
+        kept: dict[str, bool] = {}
+        for member in _MEMBERS:
+            if member not in asked or _is_same(known, asked, member):
+                continue
+            moment = member.removesuffix("_day")
+            in_file, _, in_list = str(cast("dict[str, Any]", marks).get(moment, _mark(None))).partition("/")
+            is_changed = _mark(_value(known, moment)) != (in_list or in_file)
+            if is_changed or _mark(_said(item, asked, moment)) == in_file:
+                kept |= dict.fromkeys((moment, f"{moment}_day"), is_changed)
+        return kept
+
+    def _differences(self, known: Task, asked: dict[str, Any], item: Item) -> list[Difference]:
         found = [
-            Difference(member, known.get(member), asked[member])
-            for member in _SET
-            if member in asked and asked[member] != known.get(member)
+            Difference(member, _value(known, member.removesuffix("_day")), asked[member])
+            for member in _MEMBERS
+            if member in asked and not _is_same(known, asked, member)
         ]
         for member in ("labels", "links"):
             old = list(known.get(member, ()))
@@ -197,10 +238,10 @@ class _Comparing:
             found.append(Difference("metadata", {key: metadata[key] for key in news if key in metadata}, news))
         if "parent" in asked and asked["parent"] != known.get("parent"):
             found.append(Difference("parent", known.get("parent"), asked["parent"]))
-        for member in ("blocked_by", "notes"):
-            old = _texts(known.get(member, ()))
-            if more := [one for one in asked.get(member, ()) if not _is_there(one, old)]:
-                found.append(Difference(member, [], more))
+        if more := [one for one in asked.get("blocked_by", ()) if one not in known.get("blocked_by", ())]:
+            found.append(Difference("blocked_by", [], more))
+        if more := [note.wire() for note in item.notes if not _is_there(note, known.get("notes", ()))]:
+            found.append(Difference("notes", [], more))
         status = asked.get("status", "pending")
         if self._take_status and status not in ("pending", known["status"]):
             found += [
@@ -211,13 +252,53 @@ class _Comparing:
         return found
 
 
-def _texts(values: Iterable[Any]) -> list[str]:
-    return [str(cast("Task", one)["text"]) if isinstance(one, dict) else str(one) for one in values]
+def _is_same(known: Task, asked: dict[str, Any], member: str) -> bool:
+    """Whether a member needs no change; a moment follows from its day."""
+    return asked[member] == known.get(member) or f"{member}_day" in asked
 
 
-def _is_there(text: str, old: list[str]) -> bool:
-    """A note that comes back from an export has its day and author before it."""
-    return text in old or any(text.endswith(f": {one}") for one in old)
+def _value(task: Task, member: str) -> Any:
+    """A member's value, its day where it has one."""
+    return task.get(f"{member}_day") or task.get(member)
+
+
+def _said(item: Item, asked: dict[str, Any], member: str) -> Any:
+    """What the file says of a member, the same wherever it is read."""
+    return item.read_as.get(member) or _value(asked, member)
+
+
+def _mark(value: Any) -> str:
+    """A short mark of a value, by which a change is seen; defaults have the mark of none."""
+    text = msgspec.json.encode(None if value in ("", "normal", [], {}) else value)
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+def _marks(item: Item, asked: dict[str, Any], known: Task, old: dict[str, str]) -> dict[str, str]:
+    """The marks of what the file says and, where that differs, of what the list then has; those of others stay."""
+    marks = dict(old)
+    for member in _SET:
+        if member in asked or f"{member}_day" in asked:
+            in_file, in_list = _mark(_said(item, asked, member)), _mark(_value(asked, member))
+            marks[member] = in_file if in_file == in_list else f"{in_file}/{in_list}"
+    return marks
+
+
+def _is_there(note: Note, known: Sequence[Any]) -> bool:
+    """Whether a task has a note already. Earlier versions put day and author in front of the text."""
+    days = (
+        {datetime.fromtimestamp(note.at / 1000, zone).date().isoformat() for zone in (UTC, None)} if note.at else {""}
+    )
+    heads = {" ".join(filter(None, (day, note.author))) for day in days}
+    spelled = {note.text} | {f"{head}: {note.text}" for head in heads if head}
+    for one in known:
+        there: Task = cast("Task", one) if isinstance(one, dict) else {"text": one}
+        text = str(there.get("text"))
+        if text != note.text and (text in spelled or note.text.endswith(f": {text}")):
+            return True
+        is_same_author = not note.author or note.author == there.get("actor", note.author)
+        if text == note.text and is_same_author and (not note.at or note.at == there.get("at", note.at)):
+            return True
+    return False
 
 
 def _matched(draft: Draft, present: Sequence[Task]) -> dict[str, str]:

@@ -172,7 +172,7 @@ def _plan(draft: Draft, heading: _Heading, planned: list[tuple[str, str, str, st
         if what == "CLOSED" or not heading.members:
             draft.pass_over(what, line)
             continue
-        at = words.time(draft, f"{date} {clock.zfill(5)}" if clock else date, what, line)
+        at = words.when(draft, f"{date} {clock.zfill(5)}" if clock else date, what, line)
         heading.members["due" if what == "DEADLINE" else "not_before"] = at
         if "+" in rest:
             draft.pass_over("repetitions of dates", line)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from punchlist.importers import words
 from punchlist.importers.document import Document
-from punchlist.importers.draft import Draft, Item
+from punchlist.importers.draft import Draft, Item, Note
 from punchlist.importers.wrong import FormatError
 
 Row = dict[str, Any]
@@ -89,7 +89,7 @@ def read_jira(documents: Sequence[Document]) -> Draft:
             description=_first(row, "description"),
             priority=words.priority(draft, _first(row, "priority"), line),
             owner=_first(row, "assignee"),
-            due=words.time(draft, _first(row, "due date", "due"), "due date", line),
+            due=words.when(draft, _first(row, "due date", "due"), "due date", line, is_day=True),
             estimate_ms=words.duration_ms(_first(row, "original estimate")),
             result_summary=_first(row, "resolution") if state["status"] == "completed" else "",
             notes=[_comment(text) for text in _all(row, "comment")],
@@ -148,7 +148,7 @@ def read_linear(documents: Sequence[Document]) -> Draft:
             description=_first(row, "description"),
             priority=words.priority(draft, _first(row, "priority"), line),
             owner=_first(row, "assignee"),
-            due=words.time(draft, _linear_day(_first(row, "due date")), "due date", line),
+            due=words.when(draft, _linear_day(_first(row, "due date")), "due date", line),
             links=[("url", _first(row, "url"))],
             metadata={"points": _first(row, "estimate")},
             status=state["status"],
@@ -217,8 +217,8 @@ def _state(row: Row) -> str:
     return "cancelled" if given_up else word if not category or category.lower() == "to do" else category
 
 
-def _comment(text: str) -> str:
+def _comment(text: str) -> Note:
     """`date;author;text`, as Jira writes it."""
     at, _, rest = text.partition(";")
     by, mark, said = rest.partition(";")
-    return words.note(said, by, at) if mark and words.day(at) else text
+    return words.note(said, by, at) if mark and words.moment(at) else Note(text)

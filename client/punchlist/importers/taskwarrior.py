@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from punchlist.importers import words
 from punchlist.importers.document import Document, json_lines, text_of, texts_of
-from punchlist.importers.draft import Draft
+from punchlist.importers.draft import Draft, Note
 
 _PRIORITIES = {"H": "high", "M": "normal", "L": "low", "": "normal"}
 _READ = frozenset(
@@ -32,7 +32,7 @@ def read(documents: Sequence[Document]) -> Draft:
             continue
         project = text_of(task.get("project"))
         notes = [_note(one) for one in _list(task.get("annotations"))]
-        waits = [words.time(draft, task.get(name), name, line) or 0 for name in ("wait", "scheduled")]
+        waits = [words.when(draft, task.get(name), name, line, midnight_is_day=True) for name in ("wait", "scheduled")]
         draft.pass_over_rest(task, _READ | _COUNTED, line)
         status = "in_progress" if task.get("start") and state != "completed" else state
         state_members = words.status(draft, status, line)
@@ -41,11 +41,11 @@ def read(documents: Sequence[Document]) -> Draft:
             key=text_of(task.get("uuid")),
             line=line,
             priority=_PRIORITIES.get(text_of(task.get("priority")), "normal"),
-            due=words.time(draft, task.get("due"), "due", line),
-            not_before=max(waits),
+            due=words.when(draft, task.get("due"), "due", line, midnight_is_day=True),
+            not_before=max(filter(None, waits), default=None),
             estimate_ms=words.duration_ms(task.get("estimate") or task.get("est")),
             notes=notes,
-            links=[("url", url) for text in notes for url in _URL.findall(text)],
+            links=[("url", url) for note in notes for url in _URL.findall(note.text)],
             status=state_members["status"],
             labels=_labels(task, project),
         )
@@ -62,5 +62,5 @@ def _list(value: Any) -> list[dict[str, Any]]:
     return [one for one in cast("list[Any]", value) if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _note(one: dict[str, Any]) -> str:
+def _note(one: dict[str, Any]) -> Note:
     return words.note(one.get("description"), at=one.get("entry"))

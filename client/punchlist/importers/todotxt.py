@@ -69,8 +69,8 @@ def read(documents: Sequence[Document]) -> Draft:
             status="completed" if done else "pending",
             priority=_PRIORITIES.get(letter, "low" if letter else "normal"),
             labels=_WORD.findall(rest),
-            due=words.time(draft, pairs.get("due"), "due", line),
-            not_before=words.time(draft, pairs.get("t"), "t", line),
+            due=words.when(draft, pairs.get("due"), "due", line),
+            not_before=words.when(draft, pairs.get("t"), "t", line),
         )
         if item is not None:
             item.parent = pairs.get("p", "")

@@ -1,11 +1,13 @@
 """Words of other programs for statuses and priorities, and their dates and durations."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from punchlist.importers.draft import Draft, clean
+from punchlist import dates
+from punchlist.dates import When
+from punchlist.importers.draft import Draft, Note, clean
 from punchlist.text import clip, one_line
 
 CANCELLED = "cancelled"
@@ -80,38 +82,79 @@ def priority(draft: Draft, word: str, line: int = 0) -> str:
     return _PRIORITY.get(spelled, "normal")
 
 
-def time(draft: Draft, text: Any, what: str, line: int = 0, *, zone: str = "") -> int | None:
-    """A date or time as milliseconds since 1970 UTC. A date alone, and a time without a zone, is a local one.
+class Midnight(When):
+    """A moment in a file that stands for a day, since it is midnight where the file is read."""
+
+
+def when(  # noqa: PLR0913 - how programs differ in their dates
+    draft: Draft,
+    text: Any,
+    what: str,
+    line: int = 0,
+    *,
+    zone: str = "",
+    is_day: bool = False,
+    midnight_is_day: bool = False,
+) -> When | None:
+    """A date as a day, or a time as a moment; a time without a zone is a local one.
 
     What is no date, or one that the calendar does not have, is passed over, which is noted.
+
+    Args:
+        draft: The draft that keeps the notes.
+        text: The date as the file has it; a number is seconds or milliseconds since 1970.
+        what: The member's name.
+        line: Its line.
+        zone: The zone of a time that names none.
+        is_day: Whether the program knows no times, so that the day in the text is what counts.
+        midnight_is_day: Whether the program writes a day as its midnight.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
         seconds = float(text)
-        return round(seconds if seconds > 1e11 else seconds * 1000) if seconds > 0 else None  # noqa: PLR2004 - both ways
+        return When(round(seconds if seconds > 1e11 else seconds * 1000)) if seconds > 0 else None  # noqa: PLR2004 - both ways
     spelled = one_line(str(text or ""))
-    if not spelled:
-        return None
-    found = moment(spelled)
+    found, has_time = _read(spelled)
     if found is None:
-        draft.pass_over(f"`{what}` that is no date (“{clip(spelled, 30)}”)", line)
+        if spelled:
+            draft.pass_over(f"`{what}` that is no date (“{clip(spelled, 30)}”)", line)
         return None
+    if is_day or not has_time:
+        return dates.on(found.date().isoformat())
     if zone and found.tzinfo is None:
         try:
             found = found.replace(tzinfo=ZoneInfo(zone))
         except (KeyError, OSError, ValueError):
             draft.change(f"time zone “{clip(zone, 40)}”, read as the local one", line)
+    return _at(found, midnight_is_day=midnight_is_day)
+
+
+def _at(found: datetime, *, midnight_is_day: bool) -> When | None:
+    """A time as a moment, or as a day if it is midnight here or in the offset that it names."""
     try:
-        at = round(found.timestamp() * 1000)
+        at, local = round(found.timestamp() * 1000), found.astimezone()
     except (OverflowError, OSError, ValueError):
-        at = 0
-    return at if at > 0 else None
+        return None
+    if at <= 0:
+        return None
+    midnights = (one for one in (local, found) if one.time() == time() and (one is local or found.utcoffset()))
+    day = next(midnights, None) if midnight_is_day else None
+    return When(at) if day is None else Midnight(at, day.date().isoformat())
 
 
 def moment(text: str) -> datetime | None:
     """A date or time as other programs write it, or None if it is none; what has no zone is told without."""
+    return _read(text)[0]
+
+
+def _read(text: str) -> tuple[datetime | None, bool]:
+    """A date or time, and whether it has a time of day."""
     text = _ZONE_NAME.sub("", text)
     try:
-        return datetime.fromisoformat(text)
+        return datetime.combine(date.fromisoformat(text), time()), False
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text), True
     except ValueError:
         pass
     for form in _FORMS:
@@ -119,21 +162,18 @@ def moment(text: str) -> datetime | None:
             found = datetime.strptime(text, form)  # noqa: DTZ007 - the zone is the caller's
         except ValueError:
             continue
-        return found.replace(tzinfo=UTC) if form.endswith("Z") else found
-    return None
+        return found.replace(tzinfo=UTC) if form.endswith("Z") else found, "%H" in form or "%I" in form
+    return None, False
 
 
-def day(at: Any) -> str:
-    """The day of a time as other programs write it, for the head of a note; empty if it is none."""
+def note(text: Any, by: Any = "", at: Any = "") -> Note:
+    """A note of somebody else, with its author and time."""
     found = moment(one_line(str(at or "")))
-    return "" if found is None else date(found.year, found.month, found.day).isoformat()
-
-
-def note(text: Any, by: Any = "", at: Any = "") -> str:
-    """A note of somebody else: its day and author stand before it, since the list's own are those of the import."""
-    head = " ".join(one_line(clean(str(part))) for part in (day(at), by) if part)
-    said = clean(str(text or "")).strip()
-    return f"{head}: {said}" if head and said else said
+    try:
+        written = 0 if found is None else max(round(found.timestamp() * 1000), 0)
+    except (OverflowError, OSError, ValueError):
+        written = 0
+    return Note(clean(str(text or "")).strip(), one_line(clean(str(by or ""))), written)
 
 
 def duration_ms(text: Any) -> int | None:

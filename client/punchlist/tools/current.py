@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from punchlist.calls import Call
-from punchlist.cursor import TaskList
 from punchlist.errors import IllegalTransition, LeaseHeld, NotFound
 from punchlist.text import one_line
 from punchlist.tools import claims
@@ -57,7 +56,7 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
     return _idle(desk, info, told)
 
 
-def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
+def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
     """Why nothing is in progress although there is something to be done, and what would change that."""
     first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
     if (stopped := first.get("stopped")) is not None:

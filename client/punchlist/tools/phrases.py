@@ -9,7 +9,7 @@ import msgspec
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Gate, Reason, Task, Waits
+from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -72,15 +72,20 @@ def detail(task: Task, share: int, offset: int = 0, rest: str = "") -> list[str]
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
     parts += [f"Labels: {', '.join(task.labels)}"] if task.labels else []
-    parts += [f"{name}: {_day(at)}" for name, at in (("Due", task.due), ("Not before", task.not_before)) if at]
+    times = (("Due", task.due_day, task.due), ("Not before", task.not_before_day, task.not_before))
+    parts += [f"{name}: {day or _minute(at)}" for name, day, at in times if at]
     parts += [f"Waits: {gated(task)}"] if task.waits_for else []
     parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
     newest = task.notes[-_NOTES:]
-    parts += [f"Note by {one_line(note.actor)}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
+    parts += [f"Note by {one_line(_author(note))}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
     return [part for part in parts if part]
 
 
-def _day(at: int) -> str:
+def _author(note: Note) -> str:
+    return f"{note.actor}, imported by {note.imported_by}" if note.imported_by else note.actor
+
+
+def _minute(at: int) -> str:
     """A time as UTC, to the minute."""
     try:
         return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from punchlist.cli.render import moment
+from punchlist.metadata import shown as shown_metadata
 from punchlist.text import safe_block
 from punchlist.ui.members import duration_text
-from punchlist.ui.parts import DrawContext, Part, state, text
+from punchlist.ui.parts import DrawContext, Part, state, text, time_text
 from punchlist_schemas.things import Task
 
 _MOST = 40
@@ -47,8 +48,8 @@ def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[
 def _plans(task: Task) -> list[Part]:
     labels = " ".join(f"+{text(label)}" for label in task.labels)
     plans = (
-        ("due", moment(task.due) if task.due else ""),
-        ("not before", moment(task.not_before) if task.not_before else ""),
+        ("due", time_text(task.due, task.due_day)),
+        ("not before", time_text(task.not_before, task.not_before_day)),
         ("estimate", duration_text(task.estimate_ms)),
     )
     planned = " · ".join(f"{name} {value}" for name, value in plans if value)
@@ -67,11 +68,14 @@ def _leads(task: Task, by_id: Mapping[str, Task]) -> list[Part]:
 def _notes(task: Task) -> list[Part]:
     parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
     for note in task.notes:
-        parts += [("owner", f"  {text(note.actor)}"), ("dim", f" · {moment(note.at)}\n")]
+        brought = f" (imported by {text(note.imported_by)})" if note.imported_by else ""
+        parts += [("owner", f"  {text(note.actor)}"), ("dim", f"{brought} · {moment(note.at)}\n")]
         parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))
-        parts += [("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in task.metadata.items()]
+        parts += [
+            ("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in shown_metadata(task.metadata)
+        ]
     return parts
 
 

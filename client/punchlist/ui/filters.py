@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from punchlist.dates import is_late
 from punchlist_schemas.things import FINISHED, Conversation, Task
 
 Test = Callable[[Any], bool]
@@ -14,9 +15,9 @@ def is_deferred(task: Task) -> bool:
     return task.status not in FINISHED and (task.not_before or 0) > time.time() * 1000
 
 
-def is_late(task: Task) -> bool:
+def is_overdue(task: Task) -> bool:
     """Whether a task should have been done by now."""
-    return task.status not in FINISHED and task.due is not None and task.due < time.time() * 1000
+    return task.status not in FINISHED and is_late(task.due, task.due_day, round(time.time() * 1000))
 
 
 def label_word(label: str) -> str:
@@ -33,7 +34,7 @@ STATES: dict[str, Callable[[Task], bool]] = {
     "failed": lambda task: task.status == "failed",
     "done": lambda task: task.status == "completed",
     "deferred": is_deferred,
-    "late": is_late,
+    "late": is_overdue,
 }
 """The words behind `is:`; Tab goes through them."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from punchlist.cli.argument_types import when, work
-from punchlist.cli.render import moment
+from punchlist.dates import When
+from punchlist.ui.parts import time_text
 from punchlist_schemas.things import PRIORITIES, Link, Task
 
 _LINK = re.compile(r"([a-z][a-z0-9-]*)=(.+)")
@@ -26,10 +27,6 @@ class Member(NamedTuple):
 def duration_text(ms: int | None) -> str:
     """A duration as it is written: the largest unit that loses nothing."""
     return next((f"{ms // size}{unit}" for unit, size in _UNITS if ms % size == 0), "") if ms else ""
-
-
-def _time_text(ms: int | None) -> str:
-    return moment(ms) if ms else ""
 
 
 def _labels(line: str) -> tuple[str, ...]:
@@ -71,8 +68,10 @@ MEMBERS = (
     _member("labels", "labels, with commas between them", lambda task: ", ".join(task.labels), _labels),
     _member("priority", f"priority: {', '.join(PRIORITIES)}", lambda task: task.priority, _priority),
     _member("owner", "owner", lambda task: task.owner, _words),
-    _member("due", "due: 2026-12-24, 2026-12-24 18:00, or 3d", lambda task: _time_text(task.due), when),
-    _member("not_before", "not before: the same", lambda task: _time_text(task.not_before), when),
+    _member(
+        "due", "due: 2026-12-24, tomorrow 17:00, friday, or 3d", lambda task: time_text(task.due, task.due_day), when
+    ),
+    _member("not_before", "not before: the same", lambda task: time_text(task.not_before, task.not_before_day), when),
     _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: duration_text(task.estimate_ms), work),
     _member("active_form", "while it is done", lambda task: task.active_form, _words),
     _member("description", "description", lambda task: task.description, _words, 5),
@@ -89,6 +88,10 @@ def changes(texts: Mapping[str, str]) -> dict[str, Any]:
     """
     meaning = {member.name: member.meaning for member in MEMBERS}
     try:
-        return {name: meaning[name](text) or None for name, text in texts.items()}
+        meant = {name: meaning[name](text) for name, text in texts.items()}
     except ArgumentTypeError as error:
         raise ValueError(str(error)) from None
+    members: dict[str, Any] = {}
+    for name, value in meant.items():
+        members |= value.members(name) if isinstance(value, When) else {name: value or None}
+    return members

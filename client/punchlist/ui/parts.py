@@ -7,6 +7,7 @@ import msgspec
 
 from punchlist.cli.render import cells, cut, moment, shared_note, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.dates import is_late
 from punchlist.text import clip, one_line, safe
 from punchlist.tree import as_tree
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
@@ -44,6 +45,11 @@ class Item(NamedTuple):
 def state(task: Task) -> str:
     """The status as shown."""
     return state_of({"status": task.status, "open_blockers": task.open_blockers})
+
+
+def time_text(at: int | None, day: str | None) -> str:
+    """When a task is due or deferred until, a day or a moment; empty for never."""
+    return text(day or "") or (moment(at) if at else "")
 
 
 def text(value: str) -> str:
@@ -113,10 +119,10 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
         return tail
     tail += [("label", f"  +{text(label)}") for label in task.labels]
     if task.due:
-        late = context.now and task.due < context.now
-        tail.append(("failed" if late else "note", f"  due {moment(task.due)}"))
+        late = context.now and is_late(task.due, task.due_day, context.now)
+        tail.append(("failed" if late else "note", f"  due {time_text(task.due, task.due_day)}"))
     if task.not_before:
-        tail.append(("note", f"  not before {moment(task.not_before)}"))
+        tail.append(("note", f"  not before {time_text(task.not_before, task.not_before_day)}"))
     return tail
 
 

@@ -35,7 +35,7 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import TALK, Metadata, Note, Task
-from punchlistd.domain.members import EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
+from punchlistd.domain.members import DAYS, EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
 from punchlistd.domain.ordering import default_key
 from punchlistd.domain.state import Claim, State
 
@@ -137,7 +137,7 @@ def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
         changes["labels"] = tuple(dict.fromkeys(changes["labels"]))
     not_before = changes.get("not_before")
     if not_before is not None and not_before <= at:
-        changes["not_before"] = None
+        changes["not_before"] = changes["not_before_day"] = None
     return changes
 
 
@@ -169,11 +169,10 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
     old = state.tasks.get(event.task)
     if old is None:
         return
-    changes: dict[str, Any] = {}
-    for name in EDITABLE:
-        value = getattr(event, name)
-        if value is not UNSET:
-            changes[name] = value
+    changes = {name: value for name in EDITABLE if (value := getattr(event, name)) is not UNSET}
+    for moment, day in DAYS:
+        if moment in changes:
+            changes.setdefault(day, None)  # a member of an older version knows no days
     metadata = event.metadata
     if metadata is not UNSET:
         changes["metadata"] = merged(old.metadata, metadata)
@@ -186,7 +185,9 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
 def _note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
-        note = Note(version=version, at=at, actor=event.actor, text=event.text)
+        brought = event.actor if event.author or event.written_at else ""
+        written = Note(version=version, at=event.written_at or at, actor=event.author or event.actor, text=event.text)
+        note = replace(written, imported_by=brought) if brought else written
         state.put(replace(old, notes=(*old.notes, note), updated_at=at, version=version), old)
 
 
@@ -200,7 +201,7 @@ def _note_removed(state: State, event: NoteRemoved, _seq: int, version: int, at:
 def _task_woken(state: State, event: TaskWoken, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
-        state.put(replace(old, not_before=None, updated_at=at, version=version), old)
+        state.put(replace(old, not_before=None, not_before_day=None, updated_at=at, version=version), old)
 
 
 def merged(old: Metadata, patch: Metadata) -> Metadata:

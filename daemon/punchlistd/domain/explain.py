@@ -77,7 +77,7 @@ def _of_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]
 
 
 def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
-    """What keeps the whole list, then what is paused, at its gate, reserved for others, or failed with others waiting."""
+    """What keeps the whole list: the queue, then tasks that are paused, gated or reserved, and awaited failures."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
     held = [task for task in state.urgent_first(open_) if task.status == "paused"]
@@ -127,6 +127,7 @@ def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:
         owner=by.owner,
         attempts=by.attempts,
         not_before=by.not_before,
+        not_before_day=by.not_before_day,
         gate=by.gate,
         fail_reason=by.fail_reason[:_TEXT],
     )

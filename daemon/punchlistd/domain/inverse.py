@@ -28,10 +28,10 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskMoved,
 )
-from punchlist_schemas.things import Metadata, Task
+from punchlist_schemas.things import Metadata, Note, Task
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days
 from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.trace import Change, Taken
@@ -191,19 +191,7 @@ def _edited(run: Undoing, change: Change) -> None:
     if now is None:
         run.skip(change, "it is gone")
         return
-    event = change.event
-    changes: dict[str, Any] = {}
-    missed: list[str] = []
-    for member in EDITABLE:
-        old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
-        if getattr(event, member) is UNSET or old == new:
-            continue
-        if present == old:
-            run.leave()
-        elif present == new and _may_be(run.state, now, member, old):
-            changes[member] = old
-        else:
-            missed.append(member)
+    changes, missed = _members_back(run, change.event, before, after, now)
     patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
     if patch:
         changes["metadata"] = patch
@@ -218,11 +206,32 @@ def _edited(run: Undoing, change: Change) -> None:
 
 
 def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
-    """Whether a member can have its old value: a claim that was made since keeps its owner, and no parent is a circle."""
+    """Whether a member can have its old value: a later claim keeps its owner, and no parent makes a circle."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
     return member != "parent" or _may_be_parent(state, task, old)
+
+
+def _members_back(run: Undoing, event: Any, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
+    """The members that can be put back, and the names of those that changed since."""
+    changes: dict[str, Any] = {}
+    missed: list[str] = []
+    for member in EDITABLE:
+        old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
+        if getattr(event, member) is UNSET or old == new:
+            continue
+        if present == old:
+            run.leave()
+        elif present == new and _may_be(run.state, now, member, old):
+            changes[member] = old
+        else:
+            missed.append(member)
+    for moment, day in DAYS:
+        if moment in missed:
+            changes.pop(day, None)
+    add_days(now, changes, before)
+    return changes, missed
 
 
 def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:
@@ -287,8 +296,15 @@ def _note_removed(run: Undoing, change: Change) -> None:
         return
     for note in change.before.notes:
         if note.version == event.note:
-            run.apply(NoteAdded(now.id, note.text, note.actor))
+            run.apply(note_again(now.id, note))
             run.note(f"{name_of(now)}: note put back")
+
+
+def note_again(task: str, note: Note) -> NoteAdded:
+    """A note that was removed, by its author."""
+    if note.imported_by:
+        return NoteAdded(task, note.text, note.imported_by, note.actor, note.at)
+    return NoteAdded(task, note.text, note.actor)
 
 
 def _claimed(run: Undoing, change: Change) -> None:

@@ -52,11 +52,22 @@ MEMBERS: dict[str, Member] = {
 EDITABLE = tuple(row.name for row in MEMBERS.values() if row.editable and row.name != "metadata")
 """What is set as a whole by an edit. Metadata is not: keys of it are merged."""
 
+DAYS = (("due", "due_day"), ("not_before", "not_before_day"))
+"""The moments that can have a day beside them: a date without a time. They change together."""
+
 RESTORABLE = tuple(row.name for row in MEMBERS.values() if row.restorable)
 STORED = tuple(row.name for row in MEMBERS.values() if row.stored)
 
 RARE = AddedTask.__struct_fields__[AddedTask.__struct_fields__.index("status_changed_at") + 1 :]
 """What most tasks do not have. The hot path looks for all of them at once."""
+
+
+def add_days(task: Task, changes: dict[str, Any], asked: Any) -> None:
+    """Add to the changes of a task the day, as `asked` has it, of each moment that changes: alone it means no day."""
+    for moment, day in DAYS:
+        value = getattr(asked, day) or None
+        if moment in changes and (value is not None or getattr(task, day) is not None):
+            changes.setdefault(day, value)
 
 
 def written(arguments: str, expression: str, **names: Any) -> Callable[..., Any]:

@@ -9,7 +9,6 @@ from punchlist_schemas.events import (
     Deleted,
     DependencyAdded,
     DependencyRemoved,
-    NoteAdded,
     NoteRemoved,
     Released,
     StatusChanged,
@@ -18,8 +17,8 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import Task
-from punchlistd.domain.inverse import Undoing, name_of, place_of
-from punchlistd.domain.members import EDITABLE, RESTORABLE
+from punchlistd.domain.inverse import Undoing, name_of, note_again, place_of
+from punchlistd.domain.members import EDITABLE, RESTORABLE, add_days
 from punchlistd.domain.state import Claim, State
 
 
@@ -67,6 +66,7 @@ def _edit(run: Undoing, then: Task) -> list[str]:
     changes: dict[str, Any] = {
         name: getattr(then, name) for name in EDITABLE if getattr(now, name) != getattr(then, name)
     }
+    add_days(now, changes, then)
     keys = {**now.metadata, **then.metadata}
     patch = {key: then.metadata.get(key) for key in keys if now.metadata.get(key) != then.metadata.get(key)}
     if patch:
@@ -104,7 +104,7 @@ def _notes(run: Undoing, then: Task) -> list[str]:
     for note in gone:
         run.apply(NoteRemoved(then.id, note.version))
     for note in missing:
-        run.apply(NoteAdded(then.id, note.text, note.actor))
+        run.apply(note_again(then.id, note))
     return ["notes"] if gone or missing else []
 
 

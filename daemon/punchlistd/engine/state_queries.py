@@ -90,6 +90,8 @@ def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Out
 def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
     """A part of the list, of the present state if `opened` is given."""
     asked = [(matches, wanted) for name, matches in _FILTERS.items() if (wanted := getattr(params, name)) is not None]
+    if params.due_before is not None or params.due_by is not None:
+        asked.append((_is_due, (params.due_before, params.due_by)))
     end = None if params.limit is None else params.offset + params.limit
     if asked or params.sort is not None:
         found = [task for task in state.ordered() if all(matches(task, wanted, state) for matches, wanted in asked)]
@@ -122,12 +124,20 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
     "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
     "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
     "parent": lambda task, wanted, _state: task.parent == wanted,
-    "due_before": lambda task, wanted, _state: task.due is not None and task.due < wanted,
     "label": lambda task, wanted, _state: _labels(wanted).issubset(task.labels),
     "waits_for": lambda task, wanted, _state: task.waits_for == wanted,
     "text": lambda task, wanted, _state: wanted.casefold() in _words(task),
 }
 """Whether a task is one of those that a member of the params asks for."""
+
+
+def _is_due(task: Task, wanted: tuple[int | None, str | None], _state: State) -> bool:
+    """Whether a task is due before a moment. With a day beside it, one that is due on a day is compared with that."""
+    before, by = wanted
+    if task.due_day is not None and by is not None:
+        return task.due_day <= by
+    return task.due is not None and before is not None and task.due < before
+
 
 _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "due": lambda task: task.due or MAX_INTEGER,

@@ -51,14 +51,14 @@ export function details(row: Row): string {
     ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
     ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],
     ["labels", row.labels?.map(safe).join(", ")],
-    ["due", row.due ? at(row.due) : undefined],
+    ["due", row.due_day ? safe(row.due_day) : row.due ? at(row.due) : undefined],
     ["result", row.result_summary && safe(row.result_summary)],
     ["failed", row.fail_reason && safe(row.fail_reason)],
     ...(row.links ?? []).map((link): [string, string] => [safe(link.kind), safe(link.to)]),
     ["added", at(row.created_at)],
     ["changed", at(row.updated_at)],
   ];
-  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}: ${safeBlock(note.text)}`);
+  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}${note.imported_by ? ` (imported by ${safe(note.imported_by)})` : ""}: ${safeBlock(note.text)}`);
   const shown = lines.filter(([, value]) => value).map(([name, value]) => `${name.padEnd(12)}${value}`);
   const blocks = [label(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
   return blocks.filter(Boolean).join("\n\n") + "\n";

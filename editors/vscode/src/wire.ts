@@ -12,6 +12,8 @@ export interface Note {
   at: number;
   actor: string;
   text: string;
+  /** Who brought it from elsewhere, where `actor` wrote it. */
+  imported_by?: string;
 }
 
 /** A task as the view `rows` shows it; times are milliseconds since 1970. */
@@ -36,6 +38,8 @@ export interface Row {
   lease_expires_at?: number | null;
   fence?: number | null;
   due?: number | null;
+  /** It is due on that day, wherever it is read. */
+  due_day?: string | null;
   labels?: string[];
   links?: Link[];
   notes?: Note[];

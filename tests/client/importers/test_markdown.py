@@ -187,8 +187,9 @@ def random_tasks(picks: random.Random) -> tuple[list[dict[str, Any]], list[int]]
         task["labels"] = picks.choice([[], ["a", "cancelled"], ["ü"]])
         task["links"] = picks.choice([[], [{"kind": "url", "to": "https://x/<y>"}]])
         task["due"] = picks.choice([None, 1_798_135_200_000])
+        task["due_day"] = picks.choice([None, "2026-12-24"]) if task["due"] else None
         task["estimate_ms"] = picks.choice([None, 3_600_000])
-        task["notes"] = picks.choice([[], [{"text": "one\ntwo"}]])
+        task["notes"] = picks.choice([[], [{"text": "one\ntwo", "actor": "ann", "at": 1_798_135_200_001}]])
         if depth:
             task["parent"] = above[0]
         blockers = [one["id"] for one in tasks if picks.random() < 0.2]
@@ -206,7 +207,7 @@ def test_a_written_list_reads_back_whole() -> None:
     print("seed", seed)
     picks = random.Random(seed)
     members = ("title", "status", "priority", "description", "metadata", "fail_reason", "parent", "blocked_by")
-    others = ("labels", "links", "due", "estimate_ms", "notes")
+    others = ("labels", "links", "due_day", "estimate_ms", "notes")
     for _ in mostly_untraced(300):
         tasks, depths = random_tasks(picks)
         text = markdown.write(tasks, depths)
@@ -216,7 +217,9 @@ def test_a_written_list_reads_back_whole() -> None:
             back = {"priority": "normal", "status": "pending", **found}
             back["parent"] = number.get(back.get("parent", ""))
             back["blocked_by"] = [number[one] for one in back.get("blocked_by", ())]
-            back["notes"] = [{"text": text} for text in back.get("notes", ())]
+            back["notes"] = [
+                {"text": note["text"], "actor": note["author"], "at": note["at"]} for note in back.get("notes", ())
+            ]
             for member in (*members, *others):
                 assert (back.get(member) or None) == (task.get(member) or None), (member, text)
 

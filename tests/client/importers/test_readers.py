@@ -22,7 +22,7 @@ from punchlist.importers import (
     todotxt,
 )
 from punchlist.importers.document import Document
-from punchlist.importers.draft import Draft, Item
+from punchlist.importers.draft import Draft, Item, Note
 from punchlist.importers.wrong import FormatError
 
 
@@ -50,6 +50,7 @@ def local(year: int, month: int, day: int, hour: int = 0) -> int:
     return round(datetime(year, month, day, hour).timestamp() * 1000)  # noqa: DTZ001 - local
 
 
+LATER = {"not_before": 4_070_908_800_000, "not_before_day": "2099-01-01"}
 ISSUES = [
     {"_type": "memory", "key": "k", "value": "v"},
     {
@@ -90,11 +91,11 @@ def test_issues_of_beads() -> None:
         "description": "What.\n\n## Design\n\nHow.\n\n## Acceptance criteria\n\nWhen.",
         "links": [{"kind": "url", "to": "https://x/1"}],
     }
-    assert epic.notes == ["Mine.", "2026-01-02 bob: Hm."]
+    assert epic.notes == [Note("Mine."), Note("Hm.", "bob", 1_767_312_000_000)]
     closed = found(draft, "Closed")
     assert (closed.members["status"], closed.members["result_summary"]) == ("completed", "Done so.")
     assert (closed.parent, closed.blocked_by, closed.relations) == ("bd-1", ["bd-3"], [("discovered-from", "bd-1")])
-    assert members(draft, "Later") == {"title": "Later", "priority": "low", "not_before": 4_070_908_800_000}
+    assert members(draft, "Later") == {"title": "Later", "priority": "low", **LATER}
     assert (found(draft, "Child").parent, members(draft, "Child")["status"]) == ("bd-1", "in_progress")
     assert (members(draft, "Parked")["status"], "status" in members(draft, "Stuck")) == ("paused", False)
     assert passed(draft) == {
@@ -127,7 +128,7 @@ def test_tables_of_the_database_of_beads() -> None:
     )
     first = found(draft, "A")
     assert (first.blocked_by, first.members["labels"], first.members["priority"]) == (["b"], ["x", "y"], "high")
-    assert found(draft, "B").notes == ["2026-01-01 ann: Hm"]
+    assert found(draft, "B").notes == [Note("Hm", "ann", 1_767_225_600_000)]
 
 
 def test_a_backup_of_the_database_of_beads(tmp_path: Path) -> None:
@@ -166,10 +167,10 @@ def test_an_export_of_taskwarrior(is_array: bool) -> None:
     assert (draft.source, titles(draft)) == ("taskwarrior", ["Write", "Test", "Begun", "Over"])
     write = found(draft, "Write")
     assert write.members == {
-        **{"title": "Write", "priority": "high", "due": 1_795_392_000_000, "labels": ["code", "project:web.api"]},
+        **{"title": "Write", "priority": "high", "due_day": "2026-11-23", "labels": ["code", "project:web.api"]},
         "links": [{"kind": "url", "to": "https://example.org/x"}],
     }
-    assert write.notes == ["2026-11-22: see https://example.org/x"]
+    assert write.notes == [Note("see https://example.org/x", "", 1_795_378_372_000)]
     test = members(draft, "Test")
     assert (test["not_before"], test["estimate_ms"]) == (4_101_753_600_000, 7_200_000)
     assert (found(draft, "Begun").blocked_by, members(draft, "Begun")["status"]) == (["177c", "9949"], "in_progress")
@@ -282,9 +283,13 @@ def test_issues_of_github() -> None:
     ]
     draft = formats.drafted(doc(json.dumps(issues)))
     crash = found(draft, "Crash")
-    assert (draft.source, crash.key, crash.notes) == ("github", "o/r/issues/7", ["2026-01-02 eve: Me, too"])
+    assert (draft.source, crash.key, crash.notes) == (
+        "github",
+        "o/r/issues/7",
+        [Note("Me, too", "eve", 1_767_312_000_000)],
+    )
     assert crash.members["labels"] == ["bug", "milestone:v1"]
-    assert (crash.members["owner"], crash.members["due"]) == ("ann", 1_798_070_400_000)
+    assert (crash.members["owner"], crash.members["due_day"]) == ("ann", "2026-12-24")
     assert members(draft, "No") == {"title": "No", "status": "completed", "labels": ["cancelled"]}
     assert members(draft, "Yes")["status"] == "completed"
     assert passed(draft)["assignees beyond the first"] == 1
@@ -308,10 +313,10 @@ def test_a_table_of_jira() -> None:
     assert (draft.source, titles(draft)) == ("jira", ["Big one", "Small one", "Given up"])
     big, small, given = (found(draft, title) for title in titles(draft))
     assert big.members == {
-        **{"title": "Big one", "description": "Two\nlines", "priority": "urgent", "due": local(2026, 9, 30)},
+        **{"title": "Big one", "description": "Two\nlines", "priority": "urgent", "due_day": "2026-09-30"},
         **{"estimate_ms": 7_200_000, "labels": ["ui", "api", "x", "component:Core", "epic"]},
     }
-    assert big.notes == ["2026-01-01 ann: First", "plain"]
+    assert big.notes == [Note("First", "ann", local(2026, 1, 1, 10)), Note("plain")]
     assert (small.parent, small.blocked_by, small.relations) == ("A-1", ["A-1", "A-3"], [("relates-to", "A-1")])
     assert (small.members["status"], small.members["result_summary"], small.members["owner"]) == (
         "completed",
@@ -362,7 +367,7 @@ def test_a_row_of_jira_with_more_labels_than_its_header_has_columns_is_put_right
 def test_a_due_date_of_linear_is_the_day_that_its_user_meant(written: str, day: int) -> None:
     text = f'ID,Team,Title,Status,Due Date,Parent issue\nE-1,Core,Fix,Todo,"{written}",\n'
     draft = formats.drafted(doc(text, "x.csv"))
-    assert members(draft, "Fix")["due"] == local(2026, 6, day) and not passed(draft).get("`due date`")
+    assert members(draft, "Fix")["due_day"] == f"2026-06-{day}" and not passed(draft).get("`due date`")
 
 
 def test_a_table_of_linear() -> None:
@@ -384,7 +389,7 @@ def test_a_table_of_linear() -> None:
             "priority": "urgent",
             "owner": "Ada",
         },
-        **{"due": local(2026, 2, 5), "labels": ["bug", "api", "project:Atlas"], "metadata": {"points": "3"}},
+        **{"due_day": "2026-02-05", "labels": ["bug", "api", "project:Atlas"], "metadata": {"points": "3"}},
     }
     assert (found(draft, "Old").parent, members(draft, "Old")["status"]) == ("E-1", "completed")
     assert members(draft, "Drop")["labels"] == ["cancelled"]
@@ -411,7 +416,7 @@ def test_lines_of_todo_txt() -> None:
         ["Call mom", "Buy milk for +party now", "Wait", "Part https://x.org/a", "Impossible"],
     )
     assert members(draft, "Call mom") == {
-        **{"title": "Call mom", "priority": "urgent", "labels": ["+family", "@phone"], "due": local(2026, 12, 24)}
+        **{"title": "Call mom", "priority": "urgent", "labels": ["+family", "@phone"], "due_day": "2026-12-24"}
     }
     assert members(draft, "Buy milk for +party now")["priority"] == "high"
     assert members(draft, "Wait")["not_before"] == local(2099, 1, 1)
@@ -473,6 +478,7 @@ def test_headings_and_boxes_of_org_mode() -> None:
             "priority": "high",
             "due": local(2026, 12, 24, 18),
             "not_before": local(2099, 1, 1),
+            "not_before_day": "2099-01-01",
         },
         **{"estimate_ms": 5_400_000, "labels": ["work", "web"], "links": [{"kind": "url", "to": "https://y.org"}]},
         "description": "A body with [[https://y.org]].\n#+begin_src sh\n* not a heading\n#+end_src",
@@ -552,11 +558,17 @@ def test_to_dos_of_a_calendar() -> None:
             "priority": "urgent",
             "due": 1_798_102_800_000,
             "not_before": local(2099, 1, 1),
+            "not_before_day": "2099-01-01",
             "labels": ["home", "a,b".replace(",", " ")],
         },
         "links": [{"kind": "url", "to": "https://x.org"}],
     }
-    assert (pay.notes, none.parent, none.blocked_by, none.relations) == (["Hm"], "1", ["1"], [("relates-to", "1")])
+    assert (pay.notes, none.parent, none.blocked_by, none.relations) == (
+        [Note("Hm")],
+        "1",
+        ["1"],
+        [("relates-to", "1")],
+    )
     assert (none.members["status"], none.members["labels"]) == ("completed", ["cancelled"])
     assert passed(draft) == {"VEVENT": 1, "VALARM": 1, "`RRULE`": 1, "lines that are no property": 1}
 
@@ -586,7 +598,7 @@ def test_our_own_export_with_notes() -> None:
         {"id": "5", "title": "b", "parent": "4", "blocked_by": ["4"], "labels": ["x"], "rank": "q", "colour": "red"},
     ]
     draft = formats.drafted(doc(json.dumps({"format": "punchlist", "format_version": 1, "tasks": tasks})))
-    assert (draft.source, draft.items[0].notes) == ("json", ["2026-01-02 ann: Hm"])
+    assert (draft.source, draft.items[0].notes) == ("json", [Note("Hm", "ann", 1_767_312_000_000)])
     assert (draft.items[1].parent, draft.items[1].blocked_by, draft.items[0].key) == ("4", ["4"], "")
     assert passed(draft) == {"`colour`": 1}
 

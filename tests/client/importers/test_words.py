@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from punchlist.dates import When
 from punchlist.importers import words
-from punchlist.importers.draft import Draft
+from punchlist.importers.draft import Draft, Note
 
 
 def local(year: int, month: int, day: int, hour: int = 0) -> int:
@@ -14,16 +15,16 @@ def local(year: int, month: int, day: int, hour: int = 0) -> int:
 @pytest.mark.parametrize(
     ("text", "at"),
     [
-        ("2026-12-24", local(2026, 12, 24)),
+        ("2026-12-24", "2026-12-24"),
         ("2026-12-24T18:00:00Z", 1_798_135_200_000),
         ("20261224T180000Z", 1_798_135_200_000),
         ("20261224T180000", local(2026, 12, 24, 18)),
-        ("20261224", local(2026, 12, 24)),
+        ("20261224", "2026-12-24"),
         ("30/Sep/26 12:00 AM", local(2026, 9, 30)),
-        ("5/17/25", local(2025, 5, 17)),
-        ("17/5/2025", local(2025, 5, 17)),
-        ("17.05.2025", local(2025, 5, 17)),
-        ("May 17, 2025", local(2025, 5, 17)),
+        ("5/17/25", "2025-05-17"),
+        ("17/5/2025", "2025-05-17"),
+        ("17.05.2025", "2025-05-17"),
+        ("May 17, 2025", "2025-05-17"),
         (1_798_135_200, 1_798_135_200_000),
         (1_798_135_200_000, 1_798_135_200_000),
         ("", None),
@@ -32,23 +33,24 @@ def local(year: int, month: int, day: int, hour: int = 0) -> int:
         ("0001-01-01", None),
     ],
 )
-def test_dates_are_read_as_programs_write_them(text: Any, at: int | None) -> None:
+def test_dates_are_read_as_programs_write_them(text: Any, at: int | str | None) -> None:
     draft = Draft("x", "f")
-    assert words.time(draft, text, "due") == at
+    found = words.when(draft, text, "due")
+    assert (found and (found.day or found.at)) == at
     assert (not draft.passed) is (text is not True)
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "20260230T000000Z", "31/Feb/26", "soon", "2026-13-01T00:00:00Z"])
 def test_a_date_that_does_not_exist_is_passed_over_with_its_line(text: str) -> None:
     draft = Draft("x", "f")
-    assert words.time(draft, text, "due", 7) is None
+    assert words.when(draft, text, "due", 7) is None
     assert draft.passed[f"`due` that is no date (“{text}”)"].lines == [7]
 
 
 def test_a_zone_counts_and_an_unknown_one_is_noted() -> None:
     draft = Draft("x", "f")
-    assert words.time(draft, "20261224T180000", "due", zone="Asia/Tokyo") == 1_798_102_800_000
-    assert words.time(draft, "20261224T180000", "due", zone="No/Where") == local(2026, 12, 24, 18)
+    assert words.when(draft, "20261224T180000", "due", zone="Asia/Tokyo") == When(1_798_102_800_000)
+    assert words.when(draft, "20261224T180000", "due", zone="No/Where") == When(local(2026, 12, 24, 18))
     assert list(draft.changed) == ["time zone “No/Where”, read as the local one"]
 
 
@@ -97,6 +99,6 @@ def test_durations_are_read_as_programs_write_them(text: Any, ms: int | None) ->
 
 
 def test_a_note_keeps_its_day_and_author() -> None:
-    assert words.note(" text ", "ann", "2026-01-02T03:04:05Z") == "2026-01-02 ann: text"
-    assert words.note("text") == "text"
-    assert words.note("", "ann") == ""
+    assert words.note(" text ", "ann", "2026-01-02T03:04:05Z") == Note("text", "ann", 1_767_323_045_000)
+    assert words.note("text") == Note("text")
+    assert words.note("text", "ann", "0001-01-01") == Note("text", "ann")

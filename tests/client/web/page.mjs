@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist/web/page/", import.meta.url);
-const [{ Rows, asTree, stateOf }, { safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, asTree, isLate, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const DO = {
@@ -15,6 +15,8 @@ const DO = {
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
   since: (times) => times.map(since),
   notes: (shared) => shared.map(sharedNote),
+  late: ({ tasks, at }) => tasks.map((task) => isLate(task, at)),
+  days: (tasks) => tasks.map((task) => dayText(task, "due")),
   standing: () => rows.shared,
   layered: ({ ids, edges }) => {
     const { place, routes } = layered(ids, edges);

@@ -177,3 +177,51 @@ def test_an_event_of_an_earlier_version_has_none_of_them() -> None:
     recorder.add("a")
     (event,) = (fact.event for group in recorder.history for fact in group.facts if isinstance(fact.event, TaskAdded))
     assert shown(recorder.state.tasks["1"]) == {name: getattr(event.task, name) for name in MEMBERS}
+
+
+def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer() -> None:
+    recorder = Recorder()
+    brought = (p.WrittenNote(text="hello", author="ann", at=5), p.WrittenNote(text="hm", at=6), "mine")
+    recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="a", notes=brought),)))
+    notes = recorder.state.tasks["1"].notes
+    assert [(one.text, one.actor, one.at, one.imported_by) for one in notes] == [
+        ("hello", "ann", 5, "me"),
+        ("hm", "me", 6, "me"),
+        ("mine", "me", recorder.at, ""),
+    ]
+    loaded = load_state(CONVERSATION, dump_state(recorder.state))
+    assert loaded.tasks["1"].notes == notes
+    version = recorder.state.version
+    recorder.do(p.TaskDelete(**C, task="1"))
+    recorder.do(p.ListUndo(**C))
+    assert recorder.state.tasks["1"].notes == notes
+    call = recorder.do(p.TaskNote(**C, task="1", text="more"))
+    assert call.events
+    recorder.do(p.ListUndo(**C))
+    recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="a", notes=(p.WrittenNote(text="later", author="bob"),)),)))
+    assert recorder.state.tasks["1"].notes[-1].actor == "bob"
+    recorder.do(p.ListUndo(**C, to_version=version))
+    assert [one.actor for one in recorder.state.tasks["1"].notes] == ["ann", "me", "me"]
+    recorder.do(p.ListUndo(**C, redo=True))
+
+
+def test_an_imported_note_comes_back_with_its_author() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.do(
+        p.TaskAddMany(**C, tasks=(p.NewTask(title="a", task="1", notes=(p.WrittenNote(text="x", author="ann"),)),))
+    )
+    (note,) = recorder.state.tasks["1"].notes
+    recorder.do(p.ListUndo(**C))
+    assert recorder.state.tasks["1"].notes == ()
+    recorder.do(p.ListUndo(**C, redo=True))
+    (back,) = recorder.state.tasks["1"].notes
+    assert (back.actor, back.at, back.imported_by) == (note.actor, note.at, "me")
+
+
+def test_long_notes_from_elsewhere_count_as_any() -> None:
+    recorder = Recorder()
+    many = tuple(p.WrittenNote(text="x", author="ann") for _ in range(MOST_NOTES))
+    recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="a", notes=many),)))
+    refused = note(recorder, "x")
+    assert isinstance(refused, Rejection) and refused.data["limit"] == "notes"

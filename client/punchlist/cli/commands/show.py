@@ -10,9 +10,10 @@ from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
 from punchlist.cli.names import resolve
 from punchlist.cli.next_step import next_step
-from punchlist.cli.render import detail_lines, list_lines, progress, shared_note, since, status_line, with_counts
+from punchlist.cli.render import detail_lines, list_lines, progress, shared_note, since, status_line
 from punchlist.cli.saved_filters import SORTS, saved
 from punchlist.cli.style import Style
+from punchlist.cli.summaries import with_counts
 from punchlist.text import safe
 from punchlist_schemas.directory import OUTSIDE
 from punchlist_schemas.vocabulary import STATUSES
@@ -30,7 +31,7 @@ COMMANDS = {
             value("--parent", text="show only the subtasks of this task", metavar="ID"),
             value(
                 "--due",
-                text="show only tasks due before this time, such as 2026-12-24 or 7d",
+                text="show only tasks due by the end of this day, or before this time: today, friday, 7d",
                 metavar="TIME",
                 type=when,
             ),
@@ -105,11 +106,11 @@ def run_list(context: Context) -> int:
         ready=args.ready or None,
         label=args.label,
         parent=one_id(args.parent),
-        due_before=args.due or None,
         text=args.text,
         sort=args.sort,
         limit=args.limit,
         at_version=at,
+        **(args.due.is_due_by() if args.due else {}),
     )
     filters = (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
     filtered = any(filters)

@@ -23,8 +23,10 @@ _MEMBERS = (
     value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
     value("--parent", text="make it a subtask of this task", metavar="ID"),
     value("--label", text="give it this label; repeatable", metavar="LABEL", action="append"),
-    value("--due", text="when it is due, such as 2026-12-24 or 3d", metavar="TIME", type=when),
-    value("--after-date", text="defer it: it is not ready before this time", metavar="TIME", type=when),
+    value(
+        "--due", text="when it is due, such as 2026-12-24, friday, 3d or 'tomorrow 17:00'", metavar="TIME", type=when
+    ),
+    value("--after-date", text="defer it: it is not ready before this day or time", metavar="TIME", type=when),
     value("--estimate", text="how much work it is, such as 30m or 4h", metavar="TIME", type=work),
     value(
         "--link",
@@ -115,8 +117,6 @@ def run_add(context: Context) -> int:
         metadata=_metadata(args.meta),
         labels=args.label,
         links=_links(args.link),
-        due=args.due or None,
-        not_before=args.after_date or None,
         estimate_ms=args.estimate or None,
         gate=_gate(args.gate) if args.gate else None,
         blocked_by=ids(args.blocked_by),
@@ -125,6 +125,7 @@ def run_add(context: Context) -> int:
         before=one_id(args.before),
         after=one_id(args.after),
         **{name: getattr(args, name) for name in _TEXTS},
+        **_times(args),
     )
     return context.answer(result, task_lines(result["task"], context.style))
 
@@ -142,8 +143,9 @@ def run_edit(context: Context) -> int:
         members["parent"] = one_id(args.parent) if args.parent.strip() else None
     if args.meta:
         members["metadata"] = _metadata(args.meta)
-    times = {"due": args.due, "not_before": args.after_date, "estimate_ms": args.estimate}
-    members |= {name: given or None for name, given in times.items() if given is not None}
+    members |= _times(args)
+    if args.estimate is not None:
+        members["estimate_ms"] = args.estimate or None
     if args.gate is not None:
         members["gate"] = _gate(args.gate) if args.gate.strip() else None
     lists = {"add_labels": args.label, "remove_labels": args.unlabel, "links": _links(args.link)}
@@ -258,6 +260,17 @@ def _links(pairs: list[str] | None) -> list[dict[str, str]] | None:
             raise UsageError(f"a link is KIND=TARGET, not {pair!r}")
         found.append({"kind": kind, "to": target})
     return found
+
+
+def _times(args: Any) -> dict[str, Any]:
+    """When a task is due and deferred until, as far as that was given."""
+    given = {"due": args.due, "not_before": args.after_date}
+    return {
+        member: value
+        for name, when in given.items()
+        if when is not None
+        for member, value in when.members(name).items()
+    }
 
 
 def _metadata(pairs: list[str] | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import { columns } from "./flow.js";
 import { goToVersion } from "./history.js";
 import { call, session, signOut } from "./link.js";
 import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
-import { AS_TEXT } from "./members.js";
+import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
 import { isNotifying, notify } from "./notify.js";
 import { plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
@@ -83,6 +83,7 @@ const DOING = { name: "active_form", label: "While it is done", hint: "such as â
 function textsOf(one) {
   const texts = { title: one.title, description: one.description ?? "", active_form: one.active_form ?? "", owner: one.owner ?? "", priority: one.priority, blocked_by: (one.blocked_by ?? []).join(" "), parent: one.parent ?? "" };
   for (const [name, [text]] of Object.entries(AS_TEXT)) texts[name] = text(one[name]);
+  for (const name of TIMES) texts[name] = whenText(one, name);
   return texts;
 }
 
@@ -92,6 +93,7 @@ function changesOf(before, given) {
   for (const [name, value] of Object.entries(given)) {
     if (value === before[name] || name === "blocked_by") continue;
     if (name === "parent") body.parent = idsIn(value)[0] ?? null;
+    else if (TIMES.includes(name)) Object.assign(body, whenIn(value, name));
     else body[name] = AS_TEXT[name] ? AS_TEXT[name][1](value) : value || null;
   }
   return body;

@@ -8,7 +8,7 @@ import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
 import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
-import { clock, moment, safe, safeBlock } from "./text.js";
+import { clock, dayText, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
   ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one)],
@@ -58,8 +58,8 @@ export function Detail() {
     ${waits.length > 0 && html`<${Links} title="Waits for" tasks=${waits} />`}
     ${frees.length > 0 && html`<${Links} title="Blocks" note=${freed && !isFinished(one) ? `done frees ${freed} of ${frees.length}` : ""} tasks=${frees} />`}
     ${one.links?.length > 0 && html`<div class="links"><h3>Leads to</h3>${one.links.map((link) => html`<${Lead} key=${link.kind + link.to} link=${link} />`)}</div>`}
-    ${one.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>${one.notes.map((note) => html`<div key=${note.version} class="note"><p class="hush"><${Text} of=${note.actor} /> · ${clock(note.at)}</p><p class="prose">${safeBlock(note.text)}</p></div>`)}</div>`}
-    ${Object.keys(one.metadata ?? {}).length > 0 && html`<dl class="meta">${Object.entries(one.metadata).map(([key, value]) => html`<div key=${key}><dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
+    ${one.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>${one.notes.map((note) => html`<div key=${note.version} class="note"><p class="hush"><${Text} of=${note.actor} />${note.imported_by && ` (imported by ${safe(note.imported_by)})`} · ${clock(note.at)}</p><p class="prose">${safeBlock(note.text)}</p></div>`)}</div>`}
+    ${shownMeta(one).length > 0 && html`<dl class="meta">${shownMeta(one).map(([key, value]) => html`<div key=${key}><dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
     <details class="activity" open=${open.value} onToggle=${(event) => (open.value = event.currentTarget.open)}>
       <summary>Activity</summary>
       ${open.value && html`<${Story} entries=${storyOf(one.id)} />`}
@@ -68,6 +68,9 @@ export function Detail() {
     <p class="hush">added ${clock(one.created_at)} · changed ${clock(one.updated_at)} · version ${one.version}</p>
   </aside>`;
 }
+
+/** The metadata but for the marks that imports keep. */
+const shownMeta = (one) => Object.entries(one.metadata ?? {}).filter(([key]) => key !== "imported");
 
 const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}><h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
 
@@ -92,7 +95,7 @@ const REASONS = {
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
   reserved: (reason) => `it is reserved for @${safe(reason.owner)}:`,
-  deferred: (reason) => `not before ${moment(reason.not_before)}:`,
+  deferred: (reason) => `not before ${dayText(reason, "not_before")}:`,
 };
 
 const Why = ({ told }) => html`<div class="note" role="status">

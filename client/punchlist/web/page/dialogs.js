@@ -46,7 +46,9 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
   const [refusal, refuse] = useState(null);
   const submit = async (event) => {
     event.preventDefault();
-    const given = Object.fromEntries([...new FormData(event.currentTarget)].map(([name, value]) => [name, value.trim()]));
+    const given = {};
+    // A day and its time of day are two fields of one name.
+    for (const [name, value] of new FormData(event.currentTarget)) given[name] = given[name] && value ? `${given[name]}T${value}` : given[name] || value.trim();
     if (!make) return closeDialog(given);
     try {
       closeDialog(await make(given));
@@ -79,7 +81,8 @@ function Field({ field: { name, label, kind = "line", hint, required, options, h
     <label for=${id}>${label}${hint && html` <span class="hush" id=${`${id}-hint`}>${hint}</span>`}</label>
     ${kind === "long" ? html`<textarea ...${common} required=${required} rows=${rows} maxlength="65536" defaultValue=${value}></textarea>`
       : kind === "choice" ? html`<select ...${common}>${options.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one}</option>`)}</select>`
-      : html`<input ...${common} type=${kind === "time" ? "datetime-local" : "text"} required=${required} maxlength=${name === "title" ? 500 : 8192} autocomplete="off" defaultValue=${value} />`}
+      : kind === "time" ? html`<span class="pair"><input ...${common} type="date" defaultValue=${value.slice(0, 10)} /><input type="time" name=${name} aria-label="Time of day, may be empty" defaultValue=${value.slice(11)} /></span>`
+      : html`<input ...${common} type="text" required=${required} maxlength=${name === "title" ? 500 : 8192} autocomplete="off" defaultValue=${value} />`}
   </div>`;
 }
 

@@ -3,9 +3,9 @@
 import { effect, html, signal, untracked } from "./vendor.js";
 import { call } from "./link.js";
 import { API, attempt, go, isPast, list, look, past, place, shownRows } from "./model.js";
-import { AS_TEXT } from "./members.js";
+import { AS_TEXT, TIMES } from "./members.js";
 import { Text } from "./parts.js";
-import { clock, moment, safe } from "./text.js";
+import { clock, dayText, safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const PAGE = 1000;
@@ -77,15 +77,20 @@ const short = (value) => {
   const text = typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 };
-const named = (event, names) => Object.keys(event).filter((key) => names.includes(key)).map((key) => `${key.replace("_ms", "").replace("_", " ")} ${short(SHOWN[key]?.(event[key]) ?? event[key])}`).join(", ");
-const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "labels", "links", "estimate_ms"];
-const SHOWN = { ...Object.fromEntries(Object.entries(AS_TEXT).map(([key, [text]]) => [key, (value) => text(value) || "none"])), due: (at) => (at ? moment(at) : "none"), not_before: (at) => (at ? moment(at) : "none") };
+/** Whether a member has something to say: of a day and its moment one does. */
+const isTold = (event, key) => {
+  const at = key.replace(/_day$/, "");
+  return at === key ? !event[`${key}_day`] : event[key] || !(at in event);
+};
+const named = (event, names) => Object.keys(event).filter((key) => names.includes(key) && isTold(event, key)).map((key) => `${key.replace(/_ms$|_day$/, "").replace("_", " ")} ${short(SHOWN[key]?.(event[key]) ?? event[key])}`).join(", ");
+const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "due_day", "not_before_day", "labels", "links", "estimate_ms"];
+const SHOWN = { ...Object.fromEntries(Object.entries(AS_TEXT).map(([key, [text]]) => [key, (value) => text(value) || "none"])), ...Object.fromEntries(TIMES.flatMap((key) => [[key, (at) => (at ? dayText({ due: at }, "due") : "none")], [`${key}_day`, (day) => (day ? dayText({ due_day: day }, "due") : "none")]])) };
 const SAY = {
   ConversationOpened: () => "began the list",
   ConversationConfigured: (event) => `set ${[named(event, ["title", "attached", "detached"]), ...Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`)].filter(Boolean).join(", ")}`,
   TaskAdded: (event) => `added “${event.task.title}”`,
   TaskEdited: (event) => `edited ${named(event, MEMBERS)}`,
-  NoteAdded: (event) => `noted: ${short(event.text)}`,
+  NoteAdded: (event) => `noted${event.author ? ` for ${event.author}` : ""}: ${short(event.text)}`,
   NoteRemoved: () => "took a note back",
   TaskWoken: () => "is no longer put off",
   TaskMoved: (event) => (event.before ? `moved in front of #${event.before}` : "moved to the end"),

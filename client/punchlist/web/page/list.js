@@ -8,9 +8,9 @@ import { History, TimeBar } from "./history.js";
 import { run } from "./commands.js";
 import { session } from "./link.js";
 import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
-import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
+import { isDeferred, isFinished, isLate, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
-import { moment, plural, safe, sharedNote } from "./text.js";
+import { dayText, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 export const ROW = matchMedia("(pointer: coarse)").matches ? 48 : 40;
@@ -89,8 +89,8 @@ export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter
 /** When a task is due, or until when it is put off. */
 export function Times({ of: one }) {
   if (isFinished(one)) return null;
-  if (isDeferred(one, now.value)) return html`<span class="day">from ${moment(one.not_before)}</span>`;
-  return one.due && html`<span class=${`day${one.due < now.value ? " bad" : ""}`}>due ${moment(one.due)}</span>`;
+  if (isDeferred(one, now.value)) return html`<span class="day">from ${dayText(one, "not_before")}</span>`;
+  return one.due && html`<span class=${`day${isLate(one, now.value) ? " bad" : ""}`}>due ${dayText(one, "due")}</span>`;
 }
 const LABELS = 3;
 

@@ -19,12 +19,22 @@ export function durationIn(text) {
   return Math.round(Number(number) * UNITS.find(([one]) => one === unit)[1]);
 }
 
-/** A time as a field for dates shows it, in local time; empty: there is none, or no calendar has it. */
-export function timeText(ms) {
+/** Members that are a day or a time. */
+export const TIMES = ["due", "not_before"];
+
+/** A time in the form of fields for dates, in local time; empty: there is none, or no calendar has it. */
+function timeText(ms) {
   const at = new Date((ms ?? NaN) - new Date(ms ?? 0).getTimezoneOffset() * 60_000);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
 }
-export const timeIn = (text) => (text ? new Date(text).getTime() : null);
+/** When a task is due or put off until: `2026-12-24` is that day everywhere, `2026-12-24T18:00` a local time. */
+export const whenText = (one, name) => one[`${name}_day`] ?? timeText(one[name]);
+/** The members of the wire that such a text means: of a day also when it begins here. */
+export function whenIn(text, name) {
+  if (!text) return { [name]: null };
+  if (!text.includes("-")) throw new Problem("form", `“${text}” needs a day: choose one, or clear the time of day.`);
+  return text.includes("T") ? { [name]: new Date(text).getTime() } : { [name]: new Date(`${text}T00:00`).getTime(), [`${name}_day`]: text };
+}
 
 export const labelsText = (labels) => (labels ?? []).join(", ");
 export const labelsIn = (text) => [...new Set(text.split(",").map((one) => one.trim().replace(/^\+/, "")).filter(Boolean))];
@@ -39,8 +49,6 @@ export const linksIn = (text) =>
 
 /** Members with a text of their own in a form: how they are shown, and what the text means. */
 export const AS_TEXT = {
-  due: [timeText, timeIn],
-  not_before: [timeText, timeIn],
   estimate_ms: [durationText, durationIn],
   labels: [labelsText, labelsIn],
   links: [linksText, linksIn],

@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
-import { Rows, isDeferred, isFinished, rowsOf, stateOf } from "./rows.js";
+import { Rows, isDeferred, isFinished, isLate, rowsOf, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
 export const API = "/api/v1/conversations/";
@@ -95,7 +95,7 @@ const IS = {
   done: (task) => task.status === "completed",
   failed: (task) => task.status === "failed",
   deferred: (task) => !isFinished(task) && isDeferred(task),
-  late: (task) => !isFinished(task) && task.due < Date.now(),
+  late: (task) => isLate(task),
 };
 export const FILTERS = ["all", "open", "ready", "blocked", "running", "paused", "done", "failed"];
 

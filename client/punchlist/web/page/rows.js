@@ -9,6 +9,13 @@ export const stateOf = (task) => (task.status === "pending" && task.open_blocker
 /** Whether a task is put off: not ready before a time that has not come. */
 export const isDeferred = (task, at = Date.now()) => task.not_before > at;
 
+const pad = (number, width = 2) => String(number).padStart(width, "0");
+/** The local day of a time, as `due_day` has it. */
+export const dayOf = (ms) => { const at = new Date(ms); return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`; };
+
+/** Whether a task should have been done: a day is over when it has ended here. */
+export const isLate = (task, at = Date.now()) => !isFinished(task) && (task.due_day ? task.due_day < dayOf(at) : task.due < at);
+
 export const isFinished = (task) => task.status === "completed" || task.status === "failed";
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);

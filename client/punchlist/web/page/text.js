@@ -49,6 +49,11 @@ export function moment(ms) {
   const timed = at.getHours() || at.getMinutes();
   return at.toLocaleString(undefined, { month: "short", day: "numeric", ...(at.getFullYear() !== new Date().getFullYear() && { year: "numeric" }), ...(timed && { hour: "2-digit", minute: "2-digit" }) });
 }
+/** When a task is due or put off until: its day where it has one, wherever it is read, else the local time. */
+export const dayText = (one, member) => {
+  const day = one[`${member}_day`];
+  return day ? moment(new Date(`${day}T00:00`).getTime()) : moment(one[member]);
+};
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
 
 /** What is said of a list of a space while its newest changes may be missing here. */

@@ -9,6 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlist_schemas.things import TASK_LINKS, Link, Metadata, Task
 from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
 from punchlistd.domain.dependencies import cycle_through
@@ -25,17 +26,17 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    task = added_task(name, params)
+    dated = with_moments(params)
+    if isinstance(dated, Rejection):
+        return dated
+    task = added_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
-        refusal = _refused_relations(state, name, params)
-        if refusal is not None:
-            return refusal
+        if (refused := _refused_relations(state, name, params)) is not None:
+            return refused
         task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
     event = _placed(state, params, task)
     if isinstance(event, Rejection):
         return event
-    if not params.blocks:
-        return Decision((event,))
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
 
 

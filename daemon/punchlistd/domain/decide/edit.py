@@ -20,11 +20,12 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Metadata, Task
 from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.days import edit_with_moments
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.serial import is_stopped
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import merged
-from punchlistd.domain.members import EDITABLE, MEMBERS
+from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 
@@ -47,12 +48,14 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     if refusal is not None:
         return refusal
     events: list[KnownEvent] = []
-    edited = _edited(task, params)
-    if (refusal := too_much_metadata(task, edited)) is not None:
-        return refusal
-    if (refusal := _refused_labels(edited)) is not None:
-        return refusal
-    if edited.gate is not UNSET and (refusal := refused_opening(task, command.actor)) is not None:
+    dated = edit_with_moments(params)
+    if isinstance(dated, Rejection):
+        return dated
+    edited = _edited(task, dated)
+    refusal = too_much_metadata(task, edited) or _refused_labels(edited)
+    if refusal is None and edited.gate is not UNSET:
+        refusal = refused_opening(task, command.actor)
+    if refusal is not None:
         return refusal
     if edited != TaskEdited(task.id):
         events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
@@ -68,6 +71,7 @@ def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
             value = MEMBERS[name].default
         if value is not UNSET and value != getattr(task, name):
             changes[name] = value
+    add_days(task, changes, params)
     if params.add_labels or params.remove_labels:
         labels = (*changes.get("labels", task.labels), *params.add_labels)
         changes["labels"] = tuple(label for label in dict.fromkeys(labels) if label not in params.remove_labels)

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import DependencyAdded, KnownEvent, NoteAdded, TaskAdded, TaskEdited
+from punchlist_schemas.events import DependencyAdded, KnownEvent, TaskAdded, TaskEdited
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Deciding, Decision
+from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
-from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.replace import refused_edit, updates
 from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.equal import equal_tasks
@@ -49,10 +50,10 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Deciding:
         task = state.tasks.get(item.name)
         if task is not None:
             changes.extend(_brought_up(state, item, task, command.at))
-        refusal = refused_notes(task, item.name, item.asked.notes)
+        refusal = notes.refused_notes(task, item.name, item.asked.notes)
         if refusal is not None:
             return refusal
-        changes.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+        changes.extend(notes.added(item.name, one, command.actor) for one in item.asked.notes)
         yield
     for event in changes:
         if isinstance(event, TaskEdited):
@@ -104,7 +105,10 @@ def _items(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, li
                 return task_not_found(other, state.next_task)
         blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        tied = replace(asked, links=tied_links(asked.links, refs)) if asked.links else asked
+        dated = with_moments(asked)
+        if isinstance(dated, Rejection):
+            return dated
+        tied = replace(dated, links=tied_links(asked.links, refs)) if asked.links else dated
         items.append(_Item(name, tied, blockers, parent))
         yield
     return items

@@ -23,9 +23,17 @@ def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejec
     return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
 
 
-def refused_notes(task: Task | None, name: str, texts: Sequence[str]) -> Rejection | None:
+def added(task: str, asked: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded:
+    """A note that comes with a task: written by the caller, or by its author elsewhere."""
+    if isinstance(asked, str):
+        return NoteAdded(task, asked, actor)
+    return NoteAdded(task, asked.text, actor, asked.author or "", asked.at or 0)
+
+
+def refused_notes(task: Task | None, name: str, notes: Sequence[p.NoteText | p.WrittenNote]) -> Rejection | None:
     """Why a task, which may be new, can't take these notes."""
     old = () if task is None else task.notes
+    texts = [one if isinstance(one, str) else one.text for one in notes]
     size = sum(len(note.text) for note in old) + sum(map(len, texts))
     limits = (("notes", len(old) + len(texts), MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
     for limit, value, most in limits:

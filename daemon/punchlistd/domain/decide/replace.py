@@ -19,21 +19,21 @@ from punchlist_schemas.events import (
     DependencyAdded,
     DependencyRemoved,
     KnownEvent,
-    NoteAdded,
     TaskAdded,
     TaskEdited,
     TaskMoved,
 )
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import Command, Deciding, Decision
+from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
+from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
-from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.dependencies import find_cycle
-from punchlistd.domain.members import EDITABLE, MEMBERS
+from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.rejections import cycle, task_not_found
 from punchlistd.domain.state import State
@@ -91,9 +91,9 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Deciding:
             loosened, tied = _relations(state, plan, item, task)
             edits.extend(loosened)
             ties.extend(tied)
-        if (refusal := refused_notes(task, item.name, item.asked.notes)) is not None:
+        if (refusal := notes.refused_notes(task, item.name, item.asked.notes)) is not None:
             return refusal
-        ties.extend(NoteAdded(item.name, text, command.actor) for text in item.asked.notes)
+        ties.extend(notes.added(item.name, one, command.actor) for one in item.asked.notes)
         yield
     return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
 
@@ -120,7 +120,10 @@ def _planned(state: State, params: p.ListReplace) -> Generator[None, None, _Plan
             if other not in refs and (other not in state.tasks or other in dropped):
                 return task_not_found(other)
         parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        tied = changed(asked, links=tied_links(asked.links, refs)) if asked.links else asked
+        dated = with_moments(asked)
+        if isinstance(dated, Rejection):
+            return dated
+        tied = changed(dated, links=tied_links(asked.links, refs)) if asked.links else dated
         plan.items.append(_Item(name, tied, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
         yield
     return plan
@@ -241,6 +244,7 @@ def updates(task: Task, asked: p.NewTask, at: int) -> Iterator[KnownEvent]:
         value = getattr(asked, name)
         if value != default and value != getattr(task, name):
             changes[name] = value
+    add_days(task, changes, asked)
     metadata = metadata_patch(task.metadata, asked.metadata)
     if changes or metadata is not UNSET:
         yield TaskEdited(task.id, **changes, metadata=metadata)

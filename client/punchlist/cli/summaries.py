@@ -1,0 +1,22 @@
+"""Facts about what punchlist runs on, in few words."""
+
+from punchlist.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
+    """Errors in the order in which they first came, each with how often it came."""
+    times: dict[str, int] = {}
+    for error in errors:
+        times[error] = times.get(error, 0) + 1
+    return (error if count == 1 else f"{error} ({count} times)" for error, count in times.items())
+
+
+def product(space: "dict[str, Any]") -> str:
+    """What runs a space, with its version."""
+    name = "PostgreSQL" if space.get("server", "").startswith("postgres://") else "NATS"
+    return f"{name} {safe(space.get('server_version', ''))}"
