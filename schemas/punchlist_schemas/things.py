@@ -118,6 +118,34 @@ class Gate(Thing, frozen=True):
     by: Annotated[str, msgspec.Meta(max_length=128)] = ""
 
 
+class AgentTask(Thing, frozen=True, kw_only=True):
+    """A task that an agent has claimed, and its list."""
+
+    conversation: ConversationId
+    id: TaskId
+    title: Title
+
+
+class Agent(Thing, frozen=True, kw_only=True):
+    """An agent or a person who works with the daemon, now or until `left_at`.
+
+    `host`, `directory` and `branch` are what an agent reported about itself; who only connected has none of them.
+    `since` is when it came, `last_call` its last sign of life, `conversation` the list that this call was about, and
+    `tasks` what it has claimed.
+    """
+
+    name: str
+    host: str = ""
+    directory: str = ""
+    branch: str = ""
+    pid: int = 0
+    since: int
+    last_call: int
+    conversation: str = ""
+    tasks: tuple[AgentTask, ...] = ()
+    left_at: int | None = None
+
+
 Waits = Literal["check", "yes"]
 """What a task that somebody has completed still waits for."""
 
@@ -128,7 +156,8 @@ class Task(Thing, frozen=True, kw_only=True):
     `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
-    in a list that machines share `machine` is the one on which its owner works.
+    in a list that machines share `machine` is the one on which its owner works. `left_at` is there while the owner's
+    session is gone: since when. Until `lease_expires_at` it may come back; anybody may claim the task by its id.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
     `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
     progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
@@ -166,6 +195,7 @@ class Task(Thing, frozen=True, kw_only=True):
     waits_for: Waits | None = None
     spent_ms: int = 0
     machine: str = ""
+    left_at: int | None = None
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -214,8 +244,9 @@ class Reason(Thing, frozen=True, kw_only=True):
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `deferred`: `of` is not ready before `not_before`. `check` and `yes`: it was completed and waits for what its `gate`
     asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
-    `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`. `depth`
-    counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
+    `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at` and `machine` are those
+    of `by`. `depth` counts up where a reason explains the one above it, and `again` says that the causes of `by` stand
+    above.
     """
 
     kind: ReasonKind
@@ -231,6 +262,11 @@ class Reason(Thing, frozen=True, kw_only=True):
     lease_expires_at: int | None = None
     depth: int = 0
     again: bool = False
+    left_at: int | None = None
+    machine: str = ""
+
+
+LeaveGrace = Annotated[int, msgspec.Meta(ge=1, le=86_400, description="1 second to 24 hours, in seconds")]
 
 
 class Settings(Thing, frozen=True):
@@ -242,6 +278,7 @@ class Settings(Thing, frozen=True):
     counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed; `idle` when
     all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
     `rate_limit` is how many changes each actor may make per minute (0: any number); renewing and giving back are free.
+    `leave_grace` is how many seconds a session's claims last after it has left.
     """
 
     execution: Literal["manual", "serial"] = "manual"
@@ -249,6 +286,7 @@ class Settings(Thing, frozen=True):
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
     auto_clear: Literal["never", "when_done", "idle"] = "never"
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    leave_grace: LeaveGrace = 300
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
@@ -259,6 +297,7 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     max_attempts: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
     auto_clear: Literal["never", "when_done", "idle"] | None = None
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+    leave_grace: LeaveGrace | None = None
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):
