@@ -157,7 +157,8 @@ class Task(Thing, frozen=True, kw_only=True):
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
     in a list that machines share `machine` is the one on which its owner works. `left_at` is there while the owner's
-    session is gone: since when. Until `lease_expires_at` it may come back; anybody may claim the task by its id.
+    session is gone: since when, and `silent_at` while that machine is not heard of. Until `lease_expires_at` the owner
+    may come back; anybody may claim the task by its id.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
     `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
     progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
@@ -196,6 +197,7 @@ class Task(Thing, frozen=True, kw_only=True):
     spent_ms: int = 0
     machine: str = ""
     left_at: int | None = None
+    silent_at: int | None = None
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -244,9 +246,9 @@ class Reason(Thing, frozen=True, kw_only=True):
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `deferred`: `of` is not ready before `not_before`. `check` and `yes`: it was completed and waits for what its `gate`
     asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
-    `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at` and `machine` are those
-    of `by`. `depth` counts up where a reason explains the one above it, and `again` says that the causes of `by` stand
-    above.
+    `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at` and
+    `machine` are those of `by`. `depth` counts up where a reason explains the one above it, and `again` says that the
+    causes of `by` stand above.
     """
 
     kind: ReasonKind
@@ -263,10 +265,11 @@ class Reason(Thing, frozen=True, kw_only=True):
     depth: int = 0
     again: bool = False
     left_at: int | None = None
+    silent_at: int | None = None
     machine: str = ""
 
 
-LeaveGrace = Annotated[int, msgspec.Meta(ge=1, le=86_400, description="1 second to 24 hours, in seconds")]
+LeaveGrace = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Up to 24 hours, in seconds")]
 
 
 class Settings(Thing, frozen=True):

@@ -6,6 +6,7 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 from time import localtime, strftime
 
 from punchlist.cli.style import Style
+from punchlist.departures import clock, departure
 from punchlist.text import one_line, safe, safe_block
 
 TYPE_CHECKING = False
@@ -306,6 +307,8 @@ def _note(task: "Task", state: str, style: Style) -> str:
         return safe(one_line(str(task.get("fail_reason", ""))))
     if state != "in_progress":
         return ""
+    if gone := departure(task, style.now):
+        return gone
     doing = safe(str(task.get("active_form", "")))
     changed = task.get("status_changed_at", 0)
     if style.now and changed:
@@ -354,6 +357,8 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
             continue  # all of them are still open
         if value and (member, value) != ("priority", "normal"):
             yield name, text(value)
+    if task.get("lease_expires_at"):
+        yield "claim", departure(task, style.now) or f"until {clock(task['lease_expires_at'])}"
     if task.get("created_at"):
         yield "created", moment(task["created_at"])
     if task.get("waits_for"):

@@ -16,6 +16,7 @@ from punchlist.actors import is_agents, is_persons
 from punchlist.calls import Call
 from punchlist.core import Request
 from punchlist.cursor import TaskList
+from punchlist.departures import ago
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.text import clip, one_line
 from punchlist.tools import changes
@@ -43,6 +44,8 @@ RENEW_S = 900.0
 """How long a session's calls leave its claims as they are once they were renewed, in seconds."""
 
 _NAME = 60
+_OFFERED = 3
+"""How many tasks whose owner is gone a reply offers."""
 _LOOKED_UP = 5
 """How many tasks without an owner are looked up in the log at once."""
 
@@ -76,6 +79,37 @@ def _is_own(desk: ToolContext, actor: str) -> bool:
     return is_agents(actor, desk.actor) or is_persons(actor, desk.person)
 
 
+def departed(task: Task) -> str:
+    """Say since when the owner of a task is gone; empty if it is there."""
+    now = int(time.time() * 1000)
+    if task.left_at is not None:
+        return f"session ended {ago(task.left_at, now)} ago"
+    if task.silent_at is not None:
+        return f"machine {name_of(task.machine)} has not been heard of for {ago(task.silent_at, now)}"
+    return ""
+
+
+_TAKING = {"update": "id", "TaskUpdate": "taskId"}
+"""The tools that take a task by its id, and the argument that names it."""
+
+
+def _how_to_take(desk: ToolContext, task: str) -> str:
+    for own, argument in _TAKING.items():
+        if (tool := desk.names.get(own)) is not None:
+            return f"take it with {tool} {argument}={task} status=in_progress"
+    return f"a person frees it with: punch reopen {task}"
+
+
+def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
+    """A line for each task whose owner is gone: what else there is where nothing is ready."""
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    gone = [task for task in running if departed(task)][:_OFFERED]
+    return [
+        f"#{task.id} belongs to {name_of(task.owner)}, whose {departed(task)}; {_how_to_take(desk, task.id)}."
+        for task in gone
+    ]
+
+
 def worked_on(others: Mapping[str, str]) -> Problem:
     """The refusal to drop what others are working on: it names each task and who has it."""
     names = ", ".join(f"#{task} ({who})" for task, who in others.items())
@@ -84,6 +118,8 @@ def worked_on(others: Mapping[str, str]) -> Problem:
 
 def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
     """Called before each call of a tool: none takes a task from whoever works on it, to finish it or otherwise.
+
+    Whose owner is gone may be claimed by its id.
 
     What the person is asked about goes through, and so does a call with a fence, which the daemon checks. A call for
     the person who has claimed the task gets the fence of their claim, since the daemon knows them by another name.
@@ -97,6 +133,11 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     for one in _taken(params):
         task: Task = yield desk.calls.get(one)
         who = (yield from of_others(desk, [task])).get(one)
+        if who is not None and (gone := departed(task)):
+            if isinstance(params, TaskClaim):
+                continue
+            text = f"task {one} belongs to {who}, whose {gone}: {_how_to_take(desk, one)}"
+            raise Problem("lease_held", text)
         if who is not None and not task.owner:
             text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)

@@ -8,6 +8,7 @@ import msgspec
 
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
+from punchlist.tools.claims import departed
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Counts, Reason, Task
 
@@ -48,7 +49,7 @@ def line(task: Task) -> str:
     """A task as `tasks` shows it."""
     state = [] if task.status == "pending" else [task.status]
     state += [task.priority] if task.priority != "normal" else []
-    state += [task.owner] if task.owner else []
+    state += [task.owner + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
     waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
     return f"#{task.id}{mark} {task.title}{waits}"

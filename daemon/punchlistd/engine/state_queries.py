@@ -66,6 +66,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
                     each,
                     lease_expires_at=shown[each.by].lease_expires_at,
                     left_at=shown[each.by].left_at,
+                    silent_at=shown[each.by].silent_at,
                     machine=shown[each.by].machine,
                 )
                 for each in explained.reasons

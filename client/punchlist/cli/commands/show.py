@@ -81,7 +81,7 @@ def run_alone(context: Context) -> int:
     note = shared_note(result.get("shared")) or context.find_deletion(result)
     lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
     return context.answer(
-        result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner))]
+        result, [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain"), context.owner, style.now))]
     )
 
 

@@ -197,7 +197,8 @@ class Claims:
             else msgspec.structs.replace(
                 task,
                 lease_expires_at=lease.expires_at(),
-                left_at=lease.left_at(),
+                left_at=lease.left,
+                silent_at=lease.silent_at(),
                 fence=lease.fence,
                 machine=state.claims[task.id].machine if task.id in state.claims else "",
             )

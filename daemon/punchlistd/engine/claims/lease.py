@@ -79,9 +79,7 @@ class Lease:
         self.asked = False
         self.deadline = time.monotonic() + self.lease_s
 
-    def left_at(self) -> int | None:
-        """Since when its owner's session, or the machine that keeps it, is gone; None if it is there."""
-        if self.member and self.holder is not None:
-            silent_s = time.monotonic() - self.holder.heard_at
-            return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None
-        return self.left
+    def silent_at(self) -> int | None:
+        """Since when the machine that keeps it has not been heard of, if that is long, in milliseconds since 1970."""
+        silent_s = time.monotonic() - self.holder.heard_at if self.member and self.holder is not None else 0.0
+        return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

@@ -162,8 +162,9 @@ class Leases:
     def left_fence(self, state: State, params: TaskClaim) -> int | None:
         """Return the number of the claim that a claim of this task may end, since its owner has left."""
         lease = self.of(state.conversation).get(params.task or "")
-        is_left = lease is not None and lease.owner != params.owner and lease.left_at() is not None
-        return lease.fence if is_left and lease is not None else None
+        if lease is None or lease.owner == params.owner or (lease.left is None and lease.silent_at() is None):
+            return None
+        return lease.fence
 
     def _of_agent(self, agent: str) -> list[Lease]:
         return [each for each in self if each.session and not each.member and belongs_to(each.owner, agent)]
@@ -288,9 +289,10 @@ class Leases:
         if lease is None:
             return rejection
         facts: dict[str, object] = {"owner": lease.owner, "expires_at": lease.expires_at()}
-        message = rejection.message
-        if (left := lease.left_at()) is not None:
-            facts |= {"left_at": left, "machine": state.claims[lease.task].machine}
+        message, silent = rejection.message, lease.silent_at()
+        if lease.left is not None or silent is not None:
+            gone = {"left_at": lease.left, "silent_at": silent, "machine": state.claims[lease.task].machine}
+            facts |= {name: value for name, value in gone.items() if value}
             message = f"Task #{lease.task} is held by {lease.owner}, which has left; claim the task by its id, or wait."
         return Rejection(rejection.kind, message, rejection.data | facts)
 

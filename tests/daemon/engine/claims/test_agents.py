@@ -8,10 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist_schemas.params import TaskClaim
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.domain.state import Claim, State
 from punchlistd.engine.claims import agents, leases
 from punchlistd.engine.claims.leases import Leases
+from punchlistd.shared.members import Member
 
 C: dict[str, Any] = {"conversation": "c"}
 A, B = "claude-code/aaaaaa", "claude-code/bbbbbb"
@@ -285,6 +287,22 @@ async def test_a_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.Monke
     assert left_s(now - 7_200_000) == 10, "at least the grace"
     assert left_s(now + 7_200_000) == 3_600, "at most its time, whatever the clock was"
     assert left_s(0) == 3_600, "an older version did not record when it was made"
+
+
+async def test_the_claims_of_a_silent_machine_are_given_to_who_names_them() -> None:
+    state, member = State("c"), Member()
+    state.claims["1"] = Claim("ann", 7, LEASE_MS, keep=True, keeper="mb_1")
+    kept = Leases(10.0, lambda _write: None)
+    kept.member = lambda _keeper, _conversation: member
+    kept.adopt(state)
+    kept.close()
+    lease, wanted = kept.of("c")["1"], TaskClaim(conversation="c", owner="bob", task="1")
+    assert (lease.silent_at(), kept.left_fence(state, wanted)) == (None, None)
+    member.heard_at -= 60
+    assert 59_000 < agents.now_ms() - (lease.silent_at() or 0) < 90_000
+    assert kept.left_fence(state, wanted) == 7
+    kept.agent_left("ann")
+    assert lease.left is None, "another daemon keeps its time"
 
 
 async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> None:
