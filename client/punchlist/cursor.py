@@ -149,7 +149,7 @@ class View(ABC, Generic[T]):
         ...
 
     def standing(self, item: T) -> str:  # noqa: ARG002 - most items have none
-        """How a shared list stands, which changes without its log; empty if nothing is to be said."""
+        """What of a list changes without its log: how it is shared, and who has left; empty for most."""
         return ""
 
 
@@ -202,8 +202,8 @@ class ListView(View[TaskList]):
         return item.version
 
     def standing(self, item: TaskList) -> str:
-        """How a shared list stands."""
-        return "" if item.shared is None else item.shared.state
+        """How a shared list stands, and whose session is gone."""
+        return _state(item.shared) + " ".join(task.id for task in item if task.left_at is not None)
 
 
 class FoldView(View[Rows]):
@@ -229,8 +229,8 @@ class FoldView(View[Rows]):
         return item.seq
 
     def standing(self, item: Rows) -> str:
-        """How a shared list stands."""
-        return "" if item.shared is None else item.shared.state
+        """How a shared list stands, and how often a session was seen to go or come back."""
+        return f"{_state(item.shared)}{item.departures or ''}"
 
 
 class RowsView(View[TaskList]):
@@ -267,8 +267,12 @@ class RowsView(View[TaskList]):
         return item.seq
 
     def standing(self, item: TaskList) -> str:
-        """How a shared list stands."""
-        return "" if item.shared is None else item.shared.state
+        """How a shared list stands, and how often a session was seen to go or come back."""
+        return f"{_state(item.shared)}{self._fold.rows.departures or ''}"
+
+
+def _state(shared: Shared | None) -> str:
+    return "" if shared is None else shared.state
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ class Rows:
         seq: The position in the log behind which the next push is asked for.
         damaged: Where the list ends because its log is damaged, None for a whole list.
         shared: Why the newest changes of a list of a space may be missing here, None if they are not.
+        departures: How often the owner of a task has left or come back.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class Rows:
         self.seq = 0
         self.damaged: Damage | None = None
         self.shared: Shared | None = None
+        self.departures = 0
         self._coming: dict[str, Row] | None = None
         self._changed: set[str] = set()
         self._rearranged = True
@@ -43,6 +45,8 @@ class Rows:
             for name in push.gone:
                 self._remove(name)
             for row in push.rows:
+                known = self.by_id.get(row.id)
+                self.departures += known is not None and known.left_at != row.left_at
                 self._put(row)
         if push.more:
             return False

@@ -14,6 +14,7 @@ TITLE = "title"
 _MAX_ATTEMPTS = 1_000
 _MAX_RATE = 1_000_000
 _MAX_TITLE = 500
+_MAX_LEAVE_GRACE = 86_400
 
 
 class Setting(NamedTuple):
@@ -52,6 +53,7 @@ SETTINGS = (
         },
     ),
     Setting("rate_limit", "how many changes each actor may make per minute, 0 for any number", {}, _MAX_RATE),
+    Setting("leave_grace", "how many seconds a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 

@@ -188,7 +188,8 @@ class Claimed(Event, frozen=True, tag="Claimed"):
 
     `keep` says that the claim does not depend on a connection: its time alone counts. The fence is this event's seq; in
     a list that machines share, where each has positions of its own, it is `fence`, and `keeper` is the daemon that
-    keeps the time of the claim: the name of its machine, `_`, and an id.
+    keeps the time of the claim: the name of its machine, `_`, and an id. `session` says that its owner was an agent
+    that had entered: once that has left, the claim lasts for a grace.
     """
 
     task: str
@@ -198,10 +199,11 @@ class Claimed(Event, frozen=True, tag="Claimed"):
     keep: bool = False
     fence: int = 0
     keeper: str = ""
+    session: bool = False
 
 
 class Released(Event, frozen=True, kw_only=True, tag="Released"):
-    """A claim ended without a result; `reason` is expired, disconnected, released or restarted.
+    """A claim ended without a result; `reason` is expired, disconnected, released, restarted or left.
 
     The task goes to status `to`.
     """

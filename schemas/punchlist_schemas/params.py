@@ -156,6 +156,38 @@ class Anything(Params, frozen=True, forbid_unknown_fields=False):
     """Whatever comes with it is ignored."""
 
 
+# agents
+
+
+class AgentEnter(Params, frozen=True, kw_only=True):
+    """Says that this connection works for an agent: a session of a host, under the name that owns its claims.
+
+    An agent is present while a connection that entered it is open. What it claims meanwhile belongs to its session,
+    and so do the claims of its sub-agents, `AGENT/NAME`: after it has left they last for the list's `leave_grace`.
+    Entering again gives them their full time back.
+    """
+
+    agent: Name
+    host: ShortText = ""
+    directory: Annotated[str, msgspec.Meta(max_length=4_096)] = ""
+    branch: ShortText = ""
+
+
+class AgentLeave(Params, frozen=True, kw_only=True):
+    """Says that an agent's session has ended, on whatever connection it was entered."""
+
+    agent: Name
+
+
+class AgentList(Params, frozen=True, kw_only=True):
+    """Lists agents and people: those who are connected, and those who have left lately.
+
+    With `conversation` only those who have a task there, or whose last call was about it.
+    """
+
+    conversation: ConversationId | None = None
+
+
 # conversations
 
 
@@ -473,8 +505,9 @@ class TaskClaim(Mutation, frozen=True, kw_only=True):
     session's and the agent's own count (`claude-code`, `claude-code/7f3c1a`), and the names in `also`.
 
     The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
-    connection loses it after a short grace, unless `keep` is true; then its time alone counts. If there is nothing to
-    be had, the call waits for `wait_ms`.
+    connection loses it after a short grace, unless `keep` is true; then its time alone counts, and whether its owner
+    has left (`agent.enter`). A task whose owner has left is given to whoever names it. If there is nothing to be had,
+    the call waits for `wait_ms`.
     """
 
     owner: Name

@@ -19,6 +19,7 @@ except ImportError:
 _STEM = 40
 _KEPT = LETTERS | frozenset("._-")
 _GIT = ".git"
+_BRANCH = "ref: refs/heads/"
 _HIDDEN = (_GIT, ".bare")
 """Common directories that are named after the directory they are in."""
 
@@ -29,20 +30,31 @@ class Repository:
     Attributes:
         root: The top of the work tree; of a bare repository its directory.
         common: The real path of the common directory: what makes a repository the same one.
+        git: The work tree's own git directory.
         main: The top of the main work tree, where `root` is a linked one's.
     """
 
-    __slots__ = ("common", "main", "root")
+    __slots__ = ("common", "git", "main", "root")
 
-    def __init__(self, root: str, common: str, main: "str | None" = None) -> None:
+    def __init__(self, root: str, common: str, main: "str | None" = None, git: str = "") -> None:
         self.root = root
         self.common = common
+        self.git = git or common
         self.main = main
 
     @property
     def conversation(self) -> str:
         """The id of the repository's own list: at most 53 characters, and no other repository's."""
         return fresh_name(self.common, digest(os.fsencode(self.common))[:12])
+
+    @property
+    def branch(self) -> str:
+        """The branch that is checked out; empty for none, or if it can't be read."""
+        try:
+            head = _line(os.path.join(self.git, "HEAD")) or ""
+        except OSError:
+            return ""
+        return head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else ""
 
 
 def fresh_name(path: str, suffix: str) -> str:
@@ -97,7 +109,7 @@ def _at(directory: str) -> "Repository | None":
         confirmed = inside or os.path.realpath(os.path.join(git, _configured(git))) == directory
     except OSError as error:
         raise _broken(path, error.strerror or "it can't be read") from error
-    return Repository(directory, git if confirmed else path)
+    return Repository(directory, git if confirmed else path, git=git)
 
 
 def _bare(directory: str) -> "Repository | None":
@@ -119,7 +131,8 @@ def _worktree(directory: str, path: str, git: str, common: str) -> Repository:
             "run git worktree repair there, or name a list: punch -c NAME",
         )
     _check(path, common)
-    return Repository(directory, common, os.path.dirname(common) if os.path.basename(common) == _GIT else None)
+    main = os.path.dirname(common) if os.path.basename(common) == _GIT else None
+    return Repository(directory, common, main, git)
 
 
 def _target(path: str) -> str:

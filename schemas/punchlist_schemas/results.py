@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Conversation, Counts, Damage, Message, Reason, Row, Shared, Task, TaskName
+from punchlist_schemas.things import Agent, Conversation, Counts, Damage, Message, Reason, Row, Shared, Task, TaskName
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -173,6 +173,12 @@ class PresenceResult(Result, frozen=True, kw_only=True):
     """The actors whose connections have a subscription to this conversation, in the order in which they came."""
 
     present: tuple[Present, ...]
+
+
+class AgentListResult(Result, frozen=True, kw_only=True):
+    """Who is connected, first come first, and then who has left, the latest first."""
+
+    agents: tuple[Agent, ...]
 
 
 class ConversationListResult(Result, frozen=True, kw_only=True):

@@ -149,6 +149,34 @@ class Gate(Thing, frozen=True):
     by: Annotated[str, msgspec.Meta(max_length=128)] = ""
 
 
+class AgentTask(Thing, frozen=True, kw_only=True):
+    """A task that an agent has claimed, and its list."""
+
+    conversation: ConversationId
+    id: TaskId
+    title: Title
+
+
+class Agent(Thing, frozen=True, kw_only=True):
+    """An agent or a person who works with the daemon, now or until `left_at`.
+
+    `host`, `directory` and `branch` are what an agent reported about itself; who only connected has none of them.
+    `since` is when it came, `last_call` its last sign of life, `conversation` the list that this call was about, and
+    `tasks` what it has claimed.
+    """
+
+    name: str
+    host: str = ""
+    directory: str = ""
+    branch: str = ""
+    pid: int = 0
+    since: int
+    last_call: int
+    conversation: str = ""
+    tasks: tuple[AgentTask, ...] = ()
+    left_at: int | None = None
+
+
 Waits = Literal["check", "yes"]
 """What a task that somebody has completed still waits for."""
 
@@ -159,7 +187,9 @@ class Task(Thing, frozen=True, kw_only=True):
     `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
     While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
-    in a list that machines share `machine` is the one on which its owner works.
+    in a list that machines share `machine` is the one on which its owner works. `left_at` is there while the owner's
+    session is gone: since when, and `silent_at` while that machine is not heard of. Until `lease_expires_at` the owner
+    may come back; anybody may claim the task by its id.
     A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
     With `due_day` it is due on that day wherever it is read; `due` is then the last millisecond of that day in UTC.
     With `not_before_day` it is deferred until that day; `not_before` is when the day begins where it was set.
@@ -201,6 +231,8 @@ class Task(Thing, frozen=True, kw_only=True):
     machine: str = ""
     due_day: str | None = None
     not_before_day: str | None = None
+    left_at: int | None = None
+    silent_at: int | None = None
 
 
 class Row(Task, frozen=True, kw_only=True):
@@ -254,8 +286,9 @@ class Reason(Thing, frozen=True, kw_only=True):
     `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `reserved`: `of` is pending
     and has an `owner`, so that it is handed out to that owner alone. `check` and `yes`: it was completed and waits for
     what its `gate` asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`,
-    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate` and `lease_expires_at` are those of `by`.
-    `depth` counts up where a reason explains the one above it, and `again` says that the causes of `by` stand above.
+    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at`
+    and `machine` are those of `by`. `depth` counts up where a reason explains the one above it, and `again` says that
+    the causes of `by` stand above.
     """
 
     kind: ReasonKind
@@ -272,6 +305,12 @@ class Reason(Thing, frozen=True, kw_only=True):
     depth: int = 0
     again: bool = False
     not_before_day: str | None = None
+    left_at: int | None = None
+    silent_at: int | None = None
+    machine: str = ""
+
+
+LeaveGrace = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Up to 24 hours, in seconds")]
 
 
 class Settings(Thing, frozen=True):
@@ -285,6 +324,7 @@ class Settings(Thing, frozen=True):
     `rate_limit` is how many changes each actor may make per minute (0: any number); renewing and giving back are free.
     `complete_parents` says which parents finish with the last of their tasks: `headings` (those imported as headings,
     with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
+    `leave_grace` is how many seconds a session's claims last after it has left.
     """
 
     execution: Literal["manual", "serial"] = "manual"
@@ -293,6 +333,7 @@ class Settings(Thing, frozen=True):
     auto_clear: Literal["never", "when_done", "idle"] = "never"
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
     complete_parents: Literal["headings", "auto", "never"] = "headings"
+    leave_grace: LeaveGrace = 300
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
@@ -304,6 +345,7 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
     auto_clear: Literal["never", "when_done", "idle"] | None = None
     rate_limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     complete_parents: Literal["headings", "auto", "never"] | None = None
+    leave_grace: LeaveGrace | None = None
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):

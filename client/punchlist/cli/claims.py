@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from time import time
+
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error
 from punchlist.cli.render import task_lines
+from punchlist.departures import departure, is_gone
+from punchlist.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +27,27 @@ def claim(context: Context, *, lease_ms: int | None = None, wait_ms: int | None 
     return context.change("task.claim", **how, **members)
 
 
+_LOOK = "punch list shows what there is, punch why ID what keeps it"
+
+
+def offer(context: Context) -> str:
+    """A line about a task whose owner is gone, for who finds nothing else to do; empty if there is none."""
+    running = context.ask("task.list", status="in_progress")["tasks"]
+    now = int(time() * 1000)
+    gone = next((task for task in running if is_gone(task)), None)
+    if gone is None:
+        return ""
+    task, owner = safe(str(gone["id"])), safe(str(gone.get("owner", "")))
+    return f"#{task} belongs to {owner}, {departure(gone, now)}: punch start {task} takes it"
+
+
 def show_claim(context: Context, result: Any) -> int:
     """Print what was claimed; the exit code is REFUSED if there was nothing."""
     tasks = result.get("tasks") or [task for task in [result.get("task")] if task]
     if context.args.json:
         context.json(result)
     elif not tasks:
-        show_error("nothing_ready", "no task is ready", "punch list shows what there is, punch why ID what keeps it")
+        show_error("nothing_ready", "no task is ready", offer(context) or _LOOK)
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):
         context.lines(task_lines(task, context.style, path=path))

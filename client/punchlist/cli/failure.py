@@ -1,10 +1,12 @@
 """Refusals and faults as a line that names the kind, a line that says what to do, and an exit code."""
 
 import sys
+from time import time
 
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
 from punchlist.cli.names import UnknownName, advice
-from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, PunchlistError, RequestRefused
+from punchlist.departures import departure
+from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, LeaseHeld, PunchlistError, RequestRefused
 from punchlist.importers.wrong import FormatError
 from punchlist.text import safe, safe_block, safe_json
 from punchlist_schemas.project_file import DirectoryError
@@ -134,6 +136,16 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     show_error(error.kind, f"there is no list {error.data['id']}" if is_list else error.message, text)
     return REFUSED
+
+
+def show_held(error: LeaseHeld, way: str) -> None:
+    """Show whose task it is, and the `way` round that; the same way as `punch why` names if its owner is gone."""
+    now = int(time() * 1000)
+    if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
+        task = error.data["task"]
+        show_error(error.kind, f"#{task} belongs to {error.owner}, {gone}", f"punch start {task} takes it")
+    else:
+        show_error(error.kind, error.message, way)
 
 
 def show_gap(gap: Gap) -> int:

@@ -46,6 +46,7 @@ SECTIONS = {
         Entry("start", "status", "Start tasks and claim them, so that nobody else gets them."),
         Entry("done", "status", "Complete tasks."),
         Entry("log", "log", "Show what happened."),
+        Entry("who", "who", "Show which agents and people are connected, and what they work on."),
         Entry("undo", "undo", "Take back your newest call, or any one call; nothing is erased from the log."),
     ),
     "tasks": (
@@ -220,6 +221,7 @@ MEANT = {
     **dict.fromkeys(("history", "events", "timeline"), "log"),
     **dict.fromkeys(("info", "get", "view", "describe", "detail"), "show"),
     **dict.fromkeys(("rollback", "checkout", "reset"), "revert"),
+    **dict.fromkeys(("agents", "sessions", "whoami", "ps"), "who"),
     **dict.fromkeys(("cancel", "abandon"), "fail"),
     **dict.fromkeys(("unstart", "unblock", "unclaim"), "queue release"),
     **dict.fromkeys(("renew", "extend", "heartbeat"), "queue renew"),

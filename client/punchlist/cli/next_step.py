@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from punchlist.cli.render import FINISHED
+from punchlist.departures import departure, is_gone
 from punchlist.text import clip, safe
 from punchlist.tree import titles_above, with_path
 
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
 _TITLE = 50
 
 
-def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str) -> str:
+def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str, now: int = 0) -> str:
     """The line for this person: the command to type, and why.
 
     Args:
         tasks: All tasks of the list.
         explained: The answer of `task.explain` for the list.
         owner: Whose tasks in progress come first.
+        now: In milliseconds; 0 for times of day alone.
     """
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
@@ -29,6 +31,8 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
         return f"next: punch done {_named(mine[0], tasks)}"
     if explained["ready"]:
         return f"next: punch start {_named(explained['next'], tasks)}"
+    if gone := next((task for task in tasks if is_gone(task)), None):
+        return f"next: {departure(gone, now)}: punch start {_named(gone, tasks)} takes it"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"

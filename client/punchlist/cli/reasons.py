@@ -5,6 +5,7 @@ from typing import Any
 
 from punchlist.cli.render import gate_yes, shown_time, since
 from punchlist.cli.style import Style
+from punchlist.departures import departure, is_gone
 from punchlist.text import safe
 
 _SENTENCES = {
@@ -17,6 +18,7 @@ _SENTENCES = {
     "yes": "it is done and waits for {who}: punch approve {id}",
     "check": "it is done and waits for its check {check}: punch gate {check} -- COMMAND",
     "in_progress": "it is {progress}: punch reopen {id} frees it for others",
+    "gone": "it is {progress}: punch start {id} takes it",
     "paused": "it is paused: punch resume {id}",
     "completed": "it is completed: punch reopen {id}",
     "failed": "it has failed: punch reopen {id}",
@@ -37,7 +39,8 @@ def reason_lines(told: Mapping[str, Any], style: Style) -> list[str]:
 
 def _sentence(reason: Mapping[str, Any], style: Style) -> str:
     gate: dict[str, Any] = reason.get("gate") or {}
-    sentence = _SENTENCES.get(reason["kind"], "{by} keeps it ({kind})").format(
+    kind = "gone" if reason["kind"] == "in_progress" and is_gone(reason) else reason["kind"]
+    sentence = _SENTENCES.get(kind, "{by} keeps it ({kind})").format(
         kind=safe(reason["kind"]),
         by=_named(reason["by"], reason["title"]),
         id=safe(reason["by"]),
@@ -55,7 +58,9 @@ def _progress(reason: Mapping[str, Any], style: Style) -> str:
     words = ["in progress"]
     if reason.get("owner"):
         words.append(f"with {safe(str(reason['owner']))}")
-    if reason.get("lease_expires_at") and style.now:
+    if gone := departure(reason, style.now):
+        words[-1] += f", {gone}"
+    elif reason.get("lease_expires_at") and style.now:
         words.append(f"for another {since(reason['lease_expires_at'] - style.now)} at least")
     if reason.get("attempts", 0) > 1:
         words.append(f"(attempt {reason['attempts']})")

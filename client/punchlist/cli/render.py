@@ -7,6 +7,7 @@ from time import localtime, strftime
 
 from punchlist import metadata
 from punchlist.cli.style import Style
+from punchlist.departures import clock, departure
 from punchlist.text import one_line, safe, safe_block
 from punchlist.tree import as_tree, with_path
 
@@ -283,6 +284,8 @@ def _note(task: "Task", state: str, style: Style) -> str:
         return safe(one_line(str(task.get("fail_reason", ""))))
     if state != "in_progress":
         return ""
+    if gone := departure(task, style.now):
+        return gone
     doing = safe(str(task.get("active_form", "")))
     changed = task.get("status_changed_at", 0)
     if style.now and changed:
@@ -326,12 +329,11 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in FACTS:
         value = task.get(member)
-        if member == "open_blockers" and value == task.get("blocked_by"):
-            continue  # all of them are still open
-        if task.get(f"{member}_day"):
-            continue  # the day says it
-        if value and (member, value) != ("priority", "normal"):
+        is_said = member == "open_blockers" and value == task.get("blocked_by")  # all of them are still open
+        if value and not is_said and not task.get(f"{member}_day") and (member, value) != ("priority", "normal"):
             yield name, text(value)
+    if task.get("lease_expires_at"):
+        yield "claim", departure(task, style.now) or f"until {clock(task['lease_expires_at'])}"
     if task.get("created_at"):
         yield "created", moment(task["created_at"])
     if task.get("waits_for"):

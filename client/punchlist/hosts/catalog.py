@@ -40,7 +40,7 @@ _ENVIRONMENT = (
 """What decides where the daemon and the list are; Codex hands only named variables on to a server."""
 
 _HOOK_SECONDS = 10
-_HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop")
+_HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 
 
 class Edit(NamedTuple):
@@ -249,7 +249,7 @@ HOSTS = (
         ".claude.json",
         ".mcp.json",
         ("mcpServers",),
-        "start a new session; /mcp shows punchlist, /hooks the three hooks",
+        "start a new session; /mcp shows punchlist, /hooks the four hooks",
         entry=_typed,
         moved=("CLAUDE_CONFIG_DIR", ".claude.json"),
         own=Own(

@@ -10,6 +10,7 @@ A host such as Claude Code starts hooks and MCP servers as separate processes. W
 The session id changes within one process of the host (`/clear`, `/resume`), and then the server still has the old
 one. So each hook notes the host's process and its sessions in a file, and the server looks there. The name of an agent
 is its host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. No id is stored or shown.
+A server of a host without session ids notes its key with its place, for the next server there to continue.
 """
 
 import fcntl
@@ -31,6 +32,7 @@ _KEEP_S = 30 * 86_400
 _HOST = 40
 _SESSIONS = 50
 _MAX_BYTES = 64 << 10
+_NOTED = {"agent": "", "sessions": ()}
 
 
 class HostProcess:
@@ -140,6 +142,31 @@ class Sessions:
                 return True
             os.close(file)
 
+    def succeed(self, host: str, place: str, drawn: str) -> str:
+        """Return the key of the agent that this process continues: one of this place whose process has ended.
+
+        The name is taken with it, so of two processes one continues the agent. Without such an agent the key is
+        `drawn`, for a later process to continue.
+
+        Args:
+            host: The host's name.
+            place: What the processes have in common.
+            drawn: A fresh key.
+        """
+        make_directories(self._directory)
+        file = os.open(
+            self._path("place", f"{host}\0{place}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        with open(file, "r+b") as opened:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            known = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED)).sessions
+            key = next((one for one in reversed(known) if self.take(agent_name(host, one))), drawn)
+            kept = (*(one for one in known if one != key), key)[-_SESSIONS:]
+            opened.seek(0)
+            opened.write(plain_json.encode({"agent": host, "sessions": kept}).encode())
+            opened.truncate()
+        return key
+
     def close(self) -> None:
         """Let the names go."""
         for file in self._locks.values():
@@ -157,7 +184,7 @@ class Sessions:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), {"agent": "", "sessions": ()}))
+                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED))
         except OSError:
             return None
         return noted if noted.agent else None

@@ -16,7 +16,8 @@ _SAME = (
 _READ = frozenset((*_SAME, "id", "title", "parent", "blocked_by", "links", "notes"))
 _COUNTED = frozenset(
     "blocks open_blockers waits_for spent_ms"
-    " attempts fence machine lease_expires_at created_at updated_at status_changed_at version rank".split()
+    " attempts fence machine lease_expires_at left_at silent_at"
+    " created_at updated_at status_changed_at version rank".split()
 )
 
 

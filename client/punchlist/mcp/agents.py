@@ -8,7 +8,8 @@ over it and name the conversation in `_meta` of each call:
 | Codex | `threadId`, or `thread_id` in `x-codex-turn-metadata`; a sub-agent has a thread of its own |
 | VS Code | `vscode.conversationId` |
 
-Without one the session is the process's own (see `punchlist.hosts.sessions`), and over HTTP the MCP session.
+Without one the session is the process's own (see `punchlist.hosts.sessions`), and over HTTP the MCP session. Where
+nothing tells sessions apart, a server continues the session of one that has ended in the same place.
 """
 
 import secrets
@@ -43,6 +44,9 @@ class Agent(NamedTuple):
         is_nameless: Whether the client can't be told apart from others of its kind.
         connection: What the ids of its requests are unique in; empty if nothing is known to be.
         session: The id of the host's session, if the host tells it.
+        host: What the host calls itself.
+        web: The MCP session of a request over HTTP.
+        thread: The conversation that the host names in the request.
     """
 
     name: str
@@ -50,6 +54,9 @@ class Agent(NamedTuple):
     is_nameless: bool = False
     connection: str = ""
     session: str = ""
+    host: str = ""
+    web: str = ""
+    thread: str = ""
 
 
 class Agents:
@@ -59,12 +66,20 @@ class Agents:
         actor: The name that the server was started with, which all of its agents then have.
         sessions: What hosts note of their sessions; None for a server that many processes share, or none knows.
         session: The id of the session that the server was started for, if the host says so.
+        place: What a later server has in common with this one if it continues its work: directory, user, list.
     """
 
-    def __init__(self, actor: str | None = None, sessions: Sessions | None = None, session: str | None = None) -> None:
+    def __init__(
+        self,
+        actor: str | None = None,
+        sessions: Sessions | None = None,
+        session: str | None = None,
+        place: str = "",
+    ) -> None:
         self._actor = actor
         self._sessions = sessions
         self._session = session or ""
+        self._place = place
         self._first = None if session is None else key_of(session)
         self._drawn = secrets.token_hex(16)
         self._names: dict[str, str] = {}
@@ -89,20 +104,23 @@ class Agents:
         elif told:
             name = agent_name(host or "mcp", key_of(told))
         elif request is None:
-            name = await self._own(agent_name(host or "mcp", self._key()))
+            name = await self._own(agent_name(host or "mcp", self._key(host or "mcp")))
         elif web:
             name = agent_name(host or "mcp", key_of(web))
         else:
             return Agent(agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
         session = told or (self._session if request is None else "")
-        return Agent(name, sub_agent, connection=connection, session=session)
+        return Agent(name, sub_agent, connection=connection, session=session, host=host, web=web, thread=told)
 
-    def _key(self) -> str:
+    def _key(self, host: str) -> str:
         if self._sessions is None:
             return self._drawn
         if self._first is None:
             noted = self._sessions.current()
-            self._first = noted.sessions[-1] if noted is not None and noted.sessions else self._drawn
+            if noted is not None and noted.sessions:
+                self._first = noted.sessions[-1]
+            else:
+                self._first = self._sessions.succeed(host, self._place, self._drawn)
         return self._sessions.agent(self._first)
 
     async def _own(self, name: str) -> str:

@@ -1,5 +1,6 @@
 """Runs the server: over standard input and output, or over HTTP on this machine."""
 
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server import Server
@@ -11,6 +12,7 @@ from punchlist.http.guard import App
 from punchlist.http.server import http_server
 from punchlist.http.sockets import given_sockets, loopback_sockets
 from punchlist.mcp.http_auth import Grants, Guard
+from punchlist.mcp.presence import Presence
 from punchlist.mcp.server import Setup, build
 from punchlist.mcp.sessions import IDLE_S, MOST, Sessions
 from punchlist.options import Options
@@ -34,7 +36,8 @@ async def over_http(options: Options, setup: Setup, port: int, token: Grants) ->
     client = AsyncClient(**options)
     try:
         sockets = given_sockets() or loopback_sockets(port)
-        app = http_app(build(client, setup), sockets[0].getsockname()[1], token)
+        presence = Presence(client)
+        app = http_app(build(client, setup, presence), sockets[0].getsockname()[1], token, ended=presence.end_session)
         places = Places(most_places(), lambda shown: token.grant(shown) is not None)
         await http_server(app, places).serve(sockets=sockets)
     finally:
@@ -42,10 +45,16 @@ async def over_http(options: Options, setup: Setup, port: int, token: Grants) ->
 
 
 def http_app(
-    server: Server[Any], port: int, token: Grants | None, *, most_sessions: int = MOST, idle_s: float = IDLE_S
+    server: Server[Any],
+    port: int,
+    token: Grants | None,
+    *,
+    most_sessions: int = MOST,
+    idle_s: float = IDLE_S,
+    ended: Callable[[str], None] = lambda _session: None,
 ) -> App:
-    """The guarded application that serves `/mcp`."""
+    """The guarded application that serves `/mcp`; `ended` is called with the id of each session that has ended."""
     app = server.streamable_http_app(
         host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=idle_s, max_sessions=None
     )
-    return Guard(Sessions(app, most_sessions, idle_s), port, token)
+    return Guard(Sessions(app, most_sessions, idle_s, ended), port, token)

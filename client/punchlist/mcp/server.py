@@ -21,6 +21,7 @@ from punchlist.http.revocation import hold
 from punchlist.mcp import elicitation
 from punchlist.mcp.agents import Agent, Agents
 from punchlist.mcp.idempotency import KEY, Repeats
+from punchlist.mcp.presence import Presence
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
@@ -82,13 +83,15 @@ class Handlers:
     Args:
         client: The client of the daemon.
         setup: What is offered.
+        presence: Enters the agents at the daemon.
 
     Raises:
         Problem: There is no such dialect, or no such tool.
     """
 
-    def __init__(self, client: AsyncClient, setup: Setup) -> None:
+    def __init__(self, client: AsyncClient, setup: Setup, presence: Presence) -> None:
         self.setup = setup
+        self.presence = presence
         self.updates = Updates(client)
         self.users = Users(client)
         self._all = Bound(client)
@@ -124,6 +127,7 @@ class Handlers:
             agent = await self._agents.of(context)
         except Problem as problem:
             return _result(dialect.refuse(problem))
+        await self.presence.enter(agent)
 
         async def run() -> Result:
             async with self._bound(user) as bound:
@@ -330,18 +334,24 @@ def _result(reply: Reply) -> types.CallToolResult:
     return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
-def build(client: AsyncClient, setup: Setup) -> Server[Any]:
+def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
     """The server, ready to be run over any transport. While it runs it follows the daemon.
+
+    Args:
+        client: The client of the daemon.
+        setup: What is offered, and to whom.
+        presence: Enters the agents at the daemon; None: one that nobody else uses.
 
     Raises:
         Problem: There is no such dialect, or no such tool.
     """
-    handlers = Handlers(client, setup)
+    handlers = Handlers(client, setup, presence or Presence(client, setup.directory))
 
     @asynccontextmanager
     async def following(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
         async with anyio.create_task_group() as group:
             group.start_soon(handlers.updates.run)
+            group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
             yield {}
             group.cancel_scope.cancel()

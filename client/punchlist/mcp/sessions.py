@@ -5,7 +5,9 @@ token is a principal. When there are too many sessions, the token with the most 
 and begins another, as the protocol says.
 """
 
+import asyncio
 import time
+from collections.abc import Callable
 from hashlib import sha256
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -22,6 +24,8 @@ IDLE_S = 900
 
 _ID = b"mcp-session-id"
 _ERRORS = 400
+_LATE_S = 0.1
+"""How much later than the application's own timer a session is taken for ended, in seconds."""
 
 
 class _Session:
@@ -40,12 +44,17 @@ class Sessions:
         app: The application.
         most: Upper limit for sessions.
         idle_s: How long a session lasts without a request, by the application's own timer, in seconds.
+        ended: Called with the id of each session that has ended.
     """
 
-    def __init__(self, app: App, most: int = MOST, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, app: App, most: int = MOST, idle_s: float = IDLE_S, ended: Callable[[str], None] = lambda _session: None
+    ) -> None:
         self._app = app
         self._most = most
         self._idle_s = idle_s
+        self._ended = ended
+        self._timer: asyncio.TimerHandle | None = None
         self._sessions: dict[bytes, _Session] = {}
         """By their ids, least recently used first."""
 
@@ -72,6 +81,7 @@ class Sessions:
         finally:
             session.requests -= 1
             session.used_at = time.monotonic()
+            self._watch_idle()
 
     async def _note(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
         """Record what an answer has begun or ended."""
@@ -80,13 +90,30 @@ class Sessions:
             self._sessions[begun] = session
             await self._make_room(scope)
         elif scope["method"] == "DELETE" and status < _ERRORS:
-            self._sessions.pop(id, None)
+            self._forget(id)
 
-    async def _make_room(self, scope: Scope) -> None:
+    def _forget(self, id: bytes) -> None:
+        if self._sessions.pop(id, None) is not None:
+            self._ended(id.decode("latin-1"))
+
+    def _watch_idle(self) -> None:
+        if self._timer is None and self._sessions:
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s + _LATE_S, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._expire()
+        self._watch_idle()
+
+    def _expire(self) -> None:
+        """Forget the sessions that the application has ended by its own timer."""
         ended_at = time.monotonic() - self._idle_s
         for id, session in list(self._sessions.items()):
             if not session.requests and session.used_at < ended_at:
-                del self._sessions[id]
+                self._forget(id)
+
+    async def _make_room(self, scope: Scope) -> None:
+        self._expire()
         while len(self._sessions) > self._most:
             await self._end(self._first_to_go(), scope)
 
@@ -98,7 +125,8 @@ class Sessions:
 
     async def _end(self, id: bytes, scope: Scope) -> None:
         """End a session as its client would."""
-        session = self._sessions.pop(id)
+        session = self._sessions[id]
+        self._forget(id)
         headers = [(b"host", *values(scope["headers"], b"host")), (_ID, id)]
         request = {**scope, "method": "DELETE", "headers": headers, "user": _principal(session.token)}
         await self._app(request, _no_body, _ignore)

@@ -44,6 +44,8 @@ RENEW_S = 900.0
 """How long a session's calls leave its claims as they are once they were renewed, in seconds."""
 
 _NAME = 60
+_OFFERED = 3
+"""How many tasks whose owner is gone a reply offers."""
 _LOOKED_UP = 5
 """How many tasks without an owner are looked up in the log at once."""
 
@@ -82,6 +84,27 @@ def _may_take(desk: ToolContext, owner: str) -> bool:
     return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
 
 
+_TAKING = {"update": "id", "TaskUpdate": "taskId"}
+"""The tools that take a task by its id, and the argument that names it."""
+
+
+def _how_to_take(desk: ToolContext, task: str) -> str:
+    for own, argument in _TAKING.items():
+        if (tool := desk.names.get(own)) is not None:
+            return f"take it with {tool} {argument}={task} status=in_progress"
+    return f"a person frees it with: punch reopen {task}"
+
+
+def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
+    """A line for each task whose owner is gone: what else there is where nothing is ready."""
+    running: TaskList = yield desk.calls.list(status="in_progress")
+    gone = [task for task in running if phrases.departed(task)][:_OFFERED]
+    return [
+        f"#{task.id} belongs to {name_of(task.owner)}, whose {phrases.departed(task)}; {_how_to_take(desk, task.id)}."
+        for task in gone
+    ]
+
+
 def worked_on(others: Mapping[str, str]) -> Problem:
     """The refusal to drop what others are working on: it names each task and who has it."""
     names = ", ".join(f"#{task} ({who})" for task, who in others.items())
@@ -90,6 +113,8 @@ def worked_on(others: Mapping[str, str]) -> Problem:
 
 def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
     """Called before each call of a tool: none takes a task from whoever works on it, to finish it or otherwise.
+
+    Whose owner is gone may be claimed by its id.
 
     What the person is asked about goes through, and so does a call with a fence, which the daemon checks. A call for
     the person who has claimed the task gets the fence of their claim, since the daemon knows them by another name.
@@ -164,6 +189,11 @@ def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Ge
     for task in tasks:
         if (who := others.get(task.id)) is None:
             continue
+        if gone := phrases.departed(task):
+            if isinstance(params, TaskClaim):
+                continue
+            text = f"task {task.id} belongs to {who}, whose {gone}: {_how_to_take(desk, task.id)}"
+            raise Problem("lease_held", text)
         if not task.owner:
             text = f"{who} has begun task {task.id} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)

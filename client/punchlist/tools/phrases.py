@@ -1,11 +1,13 @@
 """How `native` puts tasks into few words."""
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from punchlist.departures import ago
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
 from punchlist_schemas.results import SetStatusResult
@@ -48,7 +50,7 @@ def line(task: Task) -> str:
     """A task as `tasks` shows it."""
     state = [waiting(task)] if task.waits_for else [] if task.status == "pending" else [task.status]
     state += [task.priority] if task.priority != "normal" else []
-    state += [task.owner] if task.owner else []
+    state += [task.owner + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
     waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
     return f"#{task.id}{mark} {task.title}{waits}"
@@ -131,6 +133,18 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
     if waits_for == "check":
         return f"the check {gate.check}" if gate is not None else "a check"
     return f"{one_line(gate.by)}'s yes" if gate is not None and gate.by else "a person's yes"
+
+
+def departed(task: Task) -> str:
+    """Say since when the owner of a task is gone; empty if it is there."""
+    now = int(time.time() * 1000)
+    if task.left_at is not None:
+        return f"session ended {ago(task.left_at, now)} ago"
+    if task.silent_at is not None:
+        return (
+            f"machine {clip(one_line(task.machine), BRIEF // 2)} has not been heard of for {ago(task.silent_at, now)}"
+        )
+    return ""
 
 
 def waiting(task: Task) -> str:

@@ -41,6 +41,8 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
     message that brings none. `decided` is what follows from a call that takes long, worked out
     before in slices: an undo, which takes a walk through the history, or one that looks at very many tasks.
+    Of a claim, `session` says that its owner is an agent that has entered, and `left` is the fence of the claim
+    that it may end, since that one's owner has left.
     """
 
     params: Mutation
@@ -49,6 +51,8 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     user: str | None = None
     message_id: str = ""
     decided: Decision | Rejection | None = None
+    session: bool = False
+    left: int | None = None
 
 
 T = TypeVar("T")
@@ -73,7 +77,7 @@ class Wake(Mutation, frozen=True, kw_only=True):
 class EndClaims(Mutation, frozen=True, kw_only=True):
     """What the engine asks for by itself: claims (task and fence) whose lease is over end.
 
-    `reason` is expired, disconnected, restarted, or released where nobody was left to take what a claim gave.
+    `reason` is expired, disconnected, restarted, left, or released where nobody was left to take what a claim gave.
     """
 
     claims: tuple[tuple[str, int], ...]

@@ -270,7 +270,8 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
     )
     _put_status(state, task, old)
     state.offered.pop(task.id, None)
-    state.claims[task.id] = Claim(event.owner, event.fence or seq, event.lease_ms, event.keep, event.keeper)
+    fence = event.fence or seq
+    state.claims[task.id] = Claim(event.owner, fence, event.lease_ms, event.keep, event.keeper, event.session, at)
 
 
 def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:

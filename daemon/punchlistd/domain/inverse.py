@@ -137,7 +137,7 @@ class Undoing:
         if claim is None or now is None or task in self.state.claims:
             return
         if (now.status, now.owner) == ("in_progress", claim.owner):
-            self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True))
+            self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True, session=claim.session))
 
     def may_return(self, change: Change, task: Task) -> bool:
         """Whether a change is what keeps a task away."""

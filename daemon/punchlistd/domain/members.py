@@ -31,7 +31,7 @@ class Member(msgspec.Struct, frozen=True):
     stored: bool
 
 
-_SHOWN_ONLY = frozenset({"fence", "machine"})
+_SHOWN_ONLY = frozenset({"fence", "machine", "left_at", "silent_at"})
 _BEGINS_WITH = {
     field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
     for field in fields(AddedTask)

@@ -49,13 +49,18 @@ CHANGES_KEPT = 1_024
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Who has a task to himself. `fence` is the claim's number. See `Claimed` for the rest."""
+    """Who has a task to himself. `fence` is the claim's number, `at` when it was made (0: by an older version).
+
+    See `Claimed` for the rest.
+    """
 
     owner: str
     fence: int
     lease_ms: int
     keep: bool = False
     keeper: str = ""
+    session: bool = False
+    at: int = 0
 
     @property
     def machine(self) -> str:

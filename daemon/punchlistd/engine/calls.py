@@ -36,6 +36,9 @@ from punchlistd.engine.loaded import Lane, LoadedConversation, Place
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.store.port import Side
 
+ANONYMOUS = "anonymous"
+"""The actor of a connection that has not introduced itself."""
+
 
 class Holder(Protocol):
     """A connection as the holder of claims."""

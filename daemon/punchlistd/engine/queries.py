@@ -3,7 +3,7 @@
 What the state of one conversation alone answers is in `state_queries`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import anyio
@@ -14,11 +14,12 @@ from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.params import REACHED_S
-from punchlist_schemas.things import Message
+from punchlist_schemas.things import AgentTask, Message
 from punchlistd.domain.rejections import conversation_not_found, message_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
 from punchlistd.engine.calls import Caller, StateQuery
+from punchlistd.engine.claims.lease import Lease
 from punchlistd.engine.conversations import Conversations, gap_of
 from punchlistd.engine.history import History, fact_of
 from punchlistd.engine.loaded import LoadedConversation
@@ -90,6 +91,14 @@ class Queries:
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
         return await self._access.durable(caller.user, name)
+
+    def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
+        """Name the tasks of claims; their lists stay loaded."""
+        return tuple(
+            AgentTask(conversation=lease.conversation, id=lease.task, title=opened.state.tasks[lease.task].title)
+            for lease in leases
+            if (opened := self._conversations.loaded.get(lease.conversation)) and lease.task in opened.state.tasks
+        )
 
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""

@@ -64,7 +64,14 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
             ahead=explained.ahead,
             next=explained.next,
             reasons=tuple(
-                structs.replace(each, lease_expires_at=shown[each.by].lease_expires_at) for each in explained.reasons
+                structs.replace(
+                    each,
+                    lease_expires_at=shown[each.by].lease_expires_at,
+                    left_at=shown[each.by].left_at,
+                    silent_at=shown[each.by].silent_at,
+                    machine=shown[each.by].machine,
+                )
+                for each in explained.reasons
             ),
             more=explained.more,
             version=state.version,

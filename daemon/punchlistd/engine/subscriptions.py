@@ -22,7 +22,7 @@ from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
 from punchlistd.engine.presence import Presence
 from punchlistd.engine.replies import Reply, notification
-from punchlistd.engine.views import Same, View
+from punchlistd.engine.views import Lists, Rows, Same, View
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
@@ -230,6 +230,18 @@ class Subscriptions:
         self._show(conversation, conversation, _shows_lists)
         if None in self._groups:
             self._spawn(self._show_in_boards(conversation))
+
+    def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
+        """Show tasks again that look different, though the log does not go on."""
+        if (opened := self._conversations.loaded.get(conversation)) is not None:
+            opened.forget_listing()
+        group = self._groups.get(conversation)
+        for subscription in [] if group is None else list(group.individual):
+            if isinstance(subscription.shown, Lists | Rows):
+                if isinstance(subscription.shown, Rows):
+                    subscription.shown.show(tasks)
+                subscription.stale[conversation] = None
+                self.catch_up(subscription)
 
     async def _show_in_boards(self, conversation: str) -> None:
         state = (await self._conversations.durable(conversation)).state

@@ -38,7 +38,7 @@ from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access, refused
-from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Stage, Write
+from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
 from punchlistd.engine.confirm import Confirmer
 from punchlistd.engine.conversations import Conversations
@@ -631,6 +631,8 @@ class Transactor:
     ) -> None:
         params, state = item.params, opened.state
         self._follow_lists(state, events, undone=type(params) is ListUndo)
+        if item.caller.holder is not None and item.command.actor != ANONYMOUS:
+            self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
         if had_claims or state.claims:  # an undo may give back a claim that is over
             self._claims.observe(item, state, events)
         try:

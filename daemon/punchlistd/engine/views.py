@@ -7,7 +7,7 @@ conversation. Those who are equally far are told the same, but for the id: withi
 `same` keeps it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import msgspec
 
@@ -45,19 +45,27 @@ class Rows:
         piece: about how many bytes of rows are told at once.
     """
 
-    __slots__ = ("_after", "_piece", "_rest", "_seen")
+    __slots__ = ("_after", "_piece", "_resumes", "_rest", "_seen")
 
     def __init__(self, after: int | None, piece: int) -> None:
         self._piece = piece
         self._after = 0 if after is None else after
         self._seen = -1 if after is None else after
         self._rest: dict[str, None] = {}
+        self._resumes = after is not None
+
+    def show(self, tasks: Iterable[str]) -> None:
+        """Add tasks to the next push that look different, though the log does not go on."""
+        self._rest.update(dict.fromkeys(tasks))
 
     def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
         """The notification, and whether more has to follow.
 
         While more follows, the position to go on from stays where everything before it is told.
         """
+        if self._resumes:  # whose owner has left or come back meanwhile, no position tells
+            self._resumes = False
+            self.show(opened.state.claims)
         key = None if self._rest else (Rows, opened.state.conversation, self._seen, self._piece)
         if (rest := same.get(key)) is not None:
             self._after = self._seen = opened.seq
@@ -67,7 +75,7 @@ class Rows:
         if reset:
             self._rest = {}
         self._rest.update(dict.fromkeys(reversed(ids)))
-        for name in gone:
+        for name in [*gone, *(name for name in self._rest if name not in state.tasks)]:
             self._rest.pop(name, None)
         self._seen = opened.seq
         rows, size = list[bytes](), 0

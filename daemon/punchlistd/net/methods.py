@@ -11,6 +11,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import PROTOCOL
+from punchlist_schemas.things import Agent
 from punchlistd import __version__
 from punchlistd.clock import now_ms
 from punchlistd.engine.confirm import Confirmer
@@ -32,6 +33,7 @@ FEATURES = (
     "rows",
     "board",
     "presence",
+    "agents",
 )
 
 _OF_ONE = {"rows": True, "presence": True, "board": False}
@@ -110,6 +112,32 @@ class ConnectionMethods:
         """What a token would do."""
         found = self._confirmer.get(connection.user, params.token, now_ms())
         return found if isinstance(found, Rejection) else _encode(found)
+
+    def enter(self, connection: Connection, params: p.AgentEnter) -> Outcome:
+        """Note which agent the connection works for."""
+        return connection.connections.claims.agents.enter(connection, params) or ACKNOWLEDGED
+
+    def leave(self, connection: Connection, params: p.AgentLeave) -> Outcome:
+        """End an agent's session."""
+        connection.connections.claims.agents.leave(connection.user, params.agent)
+        return ACKNOWLEDGED
+
+    async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
+        """Who is there, and what they work on."""
+        name = params.conversation
+        if name is not None:
+            opened = await self._queries.durable(connection, name)
+            if isinstance(opened, Rejection):
+                return opened
+            name = opened.state.conversation
+        shared, user = connection.connections, connection.user
+        leases = shared.claims.by_agent(user)
+        found: list[Agent] = []
+        for agent in shared.claims.agents.listed(user, shared.live):
+            tasks = self._queries.claimed(leases.get(agent.name, ()))
+            if name is None or agent.conversation == name or any(task.conversation == name for task in tasks):
+                found.append(msgspec.structs.replace(agent, tasks=tasks))
+        return _encode(r.AgentListResult(agents=tuple(found)))
 
     async def presence(self, connection: Connection, params: p.Place) -> Outcome:
         """Who follows a conversation now."""

@@ -70,9 +70,9 @@ def test_codex_waits_for_the_server(tmp_path: Path) -> None:
     assert configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]["required"] is True
 
 
-def test_claude_code_runs_one_command_for_three_events(tmp_path: Path) -> None:
+def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
     hooks = configured(tmp_path, "claude-code")[".claude/settings.json"]["hooks"]
-    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop"}
+    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
     for entries in hooks.values():
         assert [hook["command"] for entry in entries for hook in entry["hooks"]] == ["/bin/punch agent prime --hook"]
     moved = configured(tmp_path, "claude-code", CLAUDE_CONFIG_DIR=str(tmp_path / "x"))

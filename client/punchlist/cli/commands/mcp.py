@@ -86,7 +86,8 @@ def run_mcp(context: Context) -> int:
             raise
     else:
         sessions = Sessions(context.target.data_dir, host_process())
-        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ)))
+        place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", named or "", *dialects))
+        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
         anyio.run(over_stdio, options, setup)
     return 0

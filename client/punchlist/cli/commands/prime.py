@@ -1,10 +1,10 @@
 """`punch agent prime`: what a host's hook puts into the model's context, and the reminder when an agent stops.
 
 With `--hook` the event comes as JSON on standard input, as Claude Code sends it
-(https://code.claude.com/docs/en/hooks): `session_id`, `hook_event_name`, and for Stop `stop_hook_active`. What
-SessionStart and UserPromptSubmit hooks print is added to the context; a Stop hook that prints
-`{"decision": "block", "reason": …}` makes the agent go on. A hook never stands in the way: whatever fails ends with
-code 0 and a line on standard error.
+(https://code.claude.com/docs/en/hooks): `session_id`, `hook_event_name`, for Stop `stop_hook_active`, and for
+SessionEnd `reason`. What SessionStart and UserPromptSubmit hooks print is added to the context; a Stop hook that prints
+`{"decision": "block", "reason": …}` makes the agent go on; a SessionEnd hook prints nothing. A hook never stands in the
+way: whatever fails ends with code 0 and a line on standard error.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import sys
 
 from punchlist import plain_json, project
 from punchlist.actors import is_agents
+from punchlist.cli import wire
 from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist.hosts.briefing import briefing, reminder, what_changed
 from punchlist.hosts.read_positions import ReadPosition, ReadPositions
-from punchlist.hosts.sessions import Sessions, agent_name, host_process
+from punchlist.hosts.sessions import Sessions, agent_name, host_process, key_of
 from punchlist.launch import is_stopped
 from punchlist.mirror import autostart
 from punchlist.text import safe_block
@@ -59,6 +60,7 @@ class HookInput:
     stop_hook_active = False
     cwd = ""
     source = ""
+    reason = ""
 
     def __init__(self, text: bytes) -> None:
         defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
@@ -83,6 +85,8 @@ def run_prime(context: Context) -> int:
 
 
 def _run_hook(context: Context, given: HookInput) -> int:
+    if given.hook_event_name == "SessionEnd":
+        return _leave(context, given)
     if given.hook_event_name != "Stop":
         autostart.ensure(context.target.socket, context.target.data_dir)
     session = given.session_id or context.args.session or ""
@@ -95,6 +99,15 @@ def _run_hook(context: Context, given: HookInput) -> int:
     return _prime(
         context, session, own, given.cwd, what_changed if given.hook_event_name == "UserPromptSubmit" else briefing
     )
+
+
+def _leave(context: Context, given: HookInput) -> int:
+    """Let the session's agent leave. After `/clear` the same agent goes on, and no daemon is started for this."""
+    if given.session_id and given.reason != "clear":
+        sessions = Sessions(context.target.data_dir, host_process())
+        own = context.args.actor or agent_name(HOST, sessions.agent(key_of(given.session_id)))
+        wire.call(context.target, "agent.leave", {"agent": own})
+    return 0
 
 
 def _prime(  # noqa: PLR0913 - who asks, where, and what for

@@ -84,7 +84,13 @@ def run_alone(context: Context) -> int:
     lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
     return context.answer(
         result,
-        [*lines, style.paint("dim", next_step(tasks, context.ask("task.explain", owner=context.owner), context.owner))],
+        [
+            *lines,
+            style.paint(
+                "dim",
+                next_step(tasks, context.ask("task.explain", owner=context.owner), context.owner, style.now),
+            ),
+        ],
     )
 
 

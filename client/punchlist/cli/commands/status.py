@@ -5,7 +5,7 @@ from __future__ import annotations
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import show_error, show_refusal
+from punchlist.cli.failure import show_error, show_held, show_refusal
 from punchlist.cli.person import STARTED_MS
 from punchlist.cli.render import step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
@@ -76,7 +76,7 @@ def _run(context: Context) -> int:
         except LeaseHeld as error:
             code = REFUSED
             way = f"punch {context.args.command} {task} --force does it all the same, in your name"
-            show_error(error.kind, error.message, way)
+            show_held(error, way)
         except RequestRefused as error:
             code = show_refusal(error, context.args.command)
         else:
@@ -92,12 +92,12 @@ def run_start(context: Context) -> int:
             result = _claimed(context, task)
         except LeaseHeld as error:
             code = REFUSED
-            way = f"punch queue release {task} --owner {error.owner} gives it back in their name"
+            way = f"punch reopen {task} frees it for others"
             if error.data.get("reserved"):
                 way = f"punch assign {task} --nobody frees it for all"
             elif not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
                 way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
-            show_error(error.kind, error.message, way)
+            show_held(error, way)
         except RequestRefused as error:
             code = show_refusal(error, "start")
         else:

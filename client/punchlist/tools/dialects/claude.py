@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, waiting
+from punchlist.tools.phrases import departed, gated, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -158,7 +158,8 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
 
 def list_line(task: Task) -> str:
     """A task as TaskList shows it."""
-    owner = f" (owner: {task.owner})" if task.owner else ""
+    gone = departed(task)
+    owner = f" (owner: {task.owner}{f', {gone}' if gone else ''})" if task.owner else ""
     blocked = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
     return f"{_icon(task)} #{task.id}: {task.title} [{waiting(task) or task.status}]{owner}{blocked}"
 
@@ -232,7 +233,8 @@ def _change(
     before: Task = yield desk.calls.get(args.task_id)
     yield from _edit_edges(desk, args.task_id, edges, done)
     is_cleared = False
-    is_free = before.owner in ("", *names_of(desk.actor)) and not args.owner
+    is_ours = before.owner in ("", *names_of(desk.actor)) or departed(before) != ""
+    is_free = is_ours and not args.owner
     if args.status == "in_progress" and is_free and not desk.is_nameless:
         # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
         yield from claims.begin(desk, before.id)

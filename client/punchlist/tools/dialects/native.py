@@ -202,6 +202,7 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
     else:
         told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
+        lines += (yield from claims.offers(desk)) if tasks.counts.in_progress else []
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})

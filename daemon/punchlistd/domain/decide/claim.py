@@ -20,14 +20,18 @@ from punchlistd.domain.state import HELD, State
 NOTHING = Decision()
 
 
-def claim(state: State, params: p.TaskClaim, _command: Command) -> Decision | Rejection:
+def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rejection:
     """task.claim: nothing happens if there is no task to be had."""
     if params.task is None:
-        return Decision(tuple(_claimed(state, task, params) for task in available(state, params.count, names(params))))
+        tasks = available(state, params.count, names(params))
+        return Decision(tuple(_claimed(state, task, command, params) for task in tasks))
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    return _refused(state, task, params) or Decision((_claimed(state, task, params),))
+    held = state.claims.get(task.id)
+    if held is not None and held.fence == command.left:
+        return Decision((_released(state, task.id, "left", command.at), _claimed(state, task, command, params)))
+    return _refused(state, task, params) or Decision((_claimed(state, task, command, params),))
 
 
 def is_decided(state: State, params: p.TaskClaim) -> bool:
@@ -160,10 +164,11 @@ def _not_pending(task: Task) -> Rejection:
     return Rejection("illegal_transition", message, facts)
 
 
-def _claimed(state: State, task: Task, params: p.TaskClaim) -> Claimed:
+def _claimed(state: State, task: Task, command: Command, params: p.TaskClaim) -> Claimed:
     """Who takes up what is in progress without ever having been claimed does not begin again."""
-    goes_on = task.status == "in_progress" and task.id not in state.offered
-    return Claimed(task.id, params.owner, params.lease_ms, task.attempts + (not goes_on), params.keep)
+    goes_on = task.status == "in_progress" and task.id not in state.offered and task.id not in state.claims
+    attempts = task.attempts + (not goes_on)
+    return Claimed(task.id, params.owner, params.lease_ms, attempts, params.keep, session=command.session)
 
 
 def spent_ms(task: Task, at: int) -> int:
@@ -199,4 +204,5 @@ _ENDS = {
     "expired": "expired",
     "disconnected": "ended with its connection",
     "restarted": "was not taken up again after a restart",
+    "left": "ended after its session",
 }

@@ -1,8 +1,9 @@
 """Claims: who has which task, for how long, and who waits for one. All that the daemon knows of them goes in here.
 
-Four doors lead in. `admit` says what the claims of others mean for a call, before it is decided; `observe` takes in the
-events of a call, after; `connection_closed` and `ready` take in that a holder is gone, and that something was
-published. What ends or repeats a claim goes out by one, `submit`, as a call like all others.
+Five doors lead in. `agents` takes in who comes and leaves. `admit` says what the claims of others mean for a call,
+before it is decided; `observe` takes in the events of a call, after; `connection_closed` and `ready` take in that a
+holder is gone, and that something was published. What ends or repeats a claim goes out by one, `submit`, as a call like
+all others.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import (
     Claimed,
+    ConversationConfigured,
     ConversationDeleted,
     Deleted,
     KnownEvent,
@@ -27,6 +29,8 @@ from punchlistd.domain.decide.apply import at_change, calls_of
 from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Stage, Write
+from punchlistd.engine.claims.agents import Agents, names_of
+from punchlistd.engine.claims.lease import Lease
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.claims.waiting import WaitingClaims
 
@@ -48,6 +52,8 @@ class Claims:
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         """Nobody has anything, and nobody waits."""
         self.leases = Leases(grace_s, submit)
+        self.agents = Agents(self.leases.agent_left, self.leases.agent_back)
+        self.leases.present = self.agents.is_present
         self.waiting = WaitingClaims(submit)
 
     # before and after a decision
@@ -62,6 +68,11 @@ class Claims:
                 return unwanted
             if self.waiting.yields(state, write, params):
                 return Decision()
+            write.command = msgspec.structs.replace(
+                write.command,
+                session=params.keep and self.agents.is_present(state.user, params.owner),
+                left=self.leases.left_fence(state, params),
+            )
         elif state.claims and type(params) is ListApply:
             return self._refused_change(state, params, write.command, holder)
         elif state.claims:
@@ -102,6 +113,7 @@ class Claims:
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks or isinstance(params, TaskRenew):
             self.leases.follow(state, params, holder, tasks)
+        self._follow_settings(state, events)
         if isinstance(params, TaskClaim):
             write.claims = tuple((task, state.claims[task].fence) for task in tasks if task in state.claims)
         elif any(isinstance(event, _END) for event in events):
@@ -112,8 +124,13 @@ class Claims:
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks:
             self.leases.follow(state, None, None, tasks)
+        self._follow_settings(state, events)
         if any(isinstance(event, _END) for event in events):
             self.leases.clear(state.conversation)
+
+    def _follow_settings(self, state: State, events: Sequence[KnownEvent]) -> None:
+        if any(isinstance(event, ConversationConfigured) for event in events):
+            self.leases.set_graces(state)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
         """Give a repeated claim the tasks that its first call got: its caller lost the connection."""
@@ -159,6 +176,14 @@ class Claims:
 
     # what is shown of them
 
+    def by_agent(self, user: str | None) -> dict[str, list[Lease]]:
+        """Return the leases of each agent with its sub-agents, in a user's lists (None: in all)."""
+        found: dict[str, list[Lease]] = {}
+        for lease in self.leases:
+            for name in names_of(lease.owner) if user in (None, lease.user) else ():
+                found.setdefault(name, []).append(lease)
+        return found
+
     def explained(self, state: State, rejection: Rejection) -> Rejection:
         """Add to a rejection who holds the task and until when, if somebody does."""
         return self.leases.explained(state, rejection)
@@ -172,6 +197,8 @@ class Claims:
             else msgspec.structs.replace(
                 task,
                 lease_expires_at=lease.expires_at(),
+                left_at=lease.left,
+                silent_at=lease.silent_at(),
                 fence=lease.fence,
                 machine=state.claims[task.id].machine if task.id in state.claims else "",
             )

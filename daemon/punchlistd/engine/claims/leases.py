@@ -2,7 +2,9 @@
 
 The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
 its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace. A claim
-that is kept needs no connection: its time alone counts, and begins anew with a restart.
+that is kept needs no connection: its time alone counts, by the wall clock from one daemon to the next. A kept claim of
+an agent that had entered belongs to the agent's session: once that has left, and after a restart, it lasts for the
+list's `leave_grace`, unless the agent comes back.
 
 A call that completes or fails a task must come from the claim's holder. `Leases.refusal` decides this for a call
 without a fence, because a late owner would otherwise finish the work of the next one.
@@ -10,19 +12,21 @@ without a fence, because a late owner would otherwise finish the work of the nex
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlist_schemas.params import Mutation, TaskRelease, TaskRenew, TaskSetStatus
+from punchlist_schemas.params import Mutation, TaskClaim, TaskRelease, TaskRenew, TaskSetStatus
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, EndClaims
 from punchlistd.domain.rejections import lease_held
 from punchlistd.domain.state import Claim, State
 from punchlistd.engine.calls import Holder, Nobody, Write
+from punchlistd.engine.claims.agents import belongs_to
+from punchlistd.engine.claims.lease import Lease
 
 _SLACK = 1_000
 """How many outdated entries the timer's queue may hold beside twice the valid ones."""
@@ -39,53 +43,6 @@ MEMBER_SLACK_S = 1.5
 
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
-
-
-class Lease:
-    """The time of one claim.
-
-    `member` says that a daemon on another machine keeps it, and `holder` is that daemon. Otherwise `holder` is the
-    connection that made or renewed the claim, while it is open; its calls prolong the claim unless `keep` is set.
-    `reason` is what is told when the time runs out; `asked` that this was asked for already.
-    """
-
-    __slots__ = (
-        "asked",
-        "conversation",
-        "deadline",
-        "fence",
-        "holder",
-        "keep",
-        "lease_s",
-        "member",
-        "owner",
-        "reason",
-        "task",
-    )
-
-    def __init__(self, conversation: str, task: str, claim: Claim, deadline: float) -> None:
-        """A lease that nobody holds, up to `deadline` of the monotonic clock."""
-        self.conversation = conversation
-        self.task = task
-        self.owner = claim.owner
-        self.fence = claim.fence
-        self.lease_s = claim.lease_ms / 1000
-        self.deadline = deadline
-        self.holder: Holder | None = None
-        self.keep = claim.keep
-        self.member = False
-        self.reason = "expired"
-        self.asked = False
-
-    def ends_at(self) -> float:
-        """When it expires unless its holder is heard of, in seconds of the monotonic clock."""
-        if self.holder is None or self.keep:
-            return self.deadline
-        return max(self.deadline, self.holder.heard_at + self.lease_s)
-
-    def expires_at(self) -> int:
-        """The same by the wall clock, in milliseconds."""
-        return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
 
 
 class _Fences(msgspec.Struct):
@@ -110,8 +67,13 @@ class Leases:
         """No claims."""
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
         """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
+        self.present: Callable[[str, str], bool] = lambda _user, _owner: False
+        """Whether the owner of a claim in a list of this user is an agent that is present."""
+        self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
+        """Shows tasks again that look different, though the log does not go on."""
         self._grace_s = grace_s
         self._submit = submit
+        self._began = now_ms(), time.monotonic()
         self._held: dict[str, dict[str, Lease]] = {}
         self._of_holder: dict[Holder, dict[Lease, None]] = {}
         self._count = 0
@@ -124,6 +86,10 @@ class Leases:
         """How many claims are in force."""
         return self._count
 
+    def __iter__(self) -> Iterator[Lease]:
+        """Yield all leases."""
+        return (lease for held in self._held.values() for lease in held.values())
+
     def of(self, conversation: str) -> Mapping[str, Lease]:
         """Return the leases of one conversation, by task."""
         return self._held.get(conversation, _NONE)
@@ -135,7 +101,7 @@ class Leases:
     # what happens to claims
 
     def adopt(self, state: State) -> None:
-        """Keep the claims of a loaded conversation: unknown ones get the grace, kept ones their full time again."""
+        """Keep the claims of a loaded conversation: unknown ones get the grace, kept ones the rest of their time."""
         name = state.conversation
         for task in list(self.of(name)):
             if task not in state.claims:
@@ -144,11 +110,11 @@ class Leases:
         for task, claim in state.claims.items():
             lease = self.of(name).get(task)
             if lease is None or lease.fence != claim.fence:
-                lease = self._add(Lease(name, task, claim, grace))
+                lease = self._add(Lease(state, task, claim, grace))
                 if (member := self._member(name, claim)) is not None:
                     self._hold_for(lease, member)
                 elif lease.keep:
-                    lease.deadline = time.monotonic() + lease.lease_s
+                    self._resume(lease, claim.at)
                 else:
                     lease.reason = "restarted"
             elif lease.asked:
@@ -164,14 +130,71 @@ class Leases:
             if claim is None:
                 self._drop(name, task)
             elif lease is None or lease.fence != claim.fence:
-                lease = self._add(Lease(name, task, claim, 0.0))
+                lease = self._add(Lease(state, task, claim, 0.0))
                 if (member := self._member(name, claim)) is not None:
                     self._hold_for(lease, member)
                 else:
                     self._hold(lease, holder)
+                    self._check_session(lease)
         if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
             lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000
             self._hold(lease, holder)
+
+    # sessions
+
+    def agent_left(self, agent: str) -> None:
+        """Let the claims of an agent's session, and of its sub-agents, last for the lists' grace."""
+        self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
+
+    def agent_back(self, agent: str) -> None:
+        """Give the claims of an agent's session their full time back."""
+        leases = [lease for lease in self._of_agent(agent) if lease.left is not None]
+        for lease in leases:
+            lease.begin_again()
+            self._schedule(lease)
+        self._changed(leases)
+
+    def set_graces(self, state: State) -> None:
+        """The list's settings have changed: what leaves from now on has the new grace."""
+        for lease in self.of(state.conversation).values():
+            lease.leave_s = state.settings.leave_grace
+
+    def left_fence(self, state: State, params: TaskClaim) -> int | None:
+        """Return the number of the claim that a claim of this task may end, since its owner has left."""
+        lease = self.of(state.conversation).get(params.task or "")
+        if lease is None or lease.owner == params.owner or (lease.left is None and lease.silent_at() is None):
+            return None
+        return lease.fence
+
+    def _of_agent(self, agent: str) -> list[Lease]:
+        return [each for each in self if each.session and not each.member and belongs_to(each.owner, agent)]
+
+    def _check_session(self, lease: Lease) -> bool:
+        """Shorten the lease of a session that is not there; return whether it has left just now."""
+        if not lease.session or lease.left is not None or self.present(lease.user, lease.owner):
+            return False
+        lease.leave(now_ms(), time.monotonic())
+        self._schedule(lease)
+        return True
+
+    def _resume(self, lease: Lease, claimed_at: int) -> None:
+        """Set the time of a kept claim that an earlier daemon knew."""
+        now = time.monotonic()
+        if not lease.session or self.present(lease.user, lease.owner):
+            past_s = 0.0 if lease.session or not claimed_at else (now_ms() - claimed_at) / 1000
+            lease.deadline = now + min(max(lease.lease_s - past_s, self._grace_s), lease.lease_s)
+            return
+        began_ms, began = self._began
+        lease.deadline = now + lease.lease_s
+        lease.leave(began_ms, max(began, now + self._grace_s - lease.leave_s))
+
+    def _changed(self, leases: Iterable[Lease]) -> None:
+        """Show the tasks of these leases again, in the next turn of the loop: replies come before pushes."""
+        tasks: dict[str, list[str]] = {}
+        for lease in leases:
+            tasks.setdefault(lease.conversation, []).append(lease.task)
+        for conversation, names in tasks.items():
+            asyncio.get_running_loop().call_soon(self.show, conversation, names)
 
     def _member(self, conversation: str, claim: Claim) -> Holder | None:
         return self.member(claim.keeper, conversation) if claim.keeper else None
@@ -202,14 +225,13 @@ class Leases:
             self._orphan(lease, grace)
 
     def _hold(self, lease: Lease, holder: Holder | None) -> None:
-        now = time.monotonic()
         self._let_go(lease)
         if holder is not None:
             lease.holder = holder
             self._of_holder.setdefault(holder, {})[lease] = None
-        lease.deadline = now + lease.lease_s
-        lease.reason = "expired"
-        lease.asked = False
+        if lease.left is not None:
+            self._changed([lease])
+        lease.begin_again()
         self._schedule(lease)
         if holder is not None and holder.is_gone:
             self.left(holder)
@@ -266,8 +288,13 @@ class Leases:
         lease = self.of(state.conversation).get(rejection.data["task"])
         if lease is None:
             return rejection
-        facts = {"owner": lease.owner, "expires_at": lease.expires_at()}
-        return Rejection(rejection.kind, rejection.message, rejection.data | facts)
+        facts: dict[str, object] = {"owner": lease.owner, "expires_at": lease.expires_at()}
+        message, silent = rejection.message, lease.silent_at()
+        if lease.left is not None or silent is not None:
+            gone = {"left_at": lease.left, "silent_at": silent, "machine": state.claims[lease.task].machine}
+            facts |= {name: value for name, value in gone.items() if value}
+            message = f"Task #{lease.task} is held by {lease.owner}, which has left; claim the task by its id, or wait."
+        return Rejection(rejection.kind, message, rejection.data | facts)
 
     # time
 
@@ -316,8 +343,7 @@ class Leases:
         self._serial += 1
         heappush(self._queue, (lease.ends_at(), self._serial, lease))
         if len(self._queue) > 2 * self._count + _SLACK:
-            every = [lease for held in self._held.values() for lease in held.values()]
-            self._queue = [(lease.ends_at(), index, lease) for index, lease in enumerate(every)]
+            self._queue = [(lease.ends_at(), index, lease) for index, lease in enumerate(self)]
             heapify(self._queue)
         self._arm()
 

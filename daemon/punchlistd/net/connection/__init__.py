@@ -17,7 +17,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import ListUndo
 from punchlist_schemas.system import os_calls
 from punchlistd.clock import now_ms
-from punchlistd.engine.calls import Caller, Stage, Write
+from punchlistd.engine.calls import ANONYMOUS, Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 from punchlistd.engine.slices import in_slices
 from punchlistd.engine.subscriptions import Subscription
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         """A connection that waits for its transport."""
         limits = connections.settings.limits
         self.connections = connections
-        self.actor = "anonymous"
+        self.actor = ANONYMOUS
         self.client = ""
         self.user: str | None = None
         self.confirm = False
@@ -121,6 +121,7 @@ class Connection(asyncio.Protocol):
         self.subscriptions.clear()
         self.waiting.cancel_all()
         self.connections.claims.connection_closed(self)
+        self.connections.claims.agents.closed(self)
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:

@@ -9,6 +9,7 @@ def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
         "max_attempts=0       how often a task is tried before its failure counts, 0 to 1000",
         "auto_clear=never     when a finished list is emptied: by hand alone",
         "rate_limit=0         how many changes each actor may make per minute, 0 for any number",
+        "leave_grace=300      how many seconds a session's claims last after it has left",
     ]
 
 
@@ -25,6 +26,7 @@ def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
         "max_attempts": 2,
         "auto_clear": "never",
         "rate_limit": 0,
+        "leave_grace": 300,
     }
     assert "\x1b" not in punch("set").out
     punch("add", "a")

@@ -235,6 +235,7 @@ def test_erasing_a_shared_list_takes_its_name_and_others_see_who_did_it(
         punch("share", "gone", "--space", "ours")
         punch("join", "gone", "--space", "ours", *other)
         seen = until(lambda: punch("space", "status", "ours"), lambda told: "machine laptop: last seen" in told.out)
+        assert "● machine laptop  last seen " in punch("who").out
         assert ", with gone" in seen.out
         for words in ((), ("--yes",), ("--everywhere", "one")):
             refused = punch("list", "rm", "gone", *words)

@@ -55,7 +55,7 @@ def test_what_is_started_is_mine(punch: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert punch("start", "1").out == "  ● #1 a  @zed\n", "once more changes nothing"
     refused = punch("start", "1", "--owner", "ann")
     assert refused.err.startswith("error: lease_held: Task #1 is held by zed; ")
-    assert refused.err.endswith("\n  punch queue release 1 --owner zed gives it back in their name\n")
+    assert refused.err.endswith("\n  punch reopen 1 frees it for others\n")
     assert punch("next", "--result", "in a.txt").out == "  ✓ #1 a\n  ● #2 b  @zed\n"
     assert punch("queue", "release", "2").out == "  ☐ #2 b\n"
     assert punch("start", "3", "-o", "ann").out == "  ● #3 c  @ann\n"

@@ -1,0 +1,55 @@
+"""What is said of a task whose owner is gone: the session has ended, or its machine has not been heard of.
+
+Light enough for a shell prompt.
+"""
+
+from time import localtime, strftime, time
+
+from punchlist.text import one_line, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def is_gone(task: "Mapping[str, Any]") -> bool:
+    """Whether the owner of a task, as the wire has it, is gone: anybody may claim the task by its id."""
+    return bool(task.get("left_at") or task.get("silent_at"))
+
+
+def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
+    """Return when the owner went and when the task is free: `left 20 min ago, free at 23:10`; empty if it is there.
+
+    Args:
+        task: A task, or the reason or error that names one, as the wire has it.
+        now: In milliseconds; 0 for times of day alone, which stay the same in a file.
+    """
+    left, silent, until = task.get("left_at"), task.get("silent_at"), task.get("lease_expires_at")
+    if left:
+        words = f"left {ago(left, now)} ago" if now else f"left at {clock(left)}"
+    elif silent:
+        machine = f"machine {safe(one_line(str(task.get('machine', ''))))} not heard of"
+        words = f"{machine} for {ago(silent, now)}" if now else f"{machine} since {clock(silent)}"
+    else:
+        return ""
+    return f"{words}, free at {clock(until)}" if until else words
+
+
+def ago(at: int, now: int) -> str:
+    """Return how long ago a time in milliseconds was, in its largest unit: `20 min`."""
+    seconds = max(now - at, 0) // 1000
+    size, unit = next((row for row in _UNITS if seconds >= row[0]), _UNITS[-1])
+    return f"{seconds // size} {unit}"
+
+
+def clock(at: int) -> str:
+    """Return a time in milliseconds as the local time of day, with the date unless that is today."""
+    try:
+        then = localtime(at / 1000)
+    except (OverflowError, ValueError, OSError):
+        return str(at)
+    is_today = then[:3] == localtime(time())[:3]
+    return strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", then)

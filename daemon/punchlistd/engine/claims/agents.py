@@ -1,0 +1,185 @@
+"""Agents: who works with the daemon, who has left lately, and with that which sessions have ended.
+
+A connection enters the agents that it works for. An agent is present while one such connection is open; when the last
+one closes, or the agent says so, it has left. Whoever only makes calls is listed by name. In memory alone: after a
+restart all agents have to enter again.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.params import AgentEnter
+from punchlist_schemas.things import Agent
+from punchlistd.clock import now_ms
+
+MAX_PRESENT = 4_096
+"""Upper limit for the agents that are present together."""
+
+MAX_LEFT = 256
+"""Upper limit for the names that are remembered once they have left."""
+
+LATELY_MS = 12 * 3_600_000
+"""How long a name that has left is listed, in milliseconds."""
+
+
+class Peer(Protocol):
+    """The part of a connection that says who is there."""
+
+    heard_at: float
+    connected_at: int
+
+    @property
+    def client(self) -> str:
+        """The name by which it introduced itself; empty if it did not."""
+        ...
+
+    @property
+    def user(self) -> str | None:
+        """The user that it is bound to."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """The process at its other end."""
+        ...
+
+
+_Key = tuple[str, str]
+"""A user, "" for connections that are bound to none, and a name."""
+
+
+class Agents:
+    """The agents of all connections.
+
+    Args:
+        left: Called with the name of an agent that has left.
+        back: Called with the name of an agent that has entered.
+    """
+
+    def __init__(self, left: Callable[[str], None], back: Callable[[str], None]) -> None:
+        """No agents."""
+        self._on_left = left
+        self._on_back = back
+        self._present: dict[_Key, Agent] = {}
+        self._peers: dict[_Key, dict[Peer, None]] = {}
+        self._of_peer: dict[Peer, dict[_Key, None]] = {}
+        self._left: OrderedDict[_Key, Agent] = OrderedDict()
+
+    def enter(self, peer: Peer, params: AgentEnter) -> Rejection | None:
+        """Note that a connection works for an agent; return the rejection if there are too many."""
+        key, now = (peer.user or "", params.agent), now_ms()
+        known = self._present.get(key)
+        if known is None and len(self._present) >= MAX_PRESENT:
+            facts = {"limit": "agents", "value": MAX_PRESENT + 1, "maximum": MAX_PRESENT}
+            message = f"The daemon has {MAX_PRESENT} agents, which is its limit. Let some leave (agent.leave)."
+            return Rejection("limit_exceeded", message, facts)
+        before = known or self._left.pop(key, None)
+        self._present[key] = Agent(
+            name=params.agent,
+            host=params.host,
+            directory=params.directory,
+            branch=params.branch,
+            pid=peer.pid,
+            since=now if before is None else before.since,
+            last_call=now,
+            conversation="" if before is None else before.conversation,
+        )
+        self._peers.setdefault(key, {})[peer] = None
+        self._of_peer.setdefault(peer, {})[key] = None
+        if known is None:
+            self._on_back(params.agent)
+        return None
+
+    def leave(self, user: str | None, name: str) -> None:
+        """Note that an agent's session has ended, on all connections."""
+        key = (user or "", name)
+        for peer in self._peers.pop(key, {}):
+            entered = self._of_peer[peer]
+            del entered[key]
+            if not entered:
+                del self._of_peer[peer]
+        self._end(key)
+
+    def closed(self, peer: Peer) -> None:
+        """Note that a connection is closed."""
+        for key in self._of_peer.pop(peer, {}):
+            peers = self._peers[key]
+            del peers[peer]
+            if not peers:
+                del self._peers[key]
+                self._end(key)
+
+    def _end(self, key: _Key) -> None:
+        if (agent := self._present.pop(key, None)) is not None:
+            self._note_left(key, msgspec.structs.replace(agent, left_at=now_ms()))
+            self._on_left(agent.name)
+
+    def _note_left(self, key: _Key, agent: Agent) -> None:
+        self._left.pop(key, None)
+        self._left[key] = agent
+        if len(self._left) > MAX_LEFT:
+            self._left.popitem(last=False)
+
+    def called(self, user: str | None, actor: str, conversation: str) -> None:
+        """Note a change that somebody has made."""
+        now = now_ms()
+        for name in names_of(actor):
+            for key in ((user or "", name), ("", name)):
+                if (agent := self._present.get(key)) is not None:
+                    self._present[key] = msgspec.structs.replace(agent, last_call=now, conversation=conversation)
+                    return
+        key = (user or "", actor)
+        agent = self._left.get(key) or Agent(name=actor, since=now, last_call=now)
+        agent = msgspec.structs.replace(agent, last_call=now, conversation=conversation, left_at=now)
+        self._note_left(key, agent)
+
+    def is_present(self, user: str, owner: str) -> bool:
+        """Return whether an owner of tasks in a list of this user is, or belongs to, an agent that is present."""
+        present = self._present
+        return bool(present) and any(("", name) in present or (user, name) in present for name in names_of(owner))
+
+    def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
+        """Yield who is there, first come first, and then who has left lately, as far as a user may know.
+
+        Args:
+            user: The user that the caller is bound to.
+            peers: The connections to be listed by their names alone, if they entered no agent.
+        """
+        found = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
+        entered = {peer.pid for peer in self._of_peer}
+        others: dict[_Key, list[Peer]] = {}
+        for peer in peers:
+            key = (peer.user or "", peer.client)
+            # A process that has entered an agent also has connections that only call or watch.
+            if peer.client and peer.pid not in entered and key not in found and user in (None, key[0]):
+                others.setdefault(key, []).append(peer)
+        found |= {key: self._connected(key, each) for key, each in others.items()}
+        yield from sorted(found.values(), key=lambda agent: (agent.since, agent.name))
+        oldest = now_ms() - LATELY_MS
+        for key, agent in reversed(self._left.items()):
+            if agent.last_call >= oldest and key not in found and user in (None, key[0]):
+                yield agent
+
+    def _connected(self, key: _Key, peers: list[Peer]) -> Agent:
+        heard = now_ms() - int((time.monotonic() - max(peer.heard_at for peer in peers)) * 1000)
+        since = min(peer.connected_at for peer in peers)
+        called = self._left.get(key)
+        conversation = "" if called is None else called.conversation
+        last_call = max(heard, 0 if called is None else called.last_call)
+        return Agent(name=key[1], pid=peers[0].pid, since=since, last_call=last_call, conversation=conversation)
+
+
+def names_of(actor: str) -> list[str]:
+    """Return an actor and the agents that it is a sub-agent of, the nearest first: `a/b` is one of `a`."""
+    parts = actor.split("/")
+    return [actor, *("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))]
+
+
+def belongs_to(owner: str, agent: str) -> bool:
+    """Return whether an owner is an agent or one of its sub-agents."""
+    return owner == agent or owner.startswith(f"{agent}/")

@@ -1,0 +1,374 @@
+"""Agents: who is present, what their sessions' claims come to once they have left, and who is listed."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_schemas.params import TaskClaim
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
+from punchlistd.domain.state import Claim, State
+from punchlistd.engine.claims import agents, leases
+from punchlistd.engine.claims.leases import Leases
+from punchlistd.shared.members import Member
+
+C: dict[str, Any] = {"conversation": "c"}
+A, B = "claude-code/aaaaaa", "claude-code/bbbbbb"
+LEASE_MS = 3_600_000
+
+
+@pytest.fixture
+def log() -> TouchyLog:
+    return TouchyLog()
+
+
+@pytest.fixture
+async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
+    async with engine(tmp_path, log) as made:
+        yield made
+
+
+@pytest.fixture
+async def ann(running: Engine) -> Peer:
+    peer = await running.connect()
+    await peer.result("daemon.hello", client={"name": "ann"})
+    await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+    return peer
+
+
+async def entered(running: Engine, agent: str, user: str | None = None, **more: Any) -> Peer:
+    peer = await running.connect(user=user)
+    await peer.result("agent.enter", agent=agent, **more)
+    return peer
+
+
+async def claim(peer: Peer, owner: str, **more: Any) -> Any:
+    return await peer.result("task.claim", **{**C, "owner": owner, "keep": True, "lease_ms": LEASE_MS, **more})
+
+
+async def task(peer: Peer, name: str = "1") -> Any:
+    return (await peer.result("task.get", **C, task=name))["task"]
+
+
+async def left(running: Engine, peer: Peer) -> None:
+    """Close a connection, and wait until the daemon has noticed."""
+    live = len(running.connections.live)
+    peer.close()
+    await until(lambda: len(running.connections.live) < live)
+
+
+async def end_of_claim(peer: Peer) -> Any:
+    """The next Released."""
+    position = 0
+    with anyio.fail_after(30):
+        while True:
+            found = await peer.result("event.wait", **C, after=position, timeout_ms=5_000)
+            position = found["next"]
+            for event in found["events"]:
+                if event["event"]["type"] == "Released":
+                    return event["event"]
+
+
+async def names(peer: Peer, **params: Any) -> list[tuple[str, bool]]:
+    listed = (await peer.result("agent.list", **params))["agents"]
+    return [(each["name"], "left_at" in each) for each in listed]
+
+
+async def test_a_lost_connection_starts_the_grace(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 1})
+    agent = await entered(running, A)
+    await claim(agent, A)
+    assert "left_at" not in await task(ann)
+    await left(running, agent)
+    shown = await task(ann)
+    assert shown["owner"] == A
+    assert 0 < shown["lease_expires_at"] - shown["left_at"] <= 1_100
+    ended = await end_of_claim(ann)
+    assert (ended["owner"], ended["reason"]) == (A, "left")
+    assert (await task(ann))["status"] == "pending"
+
+
+async def test_who_says_it_leaves_has_left(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    await ann.result("agent.leave", agent=A)
+    assert "left_at" in await task(ann)
+    await ann.result("agent.leave", agent="nobody")
+    await left(running, agent)
+    assert await names(ann) == [("ann", False), (A, True)]
+
+
+async def test_one_open_connection_keeps_an_agent(running: Engine, ann: Peer) -> None:
+    first, second = await entered(running, A), await entered(running, A)
+    await claim(first, A)
+    await left(running, first)
+    assert "left_at" not in await task(ann)
+    await left(running, second)
+    assert "left_at" in await task(ann)
+
+
+async def test_who_comes_back_has_the_full_time(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    claimed = await claim(agent, A)
+    await left(running, agent)
+    again = await entered(running, A)
+    shown = await task(again)
+    assert "left_at" not in shown
+    assert shown["lease_expires_at"] - claimed["task"]["lease_expires_at"] > -1_000
+    done = await again.result("task.set_status", **C, task="1", status="completed", fence=claimed["fence"])
+    assert done["task"]["status"] == "completed"
+
+
+async def test_a_renewal_brings_a_claim_back(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    await left(running, agent)
+    await ann.result("task.renew", **C, task="1", owner=A)
+    assert "left_at" not in await task(ann)
+
+
+async def test_sub_agents_leave_with_their_session(running: Engine, ann: Peer) -> None:
+    agent, other = await entered(running, A), await entered(running, B)
+    await claim(agent, f"{A}/reviewer")
+    await claim(other, B)
+    await left(running, agent)
+    assert "left_at" in await task(ann, "1")
+    assert "left_at" not in await task(ann, "2")
+
+
+async def test_an_agent_of_a_shorter_name_takes_no_session_along(running: Engine, ann: Peer) -> None:
+    agent, short = await entered(running, A), await entered(running, "claude-code")
+    await claim(agent, A)
+    await left(running, short)
+    assert "left_at" not in await task(ann)
+
+
+async def test_a_kept_claim_without_a_session_stays(running: Engine, ann: Peer) -> None:
+    await claim(ann, "ann")
+    agent = await entered(running, "ann")
+    await left(running, agent)
+    assert "left_at" not in await task(ann)
+
+
+async def test_a_left_task_is_given_to_who_names_it(running: Engine, ann: Peer) -> None:
+    agent, other = await entered(running, A), await entered(running, B)
+    lost = await claim(agent, A, task="1")
+    await claim(ann, "ann", task="2")
+    refused = await other.refusal("task.claim", **C, owner=B, task="1")
+    assert (refused["kind"], "left_at" in refused) == ("lease_held", False)
+    await left(running, agent)
+    assert (await claim(other, B))["task"] is None, "the next ready one is not it"
+    refused = await other.refusal("task.set_status", **C, task="1", status="completed")
+    assert (refused["kind"], refused["owner"]) == ("lease_held", A)
+    assert refused["left_at"]
+    taken = await claim(other, B, task="1")
+    assert (taken["task"]["owner"], taken["task"]["attempts"]) == (B, 2)
+    assert "left_at" not in await task(ann)
+    assert (await end_of_claim(ann))["reason"] == "left"
+    late = await ann.refusal("task.set_status", **C, task="1", status="completed", fence=lost["fence"])
+    assert late["kind"] == "lease_held"
+
+
+async def test_a_serial_list_gives_a_left_task_too(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"execution": "serial"})
+    agent = await entered(running, A)
+    await claim(agent, A)
+    await left(running, agent)
+    taken = await claim(ann, "ann", task="1")
+    assert (taken["task"]["owner"], taken["task"]["status"]) == ("ann", "in_progress")
+
+
+async def test_a_session_that_misses_its_claim_leaves_at_once(running: Engine, ann: Peer, log: TouchyLog) -> None:
+    agent = await entered(running, A)
+    gate = log.hold()
+    agent.send("task.claim", {**C, "owner": A, "keep": True, "lease_ms": LEASE_MS})
+    await gate.reached()
+    await left(running, agent)
+    gate.open()
+    await until(lambda: len(running.claims.leases))
+    assert "left_at" in await task(ann)
+
+
+async def test_watchers_see_agents_leave_and_return(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    watcher = await running.connect()
+    for view in ("rows", "list"):
+        await watcher.result("event.subscribe", **C, view=view)
+    first = (await watcher.push())["params"]
+    assert "left_at" not in first["rows"][0]
+    await left(running, agent)
+    for _ in range(2):
+        push = await watcher.push()
+        shown = push["params"].get("rows") or push["params"]["tasks"]
+        assert (shown[0]["id"], "left_at" in shown[0]) == ("1", True)
+        assert push["params"]["seq"] == first["seq"]
+    await entered(running, A)
+    for _ in range(2):
+        push = await watcher.push()
+        shown = push["params"].get("rows") or push["params"]["tasks"]
+        assert "left_at" not in shown[0]
+
+
+async def test_resumed_rows_tell_who_has_left(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    seq = (await ann.result("task.list", **C))["seq"]
+    await left(running, agent)
+    watcher = await running.connect()
+    await watcher.result("event.subscribe", **C, view="rows", after=seq)
+    push = (await watcher.push())["params"]
+    assert [(row["id"], "left_at" in row) for row in push["rows"]] == [("1", True)]
+
+
+async def test_a_left_task_that_goes_is_not_pushed(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    await left(running, agent)
+    watcher = await running.connect()
+    await watcher.result("event.subscribe", **C, view="rows")
+    await watcher.push()
+    await ann.result("agent.enter", agent=A)
+    await ann.result("task.delete", **C, task="1")
+    gone = list[str]()
+    while not gone:
+        gone = (await watcher.push())["params"].get("gone", [])
+    assert gone == ["1"]
+
+
+async def test_a_restart_renews_no_session_that_stays_away(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, kill=True) as before:
+        peer = await entered(before, A)
+        await peer.result("agent.enter", agent=B)
+        await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
+        await peer.result("conversation.configure", **C, settings={"leave_grace": 1})
+        await claim(peer, A)
+        await claim(peer, B)
+    async with engine(tmp_path, log, grace_s=0.1) as after:
+        back = await entered(after, B)
+        lost, kept = await task(back, "1"), await task(back, "2")
+        assert lost["lease_expires_at"] - lost["left_at"] <= 1_100
+        assert "left_at" not in kept
+        assert kept["lease_expires_at"] - kept["updated_at"] > LEASE_MS - 5_000
+        ended = await end_of_claim(back)
+        assert (ended["task"], ended["reason"]) == ("1", "left")
+        assert (await task(back, "1"))["status"] == "pending"
+        assert (await task(back, "2"))["owner"] == B
+
+
+async def test_a_restarted_daemon_gives_a_session_the_grace_to_return(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log, kill=True) as before:
+        peer = await entered(before, A)
+        await peer.result("task.add", **C, title="a")
+        await claim(peer, A)
+    async with engine(tmp_path, log, grace_s=0.0) as after:
+        asking = await after.connect()
+        assert "left_at" in await task(asking)
+        await entered(after, A)
+        assert "left_at" not in await task(asking)
+
+
+async def test_a_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10_000_000
+    monkeypatch.setattr(leases, "now_ms", lambda: now)
+
+    def left_s(at: int) -> float:
+        state = State("c")
+        state.claims["1"] = Claim("ann", 1, 3_600_000, keep=True, at=at)
+        kept = Leases(10.0, lambda _write: None)
+        kept.adopt(state)
+        kept.close()
+        return round(kept.of("c")["1"].deadline - time.monotonic())
+
+    assert left_s(now - 1_800_000) == 1_800
+    assert left_s(now - 7_200_000) == 10, "at least the grace"
+    assert left_s(now + 7_200_000) == 3_600, "at most its time, whatever the clock was"
+    assert left_s(0) == 3_600, "an older version did not record when it was made"
+
+
+async def test_the_claims_of_a_silent_machine_are_given_to_who_names_them() -> None:
+    state, member = State("c"), Member()
+    state.claims["1"] = Claim("ann", 7, LEASE_MS, keep=True, keeper="mb_1")
+    kept = Leases(10.0, lambda _write: None)
+    kept.member = lambda _keeper, _conversation: member
+    kept.adopt(state)
+    kept.close()
+    lease, wanted = kept.of("c")["1"], TaskClaim(conversation="c", owner="bob", task="1")
+    assert (lease.silent_at(), kept.left_fence(state, wanted)) == (None, None)
+    member.heard_at -= 60
+    assert 59_000 < agents.now_ms() - (lease.silent_at() or 0) < 90_000
+    assert kept.left_fence(state, wanted) == 7
+    kept.agent_left("ann")
+    assert lease.left is None, "another daemon keeps its time"
+
+
+async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A, host="claude-code", directory="/home/ann/site", branch="main")
+    await claim(agent, A, actor=A)
+    await claim(agent, f"{A}/reviewer", actor=f"{A}/reviewer")
+    listed = {each["name"]: each for each in (await agent.result("agent.list"))["agents"]}
+    assert set(listed) == {A, "ann"}
+    shown = listed[A]
+    assert [shown[name] for name in ("host", "directory", "branch", "conversation")] == [
+        "claude-code",
+        "/home/ann/site",
+        "main",
+        "c",
+    ]
+    assert [one["title"] for one in shown["tasks"]] == ["a", "b"]
+    assert shown["since"] <= shown["last_call"]
+    assert listed["ann"]["conversation"] == "c"
+    await left(running, agent)
+    assert await names(await running.connect()) == [("ann", False), (A, True)]
+
+
+async def test_who_only_called_is_listed_as_left(running: Engine, ann: Peer) -> None:
+    bob = await running.connect()
+    await bob.result("task.add", **C, title="c", actor="bob")
+    await left(running, bob)
+    assert await names(ann) == [("ann", False), ("bob", True)]
+    assert await names(ann, conversation="c") == [("ann", False), ("bob", True)]
+    await ann.result("conversation.open", conversation="d", actor="ann")
+    assert await names(ann, conversation="d") == [("ann", False)]
+
+
+async def test_users_see_their_own_agents(running: Engine) -> None:
+    of_ann, of_bob, trusted = [await entered(running, A, user) for user in ("ann", "bob", None)]
+    assert [name for name, _ in await names(of_ann)] == [A]
+    await of_ann.result("agent.leave", agent=A)
+    assert (await names(of_bob)) == [(A, False)]
+    assert len(await names(trusted)) == 3
+
+
+async def test_the_same_name_of_two_users_is_two_agents(running: Engine) -> None:
+    of_ann, of_bob = await entered(running, "bot", "ann"), await entered(running, "bot", "bob")
+    for peer, name in ((of_ann, "list-a"), (of_bob, "list-b")):
+        await peer.result("task.add", conversation=name, title="t")
+        await claim(peer, "bot", conversation=name)
+    await left(running, of_ann)
+    asking = await running.connect()
+    shown = [
+        (await asking.result("task.get", conversation=name, task="1"))["task"].get("left_at", 0)
+        for name in ("list-a", "list-b")
+    ]
+    assert shown[0] and not shown[1]
+
+
+async def test_names_that_left_are_bounded_and_age(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "MAX_LEFT", 3)
+    for number in range(5):
+        await ann.result("task.note", **C, task="1", text="x", actor=f"p{number}")
+    assert [name for name, _ in await names(ann)] == ["ann", "p4", "p3", "p2"]
+    monkeypatch.setattr(agents, "LATELY_MS", -1)
+    assert await names(ann) == [("ann", False)]
+
+
+async def test_agents_are_bounded(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "MAX_PRESENT", 1)
+    agent = await entered(running, A)
+    refused = await agent.refusal("agent.enter", agent=B)
+    assert (refused["kind"], refused["limit"]) == ("limit_exceeded", "agents")
+    await agent.result("agent.enter", agent=A)
