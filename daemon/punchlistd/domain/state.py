@@ -239,7 +239,7 @@ class State:
         return self._failed_children.get(task, 0)
 
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: pending, not deferred, its parent at work, nothing open before or in it."""
+        """Whether a task could be started now: nothing is open before or below it, and its parent is not held."""
         if task.status != "pending" or task.open_blockers or task.not_before is not None or self.is_container(task):
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
@@ -357,11 +357,8 @@ class State:
         name = task.id
         self.tasks[name] = task
         self.changes.append((self.seq, name))
-        if old.parent != task.parent:
-            self._leave_parent(old)
-            self._join_parent(task)
-        elif task.parent is not None:
-            self._count_again(task, old)
+        if task.parent is not None or old.parent is not None:
+            self._follow_child(task, old)
         if old.not_before != task.not_before:
             self._defer(task)
         if old.status != task.status:
@@ -513,8 +510,9 @@ class State:
     def _join_parent(self, task: Task) -> None:
         parent = task.parent
         if parent is not None:
-            self._children.setdefault(parent, {})[task.id] = None
-            self._recount(parent, None, self._tally(task))
+            family = self._children.setdefault(parent, {})
+            family[task.id] = None
+            self._recount(parent, None, self._tally(task), crosses=len(family) == 1)
 
     def _leave_parent(self, task: Task) -> None:
         parent = task.parent
@@ -524,23 +522,33 @@ class State:
         del family[task.id]
         if not family:
             del self._children[parent]
-        self._recount(parent, self._tally(task), None)
+        self._recount(parent, self._tally(task), None, crosses=not family)
 
-    def _count_again(self, task: Task, old: Task) -> None:
-        was, now = self._tally(old), self._tally(task)
-        if was is not now and task.parent is not None:
+    def _follow_child(self, task: Task, old: Task) -> None:
+        if old.parent != task.parent:
+            self._leave_parent(old)
+            self._join_parent(task)
+        elif task.parent is not None and (was := self._tally(old)) is not (now := self._tally(task)):
             self._recount(task.parent, was, now)
 
-    def _recount(self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None) -> None:
-        """Take a child of a task out of one count and into another."""
+    def _recount(
+        self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None, *, crosses: bool = False
+    ) -> None:
+        """Take a child of a task out of one count and into another. `crosses`: it is the first one, or was the last.
+
+        The parent is looked at again only where a count leaves 0 or comes to it.
+        """
         if was is not None:
             was[parent] -= 1
             if not was[parent]:
                 del was[parent]
+                crosses = True
         if now is not None:
             now[parent] = now.get(parent, 0) + 1
-        self._settle(self.tasks[parent])
-        self._judge(parent)
+            crosses = crosses or now[parent] == 1
+        if crosses:
+            self._settle(self.tasks[parent])
+            self._judge(parent)
 
     def _judge(self, name: str) -> None:
         """Look again whether a task should finish because its children have.
@@ -550,7 +558,7 @@ class State:
         """
         task = self.tasks[name]
         heading = is_heading(task.metadata)
-        if not heading and name not in self._children:
+        if not heading and name not in self._children:  # as nearly always
             self.ended_parents.pop(name, None)
             self.ended_headings.pop(name, None)
             return
