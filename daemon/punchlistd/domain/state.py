@@ -267,10 +267,7 @@ class State:
         return (*reversed(above.values()),)
 
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: pending, not deferred, with nothing open before or in it.
-
-        Its parent must be at work.
-        """
+        """Whether a task could be started now: nothing is open before or below it, and its parent is not held."""
         if task.status != "pending" or task.open_blockers or task.not_before is not None or self.is_container(task):
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
@@ -401,15 +398,17 @@ class State:
         self.changes.append((self.seq, name))
         if old.owner != task.owner:
             self._unfile(old)
-        if old.parent != task.parent:
-            self._leave_parent(old)
-            self._join_parent(task)
-        elif task.parent is not None:
-            self._count_again(task, old)
+        if task.parent is not None or old.parent is not None:
+            self._follow_child(task, old)
         if old.not_before != task.not_before:
             self._defer(task)
         if old.status != task.status:
-            self._change_status(task, old)
+            self._totals[old.status] -= 1
+            self._totals[task.status] += 1
+            if task.status == "in_progress":
+                self.running[name] = None
+            elif old.status == "in_progress":
+                self._stop(name)
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -419,14 +418,6 @@ class State:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
             self.resettle(self._children.get(name, ()))
-
-    def _change_status(self, task: Task, old: Task) -> None:
-        self._totals[old.status] -= 1
-        self._totals[task.status] += 1
-        if task.status == "in_progress":
-            self.running[task.id] = None
-        elif old.status == "in_progress":
-            self._stop(task.id)
 
     def link(self, task: Task) -> None:
         """Replace a task by one that differs in what it blocks alone."""
@@ -601,8 +592,9 @@ class State:
     def _join_parent(self, task: Task) -> None:
         parent = task.parent
         if parent is not None:
-            self._children.setdefault(parent, {})[task.id] = None
-            self._recount(parent, None, self._tally(task))
+            family = self._children.setdefault(parent, {})
+            family[task.id] = None
+            self._recount(parent, None, self._tally(task), crosses=len(family) == 1)
 
     def _leave_parent(self, task: Task) -> None:
         parent = task.parent
@@ -612,23 +604,33 @@ class State:
         del family[task.id]
         if not family:
             del self._children[parent]
-        self._recount(parent, self._tally(task), None)
+        self._recount(parent, self._tally(task), None, crosses=not family)
 
-    def _count_again(self, task: Task, old: Task) -> None:
-        was, now = self._tally(old), self._tally(task)
-        if was is not now and task.parent is not None:
+    def _follow_child(self, task: Task, old: Task) -> None:
+        if old.parent != task.parent:
+            self._leave_parent(old)
+            self._join_parent(task)
+        elif task.parent is not None and (was := self._tally(old)) is not (now := self._tally(task)):
             self._recount(task.parent, was, now)
 
-    def _recount(self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None) -> None:
-        """Take a child of a task out of one count and into another."""
+    def _recount(
+        self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None, *, crosses: bool = False
+    ) -> None:
+        """Take a child of a task out of one count and into another. `crosses`: it is the first one, or was the last.
+
+        The parent is looked at again only where a count leaves 0 or comes to it.
+        """
         if was is not None:
             was[parent] -= 1
             if not was[parent]:
                 del was[parent]
+                crosses = True
         if now is not None:
             now[parent] = now.get(parent, 0) + 1
-        self._settle(self.tasks[parent])
-        self._judge(parent)
+            crosses = crosses or now[parent] == 1
+        if crosses:
+            self._settle(self.tasks[parent])
+            self._judge(parent)
 
     def _judge(self, name: str) -> None:
         """Look again whether a task should finish because its children have.
@@ -638,7 +640,7 @@ class State:
         """
         task = self.tasks[name]
         heading = is_heading(task.metadata)
-        if not heading and name not in self._children:
+        if not heading and name not in self._children:  # as nearly always
             self.ended_parents.pop(name, None)
             self.ended_headings.pop(name, None)
             return

@@ -133,13 +133,17 @@ class Transaction:
         With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
         group takes back.
         """
-        state = opened.state
-        if len(events) <= 1 and not has_follow_ups(state, events):  # as nearly always
+        if len(events) <= 1:  # as nearly always
             if not events:
                 return events
             event = events[0]
             if type(event) not in _CONFIGURES:
+                state = opened.state
                 self._happen(event, opened, command.at)
+                if params is not None and has_follow_ups(state, events):
+                    self.parts += 1
+                    happened = [event]
+                    return to_the_end(self._following(happened, opened, command, side, params, decision, state.user))
                 self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
                 return events
         self.parts += len(events)
@@ -158,15 +162,30 @@ class Transaction:
 
         Nobody looks at the state meanwhile, since it is dirty from the first one on.
         """
-        state = opened.state
-        owner = state.user
+        owner = opened.state.user
         happened: list[KnownEvent] = []
         for event in events:
             self._happen(event, opened, command.at)
             happened.append(event)
             yield
-        # What follows is asked for when the given events have happened: a list may be serial only since then.
-        for event in follow_up(state, params, events) if params is not None else ():
+        return (yield from self._following(happened, opened, command, side, params, decision, owner))
+
+    def _following(  # noqa: PLR0913, PLR0917 - as for `append`
+        self,
+        happened: list[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None,
+        params: Mutation | None,
+        decision: Decision,
+        owner: str,
+    ) -> Generator[None, None, list[KnownEvent]]:
+        """Let happen what follows from events that have happened, and add the bytes of all; `owner` is that of before.
+
+        What follows is asked for only now: a list may be serial only since these events.
+        """
+        state = opened.state
+        for event in follow_up(state, params, (*happened,)) if params is not None else ():
             self._happen(event, opened, command.at)
             happened.append(event)
             yield

@@ -7,11 +7,9 @@ committed, seen and undone together with them.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from msgspec import UNSET
-
 from punchlist_schemas import params as p
 from punchlist_schemas.events import Deleted, KnownEvent, StatusChanged, TaskAdded, TaskEdited
-from punchlist_schemas.things import FINISHED, Task, is_heading
+from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.decide import serial
 from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
 from punchlistd.domain.decide.status import finish, status_change
@@ -29,19 +27,29 @@ def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) ->
 
 
 def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
-    """Whether anything can follow from events, as their list is set up."""
+    """Whether anything can follow from events that have happened, as their list is set up."""
     settings = state.settings
     if settings.max_attempts or settings.execution == "serial":
         return True
-    if settings.complete_parents == "never":
+    how = settings.complete_parents
+    if how == "never":
         return False
-    return state.has_parents or bool(state.ended_headings) or any(map(_concerns_parents, events))
+    if state.ended_headings or (how == "auto" and state.ended_parents):
+        return True
+    return state.has_parents and any(map(_may_reopen, events))
 
 
-def _concerns_parents(event: KnownEvent) -> bool:
-    if isinstance(event, TaskAdded):
-        return event.task.parent is not None or is_heading(event.task.metadata)
-    return isinstance(event, TaskEdited) and (event.parent is not UNSET or event.metadata is not UNSET)
+def _may_reopen(event: KnownEvent) -> bool:
+    """Whether an event may have put unfinished work below a parent that had finished."""
+    match event:
+        case StatusChanged(from_=before, to=after):
+            return before in FINISHED and after not in FINISHED
+        case TaskAdded(task=added):
+            return added.parent is not None
+        case TaskEdited(parent=str()) | Deleted():
+            return True
+        case _:
+            return False
 
 
 def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
@@ -77,16 +85,9 @@ def _finished(state: State) -> Iterator[KnownEvent]:
 
 def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
     """The tasks that became unfinished by these events, or came below another parent."""
-    names: dict[str, None] = {}
-    for event in events:
-        match event:
-            case TaskAdded() | TaskEdited(parent=str()):
-                names[named(event)] = None
-            case StatusChanged(from_=before, to=after) if before in FINISHED and after not in FINISHED:
-                names[event.task] = None
-            case _:
-                pass
-    if any(isinstance(event, Deleted) for event in events):  # its children have moved up
+    opening = [event for event in events if _may_reopen(event)]
+    names = dict.fromkeys(map(named, opening))
+    if any(isinstance(event, Deleted) for event in opening):  # its children have moved up
         moved = state.since(state.seq - len(events))
         own = set(map(named, events))
         names |= dict.fromkeys(name for name in (state.tasks if moved is None else moved[0]) if name not in own)
