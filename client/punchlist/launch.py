@@ -12,19 +12,16 @@ import sys
 import time
 
 from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
+from punchlist.waiting import Waiting
 from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
 from punchlist_schemas.system import os_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeVar
 
     from punchlist.options import Options
     from punchlist.starter import Starting
-
-    A = TypeVar("A")
-    R = TypeVar("R")
 
 TIMEOUT_S = 30.0
 """How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
@@ -40,9 +37,6 @@ HOOK_LOOK_S = 0.25
 
 HOOK_S = 8.0
 """How long a hook may take, in seconds: less than the timeout that `punch setup` writes for it."""
-
-_HEED_S = 1.0
-"""Longest sleep of one system call, in seconds: a signal that comes just before it is seen only afterwards."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
@@ -79,7 +73,7 @@ class Target:
 
     look_s: "float | None" = None
     note: "Callable[[str], None] | None" = None
-    until = float("inf")
+    until: float = float("inf")
 
     def __init__(
         self,
@@ -332,63 +326,6 @@ class Target:
                 if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
                     raise
             time.sleep(_RACE_PAUSE_S)
-
-
-class Waiting:
-    """What one exchange with a daemon does until `deadline`, on the clock of `time.monotonic`.
-
-    Attributes:
-        greeted: Whether the daemon has replied on this connection.
-    """
-
-    def __init__(self, target: Target, deadline: float, *, greeted: bool = False) -> None:
-        self._target = target
-        self._deadline = min(deadline, target.until)
-        self._look_at = deadline if target.look_s is None else time.monotonic() + target.look_s
-        self.greeted = greeted
-
-    @property
-    def left_s(self) -> float:
-        """How long the next system call may block, in seconds."""
-        return max(0.001, min(self._deadline - time.monotonic(), self._look_at - time.monotonic(), _HEED_S))
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() >= self._deadline
-
-    def proceed(self) -> None:
-        """Go on after `left_s` seconds without a reply.
-
-        Raises:
-            TimedOut: The time is up, or waiting longer is no use.
-        """
-        if self.is_over:
-            raise self._target.too_late()
-        if self._target.look_s is not None and time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + self._target.look_s
-            self._target.look(greeted=self.greeted)
-
-    def run(self, sock: "_socket.socket", action: "Callable[[A], R]", argument: "A") -> "R":
-        """Call a method of a socket until it succeeds.
-
-        Raises:
-            OSError: As the system says.
-            TimedOut: See `proceed`.
-        """
-        while not self.is_over:
-            sock.settimeout(self.left_s)
-            try:
-                return action(argument)
-            except TimeoutError:
-                self.proceed()
-        raise self._target.too_late()
-
-    def send(self, sock: "_socket.socket", data: bytes) -> None:
-        """Send all of `data`; as to exceptions see `run`."""
-        left = memoryview(data)
-        while left:
-            left = left[self.run(sock, sock.send, left) :]
 
 
 def holder(data_dir: str) -> "int | None":

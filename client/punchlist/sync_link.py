@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from punchlist.core import Profile, Request, Retry, Wire, failure, is_passing, met, result_of
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
-from punchlist.launch import Target, Waiting
+from punchlist.launch import Target
 from punchlist.options import Options
+from punchlist.waiting import Waiting
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult
 

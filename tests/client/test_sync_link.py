@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist import ConnectionLost, ProtocolError, TimedOut, launch
+from punchlist import ConnectionLost, ProtocolError, TimedOut, waiting
 from punchlist.core import Profile, Request, result_of
 from punchlist.sync_link import Caller, Link
 from punchlist_testing.peer import HELLO, Handler, Session, scripted_peer
@@ -89,7 +89,7 @@ def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path
 def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_HEED_S", 0.02)
+    monkeypatch.setattr(waiting, "_HEED_S", 0.02)
     never = threading.Event()
 
     def handler(session: Session, request: Asked) -> None:

@@ -9,6 +9,7 @@ import os
 from punchlist import __version__, launch
 from punchlist.errors import DaemonUnavailable, TimedOut
 from punchlist.plain_json import decode, encode
+from punchlist.waiting import Waiting
 from punchlist_schemas.build import build_stamp, is_same_code
 
 TYPE_CHECKING = False
@@ -63,7 +64,7 @@ def call(
     try:
         sock = target.connected(deadline)
         try:
-            waiting = launch.Waiting(target, deadline)
+            waiting = Waiting(target, deadline)
             hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, waiting))
             waiting.greeted = True
             lock: dict[str, str] = hello.get("lock", {})
@@ -89,12 +90,12 @@ def call(
 _INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'
 
 
-def _exchange(sock: "_socket.socket", number: int, method: str, params: str, waiting: launch.Waiting) -> str:
+def _exchange(sock: "_socket.socket", number: int, method: str, params: str, waiting: Waiting) -> str:
     """The JSON text of a result.
 
     Raises:
         ValueError: It is a refusal, or no answer to this call.
-        TimedOut: See `launch.Waiting`.
+        TimedOut: See `punchlist.waiting`.
     """
     waiting.send(sock, f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
     parts: list[bytes] = []

@@ -1,7 +1,7 @@
 """One MCP server over one client: tools of the chosen dialects, resources, prompts."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from punchlist.http.revocation import hold
 from punchlist.mcp import elicitation
 from punchlist.mcp.agents import Agent, Agents
 from punchlist.mcp.idempotency import KEY, Repeats
+from punchlist.mcp.progress import reporting
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
@@ -37,9 +38,6 @@ Result = types.CallToolResult | types.InputRequiredResult
 
 CONVERSATION_KEY = "punchlist/conversation"
 """A member of a request's `_meta` that names the list for this call."""
-
-PROGRESS_S = 10.0
-"""Time between two progress notifications of a call, in seconds."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
@@ -133,7 +131,7 @@ class Handlers:
                 return await self._call(context, params, offer, await self._seat(context, agent, user, bound), bound)
 
         key = "" if tool.effect == "reads" else _repeated(context, params, agent, user)
-        return await _reporting(context, self._repeats.once(key, run, _is_final) if key else run())
+        return await reporting(context, self._repeats.once(key, run, _is_final) if key else run())
 
     async def _call(
         self,
@@ -272,28 +270,6 @@ class Handlers:
         content = types.TextContent(type="text", text=text)
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=_PROMPTS[params.name][0], messages=[message])
-
-
-async def _reporting(context: Context, call: Awaitable[Result]) -> Result:
-    """Await a call, and report progress until then: hosts that sent a token may extend their timeout."""
-    result: Result | None = None
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_report_progress, context)
-            result = await call
-            group.cancel_scope.cancel()
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    assert result is not None, "only a failure ends the group without a result"
-    return result
-
-
-async def _report_progress(context: Context) -> None:
-    began = anyio.current_time()
-    while True:
-        await anyio.sleep(PROGRESS_S)
-        waited_s = anyio.current_time() - began
-        await context.session.report_progress(waited_s, message=f"waiting for {waited_s:.0f} s")
 
 
 def _grant(context: Context) -> Grant:

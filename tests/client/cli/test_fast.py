@@ -9,7 +9,7 @@ import pytest
 
 from punchlist.cli import fast, wire
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.launch import Waiting
+from punchlist.waiting import Waiting
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import environment
 from punchlist_testing.unmeasured import unmeasured
@@ -61,7 +61,7 @@ def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refus
 
 OURS = (
     *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
-    *(".plain_json", ".project", ".text"),
+    *(".plain_json", ".project", ".text", ".waiting"),
 )
 SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux")
 

@@ -66,7 +66,7 @@ async def test_a_refusal_is_a_tool_error_with_a_sentence(connect: Any) -> None:
 
 
 async def test_a_waiting_call_reports_progress(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punchlist.mcp.server.PROGRESS_S", 0.05)
+    monkeypatch.setattr("punchlist.mcp.progress.PROGRESS_S", 0.05)
     reported: list[tuple[float, str]] = []
     arrived = anyio.Event()
 
@@ -85,7 +85,7 @@ async def test_a_waiting_call_reports_progress(connect: Any, monkeypatch: pytest
 
         group.start_soon(change)
         answer = await host.session.call_tool("wait", {}, progress_callback=report)
-    assert "two" in text(answer)
+        assert "two" in text(answer)
     assert [progress for progress, _ in reported] == sorted(progress for progress, _ in reported)
     assert all(message.startswith("waiting for ") for _, message in reported)
 
