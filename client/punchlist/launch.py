@@ -12,12 +12,13 @@ import sys
 import time
 
 from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
+from punchlist.waiting import Waiting
 from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
 from punchlist_schemas.system import os_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from punchlist.options import Options
     from punchlist.starter import Starting
@@ -27,6 +28,15 @@ TIMEOUT_S = 30.0
 
 _met: set[str] = set()
 """The sockets where this process has met a daemon."""
+
+LOOK_S = 1.5
+"""How long a command waits for a reply before it looks at the daemon's process, in seconds."""
+
+HOOK_LOOK_S = 0.25
+"""The same for a hook, which gives up then; also the time that a shell prompt has in all."""
+
+HOOK_S = 8.0
+"""How long a hook may take, in seconds: less than the timeout that `punch setup` writes for it."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
@@ -53,7 +63,17 @@ class Target:
         data_dir: Data directory for a daemon that is started; by default found by the same rules.
         autostart: Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0.
         env: The environment variables; by default those of this process.
+
+    Attributes:
+        look_s: After how many seconds without a reply a call looks at the daemon's process, and fails if that is
+            suspended. None: never, for programs that stay until the daemon continues.
+        note: Prints that the daemon does not reply yet. None: give up then, unless a daemon is just being started.
+        until: When all calls end, on the clock of `time.monotonic`.
     """
+
+    look_s: "float | None" = None
+    note: "Callable[[str], None] | None" = None
+    until: float = float("inf")
 
     def __init__(
         self,
@@ -77,6 +97,29 @@ class Target:
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
         self._starting: Starting | None = None
         self._pid = 0
+        self._is_noted = False
+
+    def with_autostart(self, autostart: bool) -> "Target":  # noqa: FBT001 - named in the method
+        """Return this target, or a copy with another `autostart`."""
+        if autostart == self.autostart:
+            return self
+        other = object.__new__(Target)
+        vars(other).update(vars(self))
+        other.autostart = autostart
+        return other
+
+    def look_at(self, note: "Callable[[str], None]") -> None:
+        """Fail for a suspended daemon after `LOOK_S` seconds, and note that a busy one does not reply."""
+        self.look_s, self.note = LOOK_S, note
+
+    def hurry(self) -> None:
+        """Give up a daemon that does not reply: a hook must not hold up its host."""
+        self.look_s, self.note = HOOK_LOOK_S, None
+        self.until = time.monotonic() + HOOK_S
+
+    def deadline(self, timeout_s: float) -> float:
+        """Return when a call ends that may take `timeout_s` seconds."""
+        return min(self.until, time.monotonic() + timeout_s)
 
     def dial(self, timeout_s: float = TIMEOUT_S) -> _socket.socket:
         """A connected blocking socket, after starting a daemon if need be.
@@ -89,9 +132,11 @@ class Target:
             DaemonUnavailable: No daemon answers; the message says what to change. A daemon that was started and is not
                 ready after `timeout_s` seconds keeps starting.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = self.deadline(timeout_s)
         try:
             return self.connected(deadline)
+        except TimedOut:
+            raise
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
                 raise unavailable(self.socket, error) from error
@@ -140,11 +185,42 @@ class Target:
             )
 
     def too_late(self) -> "DaemonUnavailable | TimedOut":
-        """The error for a call that ran out of time; it says where to look."""
+        """The error for a call that ran out of time; it says what to do."""
         if self._starting is not None:
             return DaemonUnavailable(str(self._starting), temporary=True)
-        who = f"The daemon (process {self._pid})" if self._pid else f"The daemon on {self.socket}"
-        return TimedOut(f"{who} did not answer in time. It may be stopped or busy: punch doctor says more.")
+        if (pid := self.pid()) and os_calls.is_suspended(pid):
+            return TimedOut(f"The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}")
+        return TimedOut(f"No reply from {self._who()} in time; it may be overloaded. For its state: punch doctor")
+
+    def pid(self) -> int:
+        """Return the daemon's process id; 0 if it is unknown, or the service manager still has to start one."""
+        if self._means_data_dir and (pid := holder(self.data_dir)):
+            return pid
+        peer = os_calls.process(self._pid) if self._pid else None
+        return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
+
+    def look(self, *, greeted: bool) -> None:
+        """Look at a daemon that does not reply.
+
+        Args:
+            greeted: Whether it has replied on this connection.
+
+        Raises:
+            TimedOut: It is suspended, or it hangs and nobody is to be told (`note`).
+        """
+        pid = self.pid()
+        if pid and os_calls.is_suspended(pid):
+            raise self.too_late()
+        if self._is_noted:
+            return
+        self._is_noted = True
+        if self.note is not None:
+            self.note(f"punch: no reply from {self._who()} yet, still waiting")
+        elif pid and not greeted:
+            raise self.too_late()
+
+    def _who(self) -> str:
+        return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
 
     def connected(self, deadline: float) -> _socket.socket:
         """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
@@ -154,7 +230,15 @@ class Target:
             DaemonUnavailable: The listener belongs to another user.
         """
         path = self.socket
-        sock = connect(path, max(0.001, deadline - time.monotonic()))
+        waiting = Waiting(self, deadline)
+        while True:
+            try:
+                sock = connect(path, waiting.left_s)
+                break
+            except OSError as error:
+                if error.errno != errno.EAGAIN or self.look_s is None:
+                    raise
+                waiting.proceed()
         self._pid = os_calls.peer(sock)[0]
         _met.add(path)
         return sock
@@ -244,6 +328,16 @@ class Target:
             time.sleep(_RACE_PAUSE_S)
 
 
+def holder(data_dir: str) -> "int | None":
+    """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
+    try:
+        with open(f"{data_dir}/lock", encoding="ascii", errors="replace") as file:
+            pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
+    except OSError:
+        return None
+    return int(pid) if os_calls.holds_lock(pid, inode) else None
+
+
 def want(socket: str) -> None:
     """This process wants a daemon there after all, though it may have met the one that was stopped."""
     _met.discard(socket)
@@ -284,7 +378,7 @@ def unavailable(path: str, error: OSError) -> DaemonUnavailable:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")
     if error.errno == errno.EAGAIN:
-        text = f"The daemon on {path} accepts no connection: it may be stopped or busy. punch doctor says more."
+        text = f"The daemon on {path} accepts no connection; it may be suspended or overloaded."
         return DaemonUnavailable(text, temporary=True)
     return DaemonUnavailable(
         f"Connecting to {path} failed: {error.strerror or error}.", temporary=error.errno in _NOT_RUNNING

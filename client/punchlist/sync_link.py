@@ -5,13 +5,15 @@ A program that stays, or that has threads, uses `punchlist.Client`.
 
 import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from punchlist.core import Profile, Request, Retry, Wire, failure, is_passing, met, result_of
 from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist.launch import Target
 from punchlist.options import Options
+from punchlist.waiting import Waiting
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult
 
@@ -23,8 +25,8 @@ T = TypeVar("T")
 
 _CHUNK = 1 << 18
 
-_HEED_S = 1.0
-"""Longest sleep of one recv(), in seconds: a signal that comes just before it interrupts nothing and is seen then."""
+_REASON_S = 1.0
+"""How long to wait for the reason of a daemon that hung up, in seconds."""
 
 
 class Link:
@@ -34,9 +36,11 @@ class Link:
         self._target = profile.target
         self._socket = socket.socket(fileno=profile.target.dial(deadline - time.monotonic()).detach())
         self._wire = Wire()
+        self._greeted = False
         try:
             hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
             self.hello = met(profile.target, hello)
+            self._greeted = True
         except BaseException:
             self.close()
             raise
@@ -44,64 +48,58 @@ class Link:
     def exchange(self, request: Request, deadline: float) -> Reply:
         """Send a request and wait for its answer."""
         request_id, data = self._wire.send(request)
+        waiting = Waiting(self._target, deadline, greeted=self._greeted)
         try:
-            self._bound(deadline, lambda: self._socket.sendall(data))
+            with _as_loss():
+                waiting.send(self._socket, data)
         except ConnectionLost:
             # The daemon may have said why before it hung up; then this raises its refusal.
             with suppress(ConnectionLost, TimedOut):
-                self._answer(request_id, min(deadline, time.monotonic() + _HEED_S))
+                self._answer(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
             raise
-        return self._answer(request_id, deadline)
+        return self._answer(request_id, waiting)
 
     def close(self) -> None:
         """End the connection."""
         self._socket.close()
 
-    def _answer(self, request_id: int, deadline: float) -> Reply:
+    def _answer(self, request_id: int, waiting: Waiting) -> Reply:
         while True:
-            data = self._read(deadline)
+            with _as_loss():
+                data = waiting.run(self._socket, self._socket.recv, _CHUNK)
             if not data:
                 raise ConnectionLost("The daemon closed the connection.")
             for message in self._wire.receive(data):
                 if isinstance(message, Reply) and message.id in (request_id, None):
                     return message
 
-    def _read(self, deadline: float) -> bytes:
-        while True:
-            heed = time.monotonic() + _HEED_S
-            try:
-                return self._bound(min(deadline, heed), lambda: self._socket.recv(_CHUNK))
-            except TimeoutError:
-                if deadline <= heed:
-                    raise
 
-    def _bound(self, deadline: float, action: Callable[[], R]) -> R:
-        left = deadline - time.monotonic()
-        try:
-            if left <= 0:
-                raise TimeoutError
-            self._socket.settimeout(left)
-            return action()
-        except TimeoutError as error:
-            raise self._target.too_late() from error
-        except OSError as error:
-            raise ConnectionLost(f"The connection to the daemon broke: {error.strerror}.") from error
+@contextmanager
+def _as_loss() -> Generator[None]:
+    try:
+        yield
+    except TimedOut:
+        raise
+    except OSError as error:
+        raise ConnectionLost(f"The connection to the daemon broke: {error.strerror}.") from error
 
 
 class Caller:
     """Makes calls from one thread, one after the other, and repeats them as `punchlist.Client` does.
 
     Args:
+        target: Where the daemon is, and how long to wait for it; by default as the options say.
         **options: See `Options`.
     """
 
-    def __init__(self, **options: Unpack[Options]) -> None:
+    def __init__(self, target: Target | None = None, **options: Unpack[Options]) -> None:
         self._profile = Profile(options)
+        self._profile.target = target or self._profile.target
         self._link: Link | None = None
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
-        return self._connected(time.monotonic() + self._profile.timeout_s).hello
+        return self._connected(self._profile.target.deadline(self._profile.timeout_s)).hello
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
@@ -112,7 +110,7 @@ class Caller:
         return call.pick(self._send(call.request, call.result))
 
     def _send(self, request: Request, type_: type[R]) -> R:
-        deadline = time.monotonic() + self._profile.timeout_s + request.patience_s
+        deadline = self._profile.target.deadline(self._profile.timeout_s + request.patience_s)
         retry = Retry(deadline, repeatable=request.repeatable)
         while True:
             try:

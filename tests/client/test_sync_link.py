@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist import ConnectionLost, ProtocolError, TimedOut, sync_link
+from punchlist import ConnectionLost, ProtocolError, TimedOut, waiting
 from punchlist.core import Profile, Request, result_of
 from punchlist.sync_link import Caller, Link
 from punchlist_testing.peer import HELLO, Handler, Session, scripted_peer
@@ -89,7 +89,7 @@ def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path
 def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync_link, "_HEED_S", 0.02)
+    monkeypatch.setattr(waiting, "_HEED_S", 0.02)
     never = threading.Event()
 
     def handler(session: Session, request: Asked) -> None:
@@ -146,6 +146,6 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_calls(tmp_path:
 
     with scripted_peer(tmp_path, handler) as peer:
         with Caller(socket=peer.socket, autostart=False, timeout_s=0.1) as caller:
-            with pytest.raises(TimedOut, match=r"\(process \d+\) did not answer in time.*punch doctor"):
+            with pytest.raises(TimedOut, match=r"No reply from the daemon \(pid \d+\) in time.*punch doctor"):
                 caller.call("x.y")
             assert caller.call("x.y") == "in time"

@@ -333,6 +333,8 @@ def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: An
         (["[x] #1 One", "[ ] #2 a\tb"], "line 2: the title holds control characters"),
         (["[x] #1 One", "[ ] #2 "], "line 2: "),
         (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  @ann"], "line 3: a new task has no owner"),
+        (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  !hihg"], 'line 3: "!hihg" would be a part of the title'),
+        (["[ ] #1 One", "[ ] #2 Two  <- 1"], 'line 2: "<- 1" would be a part of the title'),
         (["[x] #1 One", "[ ] #2 Two  <- #9"], "There is no task '9'"),
         (["[x] #1 One  <- #2", "[ ] #2 Two  <- #1"], "nothing was changed"),
     ],
@@ -346,6 +348,55 @@ def test_what_cannot_be_read_is_refused_as_a_whole(nvim: Editor, plan: Any, line
     assert nvim.lines() == lines
     assert nvim.lua("return {vim.bo.modified, vim.bo.modifiable}") == [True, True]
     assert [task.version for task in plan.list()] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("keys", "stray"),
+    [
+        ("A on staging", "!high @ann <- #1,#2 on staging"),
+        ("A!", "!high @ann <- #1,#2!"),
+        ("f<ilate ", "!high @ann late <- #1,#2"),
+        ("f!hx", "!high"),
+        ("f<ilate  ", "!high @ann late"),
+        ("f<cwwhen", "!high @ann when #1,#2"),
+        ("A  !low", "!high @ann <- #1,#2"),
+        ("A  !normal", "!high @ann <- #1,#2"),
+    ],
+)
+def test_members_never_become_part_of_a_title(nvim: Editor, plan: Any, keys: str, stray: str) -> None:
+    opened(nvim, plan, "One", "Two")
+    plan.add_many([{"title": "Deploy", "priority": "high", "blocked_by": ["1", "2"], "owner": "ann"}])
+    version = plan.list().version
+    nvim.until(COUNT, 3)
+    line = "[ ] #3 Deploy  !high @ann <- #1,#2"
+    nvim.shows(["[ ] #1 One", "[ ] #2 Two", line])
+    nvim.command(f"normal! 3G0{keys}")
+    edited = nvim.lines()[2]
+    assert edited != line
+    nvim.command("write")
+    nvim.until("#_G.said > 0")
+    said = nvim.said()[0]
+    assert said.startswith(f'punchlist: line 3: "{stray}" would be a part of the title "')
+    assert f'the line was "{line}"' in said and "nothing was changed" in said
+    assert plan.list().version == version
+    assert nvim.lines()[2] == edited
+
+
+def test_members_are_edited_as_text(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One", "Two")
+    plan.add_many([{"title": "Deploy", "priority": "high", "blocked_by": ["1", "2"]}])
+    nvim.until(COUNT, 3)
+    for line in (
+        "[ ] #3 Deploy on staging  !high <- #1,#2",
+        "[ ] #3 Deploy on staging  !low <- #2",
+        "[ ] #3 Deploy on staging",
+        "[ ] #3 Tell bob  @bob <- it  !normal",
+        "[ ] #3 Tell bob  @bob <- it  !low",
+        "[ ] #3 Tell bob",
+    ):
+        nvim.write(["[ ] #1 One", "[ ] #2 Two", line])
+        nvim.shows(["[ ] #1 One", "[ ] #2 Two", line.removesuffix("  !normal")])
+    assert nvim.said() == []
 
 
 def test_what_others_changed_meanwhile_stays_and_both_is_left_to_the_person(nvim: Editor, plan: Any) -> None:

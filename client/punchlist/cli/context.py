@@ -43,6 +43,7 @@ class Context:
         """Why what was printed is not a whole list: told at the end."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
         """Where the daemon is met, and whether one may be started."""
+        self.target.look_at(self.note)
         self._conversation: str | None = None
         self._known = False
         self._caller: Caller | None = None
@@ -93,11 +94,14 @@ class Context:
 
     @property
     def caller(self) -> "Caller":
-        """Makes calls one after the other; connects, and starts a daemon if need be, at the first use."""
+        """Makes calls one after the other; connects, and starts a daemon if need be, at the first use.
+
+        A command with a client of its own uses this first: it says within seconds what keeps a daemon from replying.
+        """
         if self._caller is None:
             from punchlist.sync_link import Caller
 
-            self._caller = Caller(**self.options)
+            self._caller = Caller(self.target, **self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()
             if not is_same_code(hello.build, build_stamp(__version__)):

@@ -13,7 +13,7 @@ from punchlist import plain_json, project
 from punchlist.cli import render, wire
 from punchlist.cli.person import STARTED_MS, person
 from punchlist.cli.style import Style, style_of, write
-from punchlist.launch import Target
+from punchlist.launch import HOOK_LOOK_S, Target
 from punchlist.text import safe, safe_json, task_id
 from punchlist_schemas import directory, rendezvous
 from punchlist_schemas.project_file import DirectoryError
@@ -75,7 +75,13 @@ def _parse(argv: "Sequence[str]") -> "tuple[list[str], dict[str, str]] | None":
 
 
 def _target(options: "dict[str, str]", env: "Mapping[str, str]") -> Target:
-    return Target(options.get("socket"), options.get("data_dir"), env=env)
+    target = Target(options.get("socket"), options.get("data_dir"), env=env)
+    target.look_at(_note)
+    return target
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"{safe(text)}\n")
 
 
 def _conversation(options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":
@@ -119,7 +125,7 @@ def _prompt(options: "dict[str, str]", env: "Mapping[str, str]") -> int:
     """One line about the list that is meant, for a shell prompt: whatever is wrong, there is just nothing to say."""
     try:
         name = options.get("conversation") or (project.of_directory(env) or (directory.OUTSIDE,))[0]
-        result = wire.call(_target(options, env), "conversation.get", {"conversation": name})
+        result = wire.call(_target(options, env), "conversation.get", {"conversation": name}, timeout_s=HOOK_LOOK_S)
     except (DirectoryError, TimeoutError):
         return 0
     told: dict[str, Any] = plain_json.decode(result)["conversation"] if result else {}
@@ -181,7 +187,7 @@ def _note_restart(added: "dict[str, Any]", options: "dict[str, str]", env: "Mapp
         except TimeoutError:
             return  # the addition is done, and the note is a convenience
         if read and (note := deletions.describe_restart(plain_json.decode(read), added, name)):
-            sys.stderr.write(f"{safe(note)}\n")
+            _note(note)
 
 
 def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]], int | None]":
@@ -219,7 +225,7 @@ def _complete(words: "Sequence[str]", env: "Mapping[str, str]") -> int:
     if kind not in ("task", "list") or "" in params.values():
         return 0
     try:
-        found = wire.call(_target(options, env), method, params)
+        found = wire.call(_target(options, env), method, params, timeout_s=HOOK_LOOK_S)
     except TimeoutError:
         return 0
     rows: list[dict[str, str]] = plain_json.decode(found)[member] if found else []

@@ -1,17 +1,19 @@
 """Ending and starting the daemon for good, whoever looks after it: the service manager, or nobody."""
 
 import os
+import signal
 import subprocess
 import time
 
 from punchlist.cli.systemd_units import SERVICE, SOCKET
 from punchlist.errors import DaemonUnavailable, TimedOut
-from punchlist.launch import Target, want
+from punchlist.launch import Target, holder, want
 from punchlist.options import Options
 from punchlist.starter import SUPERVISED
 from punchlist.sync_link import Caller
 from punchlist_schemas.rendezvous import stopped_path
 from punchlist_schemas.results import HelloResult
+from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
 
 _MANAGER_S = 90
@@ -62,7 +64,8 @@ def listens(manager: Manager, socket: str) -> bool:
 def stop(target: Target, options: Options) -> int | None:
     """Have the daemon answer what it was asked and end, and see that it does. It stays away.
 
-    Programs that were connected to it wait; a new command starts it again (`Target.dial`).
+    A suspended daemon is continued for that. Programs that were connected to it wait; a new command starts it again
+    (`Target.dial`).
 
     Returns:
         Its process id; None if none ran.
@@ -72,8 +75,10 @@ def stop(target: Target, options: Options) -> int | None:
         TimedOut: It still works on what it was asked.
     """
     manager = Manager()
+    if (suspended := holder(target.data_dir)) and os_calls.is_suspended(suspended):
+        os.kill(suspended, signal.SIGCONT)
     try:
-        with Caller(**{**options, "autostart": False}) as caller:
+        with Caller(target.with_autostart(False), **options) as caller:
             pid = caller.open().pid
             supervised = listens(manager, target.socket)
             atomic_write(stopped_path(target.socket), (SUPERVISED if supervised else "").encode())
@@ -102,5 +107,5 @@ def start(target: Target, options: Options) -> HelloResult:
         DaemonUnavailable: None could be started.
     """
     want(target.socket)
-    with Caller(**{**options, "autostart": True}) as caller:
+    with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

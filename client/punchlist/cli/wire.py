@@ -5,11 +5,11 @@ may have happened; the full client then repeats it with the same key (`taken_key
 """
 
 import os
-import time
 
 from punchlist import __version__, launch
-from punchlist.errors import DaemonUnavailable
+from punchlist.errors import DaemonUnavailable, TimedOut
 from punchlist.plain_json import decode, encode
+from punchlist.waiting import Waiting
 from punchlist_schemas.build import build_stamp, is_same_code
 
 TYPE_CHECKING = False
@@ -38,7 +38,13 @@ def taken_key() -> "str | None":
 
 
 def call(
-    target: launch.Target, method: str, params: "dict[str, Any]", *, writes: bool = False, same_build: bool = False
+    target: launch.Target,
+    method: str,
+    params: "dict[str, Any]",
+    *,
+    writes: bool = False,
+    same_build: bool = False,
+    timeout_s: float | None = None,
 ) -> "str | None":
     """The JSON text of a result, or `None` when anything at all is unusual.
 
@@ -48,16 +54,19 @@ def call(
         params: Its parameters, plain values of JSON.
         writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
         same_build: Leave a daemon of another build to the full client, which says so.
+        timeout_s: How long all of it may take, in seconds; by default `TIMEOUT_S`.
 
     Raises:
         TimedOut: The daemon is there and does not answer.
     """
     global _key  # noqa: PLW0603
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = target.deadline(TIMEOUT_S if timeout_s is None else timeout_s)
     try:
         sock = target.connected(deadline)
         try:
-            hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, deadline))
+            waiting = Waiting(target, deadline)
+            hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, waiting))
+            waiting.greeted = True
             lock: dict[str, str] = hello.get("lock", {})
             target.check(lock.get("device", ""), lock.get("inode", ""))
             if (writes or same_build) and not is_same_code(hello.get("build", ""), build_stamp(__version__)):
@@ -65,15 +74,15 @@ def call(
             if writes:
                 _key = os.urandom(16).hex()
                 params = {**params, "key": _key}
-            result = _exchange(sock, 1, method, encode(params), deadline)
+            result = _exchange(sock, 1, method, encode(params), waiting)
             if writes:
                 _key = ""
                 completed.append((method, params, result))
             return result
         finally:
             sock.close()
-    except TimeoutError:
-        raise target.too_late() from None
+    except TimedOut:
+        raise
     except (OSError, DaemonUnavailable, ValueError, StopIteration):
         return None
 
@@ -81,19 +90,17 @@ def call(
 _INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'
 
 
-def _exchange(sock: "_socket.socket", number: int, method: str, params: str, deadline: float) -> str:
+def _exchange(sock: "_socket.socket", number: int, method: str, params: str, waiting: Waiting) -> str:
     """The JSON text of a result.
 
     Raises:
         ValueError: It is a refusal, or no answer to this call.
-        TimeoutError: The deadline has passed.
+        TimedOut: See `punchlist.waiting`.
     """
-    sock.settimeout(max(0.001, deadline - time.monotonic()))
-    sock.sendall(f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
+    waiting.send(sock, f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
     parts: list[bytes] = []
     while not (parts and parts[-1].endswith(b"\n")):
-        sock.settimeout(max(0.001, deadline - time.monotonic()))
-        parts.append(sock.recv(_CHUNK))
+        parts.append(waiting.run(sock, sock.recv, _CHUNK))
         if not parts[-1]:
             raise ConnectionResetError
     text = b"".join(parts).decode("utf-8").rstrip("\r\n")

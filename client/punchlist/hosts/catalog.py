@@ -39,6 +39,9 @@ _ENVIRONMENT = (
 )
 """What decides where the daemon and the list are; Codex hands only named variables on to a server."""
 
+TOOL_S = 630
+"""The timeout of a tool call, in seconds, where a host's file has one: the longest `wait` and half a minute."""
+
 _HOOK_SECONDS = 10
 _HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 
@@ -135,15 +138,28 @@ def _typed(place: Place) -> dict[str, Any]:
 
 def _codex(place: Place) -> dict[str, Any]:
     # Without `required`, Codex 0.171 sends its first request before a server that takes a second to start offers tools.
-    return {**place.server, "env_vars": list(_ENVIRONMENT), "required": True}
+    return {**place.server, "env_vars": list(_ENVIRONMENT), "required": True, "tool_timeout_sec": TOOL_S}
 
 
 def _copilot(place: Place) -> dict[str, Any]:
-    return {"tools": ["*"], "type": "local", **place.server}
+    return {"tools": ["*"], "type": "local", **_in_milliseconds(place)}
 
 
 def _opencode(place: Place) -> dict[str, Any]:
-    return {"type": "local", "command": [place.punch, *place.arguments], "enabled": True}
+    return {
+        "type": "local",
+        "command": [place.punch, *place.arguments],
+        "enabled": True,
+        "timeout": TOOL_S * 1000,
+    }
+
+
+def _in_milliseconds(place: Place) -> dict[str, Any]:
+    return {**place.server, "timeout": TOOL_S * 1000}
+
+
+def _in_seconds(place: Place) -> dict[str, Any]:
+    return {**place.server, "timeout": TOOL_S}
 
 
 def _zed(place: Place) -> dict[str, Any]:
@@ -301,6 +317,7 @@ HOSTS = (
         ".gemini/settings.json",
         ("mcpServers",),
         "start a new session in a trusted folder; /mcp shows punchlist",
+        entry=_in_milliseconds,
         own=Own(
             "gemini",
             ("mcp", "add", "--scope", "user", SERVER, "{command}"),
@@ -355,6 +372,7 @@ HOSTS = (
         None,
         ("mcpServers",),
         "open its MCP servers; they show punchlist",
+        entry=_in_seconds,
         moved=("CLINE_MCP_SETTINGS_PATH", ""),
     ),
     Host(

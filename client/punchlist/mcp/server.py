@@ -22,6 +22,7 @@ from punchlist.mcp import elicitation
 from punchlist.mcp.agents import Agent, Agents
 from punchlist.mcp.idempotency import KEY, Repeats
 from punchlist.mcp.presence import Presence
+from punchlist.mcp.progress import reporting
 from punchlist.mcp.resources import Resources
 from punchlist.mcp.updates import Updates
 from punchlist.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
@@ -134,7 +135,7 @@ class Handlers:
                 return await self._call(context, params, offer, await self._seat(context, agent, user, bound), bound)
 
         key = "" if tool.effect == "reads" else _repeated(context, params, agent, user)
-        return await (self._repeats.once(key, run, _is_final) if key else run())
+        return await reporting(context, self._repeats.once(key, run, _is_final) if key else run())
 
     async def _call(
         self,

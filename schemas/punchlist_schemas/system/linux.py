@@ -155,6 +155,15 @@ def command_line(pid: int) -> list[str]:
         return []
 
 
+def is_suspended(pid: int) -> bool:
+    """Whether a process was stopped by a signal or a debugger."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):
+        return False
+
+
 def is_running(pid: int) -> bool:
     """Whether there is such a process."""
     return os.path.exists(f"/proc/{pid}")

@@ -160,6 +160,11 @@ def command_line(pid: int) -> list[str]:
     return _ps(pid, "args=").split()
 
 
+def is_suspended(pid: int) -> bool:
+    """Whether a process was stopped by a signal or a debugger."""
+    return _ps(pid, "state=").startswith("T")
+
+
 def is_running(pid: int) -> bool:
     """Whether there is such a process."""
     try:

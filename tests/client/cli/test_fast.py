@@ -9,6 +9,7 @@ import pytest
 
 from punchlist.cli import fast, wire
 from punchlist.cli.exit_codes import REFUSED
+from punchlist.waiting import Waiting
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import environment
 from punchlist_testing.unmeasured import unmeasured
@@ -60,7 +61,7 @@ def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refus
 
 OURS = (
     *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
-    *(".plain_json", ".project", ".text", ".tree"),
+    *(".plain_json", ".project", ".text", ".tree", ".waiting"),
 )
 SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux")
 
@@ -209,8 +210,8 @@ def test_a_change_whose_answer_was_lost_happens_once(punch: Any, monkeypatch: py
     """The daemon has done it, and the fast path never learns: the full path repeats it with the same key."""
     exchange = wire._exchange  # pyright: ignore[reportPrivateUsage]
 
-    def lost(sock: Any, number: int, method: str, params: str, deadline: float) -> str:
-        answer = exchange(sock, number, method, params, deadline)
+    def lost(sock: Any, number: int, method: str, params: str, waiting: Waiting) -> str:
+        answer = exchange(sock, number, method, params, waiting)
         if method == "task.add":
             raise ConnectionResetError
         return answer

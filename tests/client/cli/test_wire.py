@@ -87,7 +87,7 @@ def test_a_daemon_that_is_silent_costs_one_time_out_and_is_named(
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.05)
     with (
         scripted_peer(tmp_path, lambda session, request: None) as peer,
-        pytest.raises(TimedOut, match=rf"\(process {os.getpid()}\) did not answer in time.*punch doctor"),
+        pytest.raises(TimedOut, match=rf"No reply from the daemon \(pid {os.getpid()}\) in time.*punch doctor"),
     ):
         wire.call(Target(peer.socket), "x.y", {})
 

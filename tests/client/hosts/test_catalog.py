@@ -12,6 +12,8 @@ from punchlist.cli.vscode_extension import NAME as EXTENSION
 from punchlist.hosts import jsonc
 from punchlist.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
 from punchlist.hosts.configure import Configurator
+from punchlist.tools.dialects.native import Wait
+from punchlist.tools.schema import parameters
 from punchlist_testing.played import program
 
 
@@ -42,12 +44,17 @@ def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
     [
         ("cursor", "user", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
         ("cursor", "project", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
-        ("gemini", "user", ".gemini/settings.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("gemini", "user", ".gemini/settings.json", {"mcpServers": {"punchlist": {**SERVER, "timeout": 630_000}}}),
         ("vscode", "user", ".config/Code/User/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
         ("vscode", "project", ".vscode/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
         ("zed", "user", ".config/zed/settings.json", {"context_servers": {"punchlist": {**SERVER, "env": {}}}}),
         ("windsurf", "user", ".codeium/windsurf/mcp_config.json", {"mcpServers": {"punchlist": SERVER}}),
-        ("cline", "user", ".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"punchlist": SERVER}}),
+        (
+            "cline",
+            "user",
+            ".cline/data/settings/cline_mcp_settings.json",
+            {"mcpServers": {"punchlist": {**SERVER, "timeout": 630}}},
+        ),
         ("amp", "project", ".amp/settings.json", {"amp.mcpServers": {"punchlist": SERVER}}),
         ("claude-code", "user", ".claude.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
         ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
@@ -64,6 +71,23 @@ def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> No
     assert table["command"] == "/bin/punch"
     assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
     assert set(configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))) == {"elsewhere/config.toml"}
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "member", "unit"),
+    [
+        ("codex", ".codex/config.toml", "tool_timeout_sec", 1),
+        ("gemini", ".gemini/settings.json", "timeout", 1000),
+        ("copilot", ".copilot/mcp-config.json", "timeout", 1000),
+        ("opencode", ".config/opencode/opencode.json", "timeout", 1000),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", "timeout", 1),
+    ],
+)
+def test_the_longest_wait_fits_a_hosts_timeout(tmp_path: Path, host: str, path: str, member: str, unit: int) -> None:
+    (servers,) = configured(tmp_path, host)[path].values()
+    longest_s = parameters(Wait)["properties"]["seconds"]["maximum"]
+    assert servers["punchlist"][member] / unit > longest_s
+    assert Wait().seconds < 60, "what a host without a setting allows"
 
 
 def test_codex_waits_for_the_server(tmp_path: Path) -> None:

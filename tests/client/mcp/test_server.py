@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from punchlist import tools
@@ -62,6 +63,31 @@ async def test_a_refusal_is_a_tool_error_with_a_sentence(connect: Any) -> None:
         assert (text(refused), refused.is_error) == ("task 9 not found", True)
         missing = await host.session.call_tool("TaskCreate", {"description": "d"})
         assert (text(missing), missing.is_error) == ("subject is required", True)
+
+
+async def test_a_waiting_call_reports_progress(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist.mcp.progress.PROGRESS_S", 0.05)
+    reported: list[tuple[float, str]] = []
+    arrived = anyio.Event()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, message or ""))
+        if len(reported) == 3:
+            arrived.set()
+
+    async with connect() as host, anyio.create_task_group() as group:
+        await host.client.conversation("work").add("one")
+
+        async def change() -> None:
+            with anyio.fail_after(20):
+                await arrived.wait()
+            await host.client.conversation("work").add("two")
+
+        group.start_soon(change)
+        answer = await host.session.call_tool("wait", {}, progress_callback=report)
+        assert "two" in text(answer)
+    assert [progress for progress, _ in reported] == sorted(progress for progress, _ in reported)
+    assert all(message.startswith("waiting for ") for _, message in reported)
 
 
 async def test_an_unknown_tool_is_a_protocol_error(connect: Any) -> None:

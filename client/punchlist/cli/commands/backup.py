@@ -96,7 +96,7 @@ def run_verify(context: Context) -> int:
         return _verified(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
     try:
-        with Caller(socket=context.target.socket, autostart=False) as client:
+        with Caller(context.target.with_autostart(False)) as client:
             client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
             status: dict[str, Any] = client.call("daemon.status")
             if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
@@ -227,7 +227,7 @@ def _served(context: Context) -> int | None:
         DaemonUnavailable: Somebody else listens there.
     """
     try:
-        with Caller(**{**context.options, "autostart": False}) as caller:
+        with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid
     except WrongDataDirectory:
         return None

@@ -89,6 +89,7 @@ def run_chat(context: Context) -> int:
         raise UsageError("--threads, --stop, --usage and --eval go without a text and without --new")
     if args.new and args.thread:
         raise UsageError("--new begins a thread, --thread goes on with one: give one of them")
+    _ = context.caller
     return asyncio.run(_run(context))
 
 

@@ -12,8 +12,8 @@ from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.summaries import product, with_counts
-from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused
-from punchlist.launch import Target
+from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused, TimedOut
+from punchlist.launch import Target, holder
 from punchlist.sync_link import Caller
 from punchlist.text import one_line, safe
 from punchlist_schemas.rendezvous import status_path
@@ -37,6 +37,8 @@ _SYSTEM_FOLDER = "/usr/bin"
 _SYSTEM_PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11")
 _MIB = 1 << 20
 _OTHERS = 0o077
+REPLY_S = 10.0
+"""How long to wait for a reply of the daemon, in seconds."""
 
 
 class Finding(NamedTuple):
@@ -50,14 +52,15 @@ class Finding(NamedTuple):
 
 def run_doctor(context: Context) -> int:
     """Print all findings; exit code 1 when one of them is a failure."""
-    findings = list(examine(context.target))
+    findings: list[Finding] = []
+    for one in examine(context.target):
+        findings.append(one)
+        if not context.args.json:
+            advice = [f"      {context.style.glyphs['to']} {safe(one.advice)}"] if one.advice else []
+            found = f"{context.style.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"
+            context.lines([found, *advice])
     if context.args.json:
         context.json([finding._asdict() for finding in findings])
-    else:
-        for one in findings:
-            context.lines([f"{context.style.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"])
-            if one.advice:
-                context.lines([f"      {context.style.glyphs['to']} {safe(one.advice)}"])
     return int(any(finding.state == "fail" for finding in findings))
 
 
@@ -67,14 +70,22 @@ def examine(target: Target) -> Iterator[Finding]:
     yield _private_folder("socket directory", os.path.dirname(target.socket), "XDG_RUNTIME_DIR or --socket")
     yield _private_folder("data directory", target.data_dir, "PUNCHLIST_DATA_DIR or --data-dir")
     yield _disk(target.data_dir)
-    yield from _daemon(target)
-    yield from _mirrors(target.data_dir)
-    yield _project(target)
+    there = target.with_autostart(False)
+    with Caller(there, name="punch doctor", timeout_s=REPLY_S) as client:
+        trouble: PunchlistError | None = None
+        try:
+            client.open()
+            yield from _daemon(target, client)
+        except PunchlistError as error:
+            trouble = error
+            yield _without_reply(target, there.pid(), error)
+        yield from _mirrors(target.data_dir)
+        yield _project(target, None if trouble else client)
     yield from _hosts()
     yield from _extras(target.data_dir)
 
 
-def _project(target: Target) -> Finding:
+def _project(target: Target, client: Caller | None) -> Finding:
     """The list that an agent in this directory gets, or why it gets none."""
     from punchlist import project
     from punchlist_schemas import directory
@@ -86,20 +97,18 @@ def _project(target: Target) -> Finding:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
         return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
-    if not meant.is_allowed(target.data_dir) and (meant.conversation == directory.OUTSIDE or _is_used(target, meant)):
+    if not meant.is_allowed(target.data_dir) and (meant.conversation == directory.OUTSIDE or _is_used(client, meant)):
         refusal = project.not_allowed(meant)
         return Finding("project", "fail", str(refusal), refusal.advice)
     found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
     return Finding("project", "ok", found)
 
 
-def _is_used(target: Target, meant: "Meant") -> bool:
+def _is_used(client: Caller | None, meant: "Meant") -> bool:
     """Whether there is a list of this name; with no daemon to ask, it is taken for new."""
     try:
-        with Caller(socket=target.socket, name="punch doctor", autostart=False) as client:
-            return bool(
-                client.call("conversation.get", {"conversation": meant.conversation})["conversation"]["version"]
-            )
+        found = client and client.call("conversation.get", {"conversation": meant.conversation})
+        return bool(found and found["conversation"]["version"])
     except PunchlistError:
         return False
 
@@ -221,30 +230,38 @@ def _disk(path: str) -> Finding:
     return Finding("disk", "ok", text)
 
 
-def _daemon(target: Target) -> Iterator[Finding]:
-    try:
-        with Caller(socket=target.socket, name="punch doctor", autostart=False) as client:
-            client.open()
-            hello: dict[str, Any] = client.call("daemon.hello")
-            status: dict[str, Any] = client.call("daemon.status")
-            lists = [*_lists(client), *_spaces(client)]
-    except PunchlistError as error:
-        if isinstance(error, DaemonUnavailable) and error.temporary and (pid := holder(target.data_dir)):
-            yield _elsewhere(target, pid)
-        elif isinstance(error, DaemonUnavailable) and error.temporary:
-            start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
-            yield Finding("daemon", "warn", "none is running", start)
-        else:
-            first, _, rest = str(error).partition("\n")
-            yield Finding("daemon", "fail", first, one_line(rest) or "see the end of daemon.log")
-        return
+def _without_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
+    """Why there is no daemon to ask, or why it does not reply."""
+    if isinstance(error, TimedOut) and pid and not os_calls.is_suspended(pid):
+        found = f"no reply from pid {pid} for {REPLY_S:.0f} s"
+        return Finding("daemon", "fail", found, f"{_log_of(target)}; if it stays so: kill -9 {pid} loses no change")
+    if isinstance(error, DaemonUnavailable) and error.temporary:
+        if elsewhere := holder(target.data_dir):
+            return _elsewhere(target, elsewhere)
+        start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
+        return Finding("daemon", "warn", "none is running", start)
+    first, _, rest = str(error).partition("\n")
+    return Finding("daemon", "fail", first, one_line(rest) or _log_of(target))
+
+
+def _log_of(target: Target) -> str:
+    path = os.path.join(target.data_dir, "daemon.log")
+    return (
+        f"see the end of {path}" if os.path.exists(path) else "see the log of the service: punch daemon service status"
+    )
+
+
+def _daemon(target: Target, client: Caller) -> Iterator[Finding]:
+    hello: dict[str, Any] = client.call("daemon.hello")
     yield Finding("daemon", "ok", f"punchlistd {hello['version']}, pid {hello['pid']}, on {target.socket}")
+    status: dict[str, Any] = client.call("daemon.status")
     yield _versions(hello)
     if os.path.realpath(status["data_dir"]) != os.path.realpath(target.data_dir):
         advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
         yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
     yield from _figures(status)
-    yield from lists
+    yield from _lists(client)
+    yield from _spaces(client)
     yield status_file(target.socket)
 
 
@@ -286,16 +303,6 @@ def _spaces(client: Caller) -> Iterator[Finding]:
         for one in space.get("lists", ()):
             if one["state"] in ("diverged", "upgrade_needed", "damaged", "forbidden"):
                 yield Finding(f"list {one['conversation']}", "fail", one.get("reason") or one["state"])
-
-
-def holder(data_dir: str) -> int | None:
-    """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
-    try:
-        with open(os.path.join(data_dir, "lock"), encoding="ascii", errors="replace") as file:
-            pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
-    except OSError:
-        return None
-    return int(pid) if os_calls.holds_lock(pid, inode) else None
 
 
 def _elsewhere(target: Target, pid: int) -> Finding:

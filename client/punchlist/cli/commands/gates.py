@@ -95,6 +95,7 @@ def run_gate(context: Context) -> int:
     """Run a check for each task that waits for it; exit code 1 if one of them did not pass."""
     from punchlist.cli.runner.guard import guarded
 
+    _ = context.caller
     with guarded():
         return asyncio.run(_gate(context))
 

@@ -10,7 +10,7 @@ from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
 from punchlist.errors import PunchlistError
-from punchlist.sync import connect
+from punchlist.sync_link import Caller
 from punchlist.text import safe
 from punchlist_schemas import directory, project_file, repository
 from punchlist_schemas.project_file import DirectoryError
@@ -104,8 +104,8 @@ def _left_behind(context: Context, within: Repository | None, name: str) -> list
     if own is None or own == name:
         return []
     try:
-        with connect(**context.options | {"autostart": False}) as client:
-            there = client.conversation(own).info().version
+        with Caller(context.target.with_autostart(False), **context.options) as caller:
+            there = caller.call("conversation.get", {"conversation": own})["conversation"]["version"]
     except PunchlistError:  # nobody to ask
         return []
     return [f"the tasks so far stay in {own}: punch list -c {own}"] if there else []

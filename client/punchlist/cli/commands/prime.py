@@ -72,6 +72,7 @@ def run_prime(context: Context) -> int:
     if context.args.hook:
         if is_stopped(context.target.socket):
             return 0  # a hook is nobody who wants a daemon
+        context.target.hurry()
         try:
             return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
         except (PunchlistError, DirectoryError, OSError) as error:

@@ -88,6 +88,7 @@ COMMANDS = {
 
 def run_run(context: Context) -> int:
     """Run the command for each task; exit code 1 if one of them failed."""
+    _ = context.caller
     with guarded():
         return asyncio.run(_run(context))
 

@@ -159,6 +159,7 @@ def run_all(context: Context) -> int:
 def run_status(context: Context) -> int:
     """Show how the daemon is, or one line for a prompt."""
     if context.args.line:
+        context.target.hurry()
         counts = _all_counts(context)
         return context.answer(counts, [status_line(counts)])
     result = context.call("daemon.status")

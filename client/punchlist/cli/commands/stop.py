@@ -15,10 +15,14 @@ COMMANDS = {
 
 def run_stop(context: Context) -> int:
     """End the daemon, until somebody wants one again."""
+    target = context.target.with_autostart(False)
     try:
-        pid = stop(context.target, context.options)
+        pid = stop(target, context.options)
     except TimedOut as error:
-        show_error("timed_out", str(error), "see: punch doctor")
+        pid = target.pid()
+        show_error(
+            "timed_out", str(error), f"to kill it without losing an acknowledged change: kill -9 {pid}" if pid else ""
+        )
         return NO_DAEMON
     if pid is None:
         return context.answer({"stopped": None}, ["no daemon runs"])

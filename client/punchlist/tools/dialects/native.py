@@ -95,9 +95,9 @@ class Tasks(Arguments, frozen=True):
 
 
 class Wait(Arguments, frozen=True):
-    """What wait takes."""
+    """What wait takes. Many hosts end a call after 60 s, so the default is well below that."""
 
-    seconds: Annotated[int, Meta(ge=1, le=600)] = 60
+    seconds: Annotated[int, Meta(ge=1, le=600)] = 45
     agent: Agent = ""
 
 

@@ -62,6 +62,18 @@ local function minus(list, other)
   return vim.tbl_filter(function(one) return not vim.tbl_contains(other, one) end, list)
 end
 
+--- Refuse a line whose end became part of its title: its priority, owner and blockers would be lost.
+local function refuse_stray_end(view, item)
+  local was = item.id and text.read(view.text[item.id])
+  local stray, is_own = text.stray_end(item.task, was)
+  if not stray then return true end
+  local shown = item.id and ("; the line was \"%s\""):format(vim.trim(view.text[item.id])) or ""
+  local advice = is_own and "write the title in front of it, before two spaces"
+    or "to keep it in the title, end the line with two spaces and !normal"
+  return refuse(item.at, ("\"%s\" would be a part of the title \"%s\"%s; %s")
+    :format(stray, item.task.title, shown, advice))
+end
+
 --- What a person did to the line of a task that was there: members to set, or why not.
 local function edits_of(view, item, force)
   local shown, now = view.shown[item.id], view.model.by_id[item.id]
@@ -162,6 +174,11 @@ function M.plan(view, lines, force)
     local is_new_title = not item.is_same and not (was and was.title == item.task.title)
     if is_new_title and vim.fn.strchars(item.task.title) > MAX_TITLE then
       return refuse(item.at, ("the title has more than %d characters"):format(MAX_TITLE))
+    end
+    if not item.is_same then
+      local is_whole
+      is_whole, why = refuse_stray_end(view, item)
+      if not is_whole then return nil, why end
     end
     if not item.id then
       if item.task.owner ~= "" then return refuse(item.at, "a new task has no owner: claim it once it is there") end

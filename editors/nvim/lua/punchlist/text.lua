@@ -114,7 +114,13 @@ local function read_tail(text)
   end
   for word in (rest or text):gmatch("%S+") do
     local priority, owner = word:match("^!(%a+)$"), word:match("^@(%S+)$")
-    if IS_PRIORITY[priority] then read.priority = priority elseif owner then read.owner = owner else return nil end
+    if IS_PRIORITY[priority] then
+      read.priority, read.is_closed = priority, priority == "normal"
+    elseif owner then
+      read.owner = owner
+    else
+      return nil
+    end
   end
   return read
 end
@@ -134,6 +140,33 @@ function M.line(task, depth)
   local _, _, is_whole = split(title)
   if ending == "" and not is_whole then ending = "!normal" end
   return ("%s[%s] #%s %s%s"):format(("  "):rep(depth), M.BOX_OF[task.status] or "?", task.id, title, ending ~= "" and "  " .. ending or "")
+end
+
+local function has_word(title, word)
+  return (" " .. title .. " "):find(" " .. word .. " ", 1, true) ~= nil
+end
+
+--- Whether the title took up a member that the line lost.
+local function took_member(task, was)
+  local lost = {
+    was.priority ~= task.priority and "!" .. was.priority,
+    was.owner ~= task.owner and "@" .. was.owner,
+    #was.blocked_by > #task.blocked_by and "<-",
+    #was.blocked_by > #task.blocked_by and "#" .. table.concat(was.blocked_by, ",#"),
+  }
+  for at = 1, 4 do
+    if lost[at] and has_word(task.title, lost[at]) and not has_word(was.title, lost[at]) then return lost[at] end
+  end
+end
+
+--- The part of a title that looks like a line's end and was not in the title before (`was`; nil for a new task).
+--- @return string|nil, boolean the part, and whether it is a member of the task itself
+function M.stray_end(task, was)
+  local stray = task.title:match("  ([!@]%S.*)$") or task.title:match("  (<%-.*)$")
+  local own = was and took_member(task, was)
+  if own then return stray or own, true end
+  local is_new = stray and not task.is_closed and not (was and was.title:find(stray, 1, true))
+  return is_new and stray or nil, false
 end
 
 --- The id in a task's line; nil where the line shows none.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from punchlist import extras
 from punchlist.cli.commands import doctor
+from punchlist.launch import holder
 from punchlist.taskfiles.config import Config, Entry
 from punchlist.taskfiles.report import Report
 from punchlist_testing.daemon import Spawned, running_daemon
@@ -157,9 +158,9 @@ def test_a_daemon_that_listens_elsewhere_is_named(punch: Any, home: Path, monkey
 
 
 def test_a_lock_that_nobody_holds_is_no_daemon(tmp_path: Path) -> None:
-    assert doctor.holder(str(tmp_path)) is None
+    assert holder(str(tmp_path)) is None
     (tmp_path / "lock").write_text(f"{os.getpid()}\n")
-    assert doctor.holder(str(tmp_path)) is None
+    assert holder(str(tmp_path)) is None
 
 
 def test_a_daemon_of_its_own_is_named_with_its_socket(

@@ -189,15 +189,16 @@ def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_ow
 def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty: Options = {"socket": str(home / "peer.sock"), "timeout_s": 0.1}
+    hasty: Options = {"timeout_s": 0.1}
     monkeypatch.setattr(Context, "options", hasty)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
-    with scripted_peer(home, lambda session, request: None):
+    with scripted_peer(home, lambda session, request: None) as peer:
+        monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         told = run("wait", "--timeout", "20")
     assert (told.code, told.err) == (
         69,
-        f"error: timed_out: The daemon (process {os.getpid()}) did not answer in time. "
-        "It may be stopped or busy: punch doctor says more.\n",
+        f"error: timed_out: No reply from the daemon (pid {os.getpid()}) in time; it may be overloaded. "
+        "For its state: punch doctor\n",
     )
 
 

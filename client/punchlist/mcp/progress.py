@@ -1,0 +1,34 @@
+"""Reports progress of calls that take long, to hosts that sent a progress token."""
+
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import anyio
+from mcp.server.context import ServerRequestContext
+
+R = TypeVar("R")
+Context = ServerRequestContext[Any, Any]
+
+PROGRESS_S = 10.0
+"""Time between two progress notifications of a call, in seconds."""
+
+
+async def reporting(context: Context, call: Awaitable[R]) -> R:
+    """Await a call, and report progress until then: a host may extend its timeout by that."""
+    results: list[R] = []
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_report_progress, context)
+            results.append(await call)
+            group.cancel_scope.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return results[0]
+
+
+async def _report_progress(context: Context) -> None:
+    began = anyio.current_time()
+    while True:
+        await anyio.sleep(PROGRESS_S)
+        waited_s = anyio.current_time() - began
+        await context.session.report_progress(waited_s, message=f"waiting for {waited_s:.0f} s")
