@@ -101,7 +101,8 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     params = call.request.params
     for one in _taken(params):
         task: Task = yield desk.calls.get(one)
-        if _is_work(params) and task.status == "pending" and not _may_take(desk, task.owner):
+        begins = getattr(params, "status", "") == "in_progress"  # in the owner's name, which stays
+        if _is_work(params) and not begins and task.status == "pending" and not _may_take(desk, task.owner):
             text = f"task {one} is reserved for {name_of(task.owner)}: take another one"
             raise Problem("lease_held", f"{text}; a person frees it with: punch assign {one} --nobody")
         who = (yield from of_others(desk, [task])).get(one)

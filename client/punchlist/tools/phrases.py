@@ -136,7 +136,9 @@ def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> 
         return "The list is empty" + (f": add tasks with {adder}." if adder else ".")
     if not counts.pending + counts.in_progress + counts.paused:
         return "Nothing left: all tasks are finished."
-    if any(one.kind == "stopped" for one in reasons) and not counts.in_progress:
+    reserved = [one for one in reasons if one.kind == "reserved"]
+    is_stopped = any(one.kind == "stopped" for one in reasons) or not reserved
+    if counts.ready and counts.failed and not counts.in_progress and is_stopped:
         return "The queue has stopped at a failed task: set it to pending, or delete it."
     failed = [one for one in reasons if one.kind == "failed"]
     if failed:
@@ -146,7 +148,7 @@ def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> 
             f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
             " pending. To go on without it: update the task that waits with not_after."
         )
-    if reserved := [one for one in reasons if one.kind == "reserved"]:
+    if reserved:
         names = ", ".join(f"#{one.by} for {clip(one_line(one.owner), BRIEF // 2)}" for one in reserved[:SOME])
         more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
         return f"Nothing ready for you: {names}{more} reserved. Call wait, or tasks to see the list."
