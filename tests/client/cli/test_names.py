@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.names import UnknownName, match
+from punchlist.cli import names
+from punchlist.cli.failure import UnknownName
+from punchlist.cli.names import match
 
 A, B = "claude-code/59aa02", "claude-code/7f3c1a"
 KNOWN = [A, B, f"{B}/reviewer", "codex/1a2b3c", "ann", "anna"]
@@ -78,8 +80,6 @@ def test_log_and_undo_accept_a_hosts_name(two: Any) -> None:
 
 
 def test_a_name_is_found_far_back_in_the_log(punch: Any) -> None:
-    from punchlist.cli import names
-
     punch("add", "old", "--actor", "codex/1a2b3c")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(names, "RECENT", 1)

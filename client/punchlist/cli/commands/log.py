@@ -9,7 +9,8 @@ from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.event_lines import EventFormatter
 from punchlist.cli.events import events, stream
-from punchlist.cli.names import UnknownName, match, resolve
+from punchlist.cli.failure import UnknownName
+from punchlist.cli.names import match, resolve
 
 COMMANDS = {
     "log": Usage(
