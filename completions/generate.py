@@ -1,6 +1,7 @@
 """Writes the completion scripts for bash, zsh and fish from what the commands declare.
 
-Task ids and names of lists are asked for at each TAB with `punch complete`, in little more than Python's own start.
+Shells request task ids and names of lists, agents and people with `punch complete` at each TAB. It takes little more
+than the start of Python.
 """
 
 import argparse
@@ -29,6 +30,7 @@ _punch_ask() {
 }
 _punch_task() { _punch_ask task "$1"; }
 _punch_list() { _punch_ask list "$1"; }
+_punch_name() { _punch_ask name "$1"; }
 """,
     "zsh": """
 _punch_ask() {
@@ -38,6 +40,7 @@ _punch_ask() {
 }
 _punch_task() { _punch_ask task }
 _punch_list() { _punch_ask list }
+_punch_name() { _punch_ask name }
 """,
     "fish": """
 function _punch_ask
@@ -65,7 +68,7 @@ COMPLETE: dict[str, Any] = {
     "file": shtab.FILE,
     **{
         kind: {"bash": f"_punch_{kind}", "zsh": f"_punch_{kind}", "fish": f"(_punch_ask {kind})"}
-        for kind in ("task", "list")
+        for kind in ("task", "list", "name")
     },
 }
 

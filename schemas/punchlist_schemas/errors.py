@@ -36,7 +36,10 @@ _ROWS = (
     ),
     ErrorKind("blocked", -32004, "The task has open blockers, or is deferred.", ("task", "blockers", "not_before")),
     ErrorKind("dependency_cycle", -32005, "The edge would close a cycle.", ("path",)),
-    ErrorKind("lease_held", -32006, "Another owner holds the task.", ("task", "owner", "expires_at")),
+    ErrorKind(
+        *("lease_held", -32006, "Another owner holds the task, or it is reserved for one."),
+        ("task", "owner", "expires_at", "reserved"),
+    ),
     ErrorKind("key_conflict", -32007, "The idempotency key was used with other content.", ("key",)),
     ErrorKind("limit_exceeded", -32008, "A limit was broken.", ("limit", "value", "maximum")),
     ErrorKind("storage_full", -32009, "The disk is full; nothing was written, reads go on."),

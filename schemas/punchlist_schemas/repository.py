@@ -17,6 +17,8 @@ except ImportError:
     from hashlib import blake2s
 
 _STEM = 40
+_SUFFIX = 12
+_DIGITS = frozenset("0123456789abcdef")
 _KEPT = LETTERS | frozenset("._-")
 _GIT = ".git"
 _BRANCH = "ref: refs/heads/"
@@ -45,7 +47,7 @@ class Repository:
     @property
     def conversation(self) -> str:
         """The id of the repository's own list: at most 53 characters, and no other repository's."""
-        return fresh_name(self.common, digest(os.fsencode(self.common))[:12])
+        return fresh_name(self.common, digest(os.fsencode(self.common))[:_SUFFIX])
 
     @property
     def branch(self) -> str:
@@ -65,6 +67,12 @@ def fresh_name(path: str, suffix: str) -> str:
     name = name.removesuffix(_GIT)
     stem = "".join(char if char in _KEPT else "-" for char in name)[:_STEM].strip("._-")
     return f"{stem or 'project'}-{suffix}"
+
+
+def stem_of(id: str) -> str:
+    """The readable part of the id of a repository's list, such as `website` of `website-8f909d367e2b`; else ""."""
+    stem, dash, suffix = id[: -_SUFFIX - 1], id[-_SUFFIX - 1 : -_SUFFIX], id[-_SUFFIX:]
+    return stem if dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) else ""
 
 
 def digest(data: bytes) -> str:

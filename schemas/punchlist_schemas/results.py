@@ -156,9 +156,10 @@ class ConversationResult(Written, frozen=True, kw_only=True):
 
 
 class ConversationGetResult(Result, frozen=True, kw_only=True):
-    """One conversation."""
+    """One conversation. `name` is the short name that it has, left out where that is its id."""
 
     conversation: Conversation
+    name: str = ""
 
 
 class Present(Result, frozen=True, kw_only=True):
@@ -182,10 +183,11 @@ class AgentListResult(Result, frozen=True, kw_only=True):
 
 
 class ConversationListResult(Result, frozen=True, kw_only=True):
-    """One page of conversations; `next_cursor` gets the next one."""
+    """One page of conversations; `next_cursor` gets the next one. `names` has short names by id."""
 
     conversations: tuple[Conversation, ...]
     next_cursor: str | None = None
+    names: dict[str, str] = {}
 
 
 class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -302,6 +304,8 @@ class TaskExplainResult(Result, frozen=True, kw_only=True):
 class TaskListResult(Result, frozen=True, kw_only=True):
     """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
 
+    `name` is the list's short name, left out where that is its id.
+
     `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole; with `shared`
     its newest changes may be missing here. With `since`, `tasks` is empty; `rows` and `gone` are what changed, or with
     `reset` the whole list.
@@ -317,6 +321,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
     gone: tuple[str, ...] = ()
     reset: bool = False
+    name: str = ""
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
 class Argument:
     """One positional argument (its name without a dash) or option.
 
-    `complete` names what shells offer for it: `file`, `task`, `list`, `method`, or nothing; choices offer themselves.
+    `complete` names what shells offer for it: `file`, `task`, `list`, `name`, `method`, or nothing. Choices offer
+    themselves.
     """
 
     __slots__ = ("complete", "flags", "help", "options")
@@ -75,7 +76,10 @@ COMMON = (
     ),
     flag("--json", text="print JSON for programs"),
     value(
-        "--actor", text="who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)", metavar="NAME"
+        "--actor",
+        text="who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)",
+        metavar="NAME",
+        complete="name",
     ),
     value("--socket", text="the daemon's socket (default: PUNCHLIST_SOCKET)", metavar="PATH", complete="file"),
     value("--data-dir", text="the data directory (default: PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),

@@ -4,7 +4,6 @@ import sys
 from time import time
 
 from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
-from punchlist.cli.names import UnknownName, advice
 from punchlist.departures import departure
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, LeaseHeld, PunchlistError, RequestRefused
 from punchlist.importers.wrong import FormatError
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     Facts = dict[str, Any]
+
+
+_NAMED = 8
+"""How many names an error lists."""
 
 
 class UsageError(Exception):
@@ -37,6 +40,15 @@ class UnknownList(Exception):
     def __init__(self, name: str, near: list[str]) -> None:
         super().__init__(f"there is no list {name}")
         self.near = near
+
+
+class UnknownName(Exception):
+    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
+
+    def __init__(self, message: str, names: "list[str]", *, is_ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.names = names
+        self.is_ambiguous = is_ambiguous
 
 
 def _blocked(data: "Facts") -> str:
@@ -183,7 +195,9 @@ def _show_unknown(error: UnknownList, _command: str) -> int:
 
 
 def _show_unknown_name(error: UnknownName, _command: str) -> int:
-    show_error("not_found", str(error), advice(error))
+    more = f" and {len(error.names) - _NAMED} more" if len(error.names) > _NAMED else ""
+    there = f"there are: {', '.join(error.names[:_NAMED])}{more}"
+    show_error("not_found", str(error), there if error.names else "no agent or person has used the list yet")
     return REFUSED
 
 

@@ -20,8 +20,10 @@ from punchlist_schemas.project_file import DirectoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
+
+    from punchlist.cli.names import Ask
 
 _VALUES = {
     "-c": "conversation",
@@ -207,31 +209,52 @@ def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]
 
 
 def _complete(words: "Sequence[str]", env: "Mapping[str, str]") -> int:
-    """Print what fits at the end of a command line, one `VALUE<TAB>text` a line, for shells: tasks or lists.
+    """Print what fits at the end of a command line, one `VALUE<TAB>text` a line, for shells: tasks, lists or names.
 
     A shell runs this at each TAB: whatever is wrong, there is just nothing to offer.
 
     Args:
-        words: `task` or `list`, and behind `--` the words of the command line so far, without the program.
+        words: `task`, `list` or `name`, and behind `--` the words of the command line so far, without the program.
         env: The environment variables.
     """
     kind, given = words[0] if words else "", words[2:]
     options = {_VALUES[name]: value for name, value in zip(given, given[1:], strict=False) if name in _VALUES}
-    method, member, name, text = ("conversation.list", "conversations", "conversation", "title")
-    params: dict[str, str] = {}
-    if kind == "task":
-        method, member, name = ("task.list", "tasks", "id")
-        params["conversation"] = _conversation(options, env) or ""
-    if kind not in ("task", "list") or "" in params.values():
+    conversation = "" if kind == "list" else _conversation(options, env) or ""
+    if kind not in ("task", "list", "name") or (kind != "list" and not conversation):
         return 0
-    try:
+
+    def ask(method: str, params: "dict[str, Any]") -> "dict[str, Any] | None":
         found = wire.call(_target(options, env), method, params, timeout_s=HOOK_LOOK_S)
+        return plain_json.decode(found) if found else None
+
+    try:
+        return write("".join(_OFFERED[kind](ask, conversation, given)))
     except TimeoutError:
         return 0
-    rows: list[dict[str, str]] = plain_json.decode(found)[member] if found else []
-    if kind == "task" and _OF_FINISHED.isdisjoint(given):
-        rows = [row for row in rows if row["status"] not in render.FINISHED]
-    return write("".join(f"{safe(row[name])}\t{safe(row.get(text, ''))}\n" for row in rows))
+
+
+def _lists(ask: "Ask", _conversation: str, _given: "Sequence[str]") -> "Iterable[str]":
+    for row in (ask("conversation.list", {}) or {}).get("conversations", ()):
+        yield f"{safe(row['conversation'])}\t{safe(row.get('title', ''))}\n"
+
+
+def _tasks(ask: "Ask", conversation: str, given: "Sequence[str]") -> "Iterable[str]":
+    for row in (ask("task.list", {"conversation": conversation}) or {}).get("tasks", ()):
+        if row["status"] not in render.FINISHED or not _OF_FINISHED.isdisjoint(given):
+            yield f"{safe(row['id'])}\t{safe(row['title'])}\n"
+
+
+def _names(ask: "Ask", conversation: str, given: "Sequence[str]") -> "Iterable[str]":
+    from punchlist.cli.names import find
+
+    if "assign" in given:  # its last word is a name, the others are tasks
+        yield from _tasks(ask, conversation, given)
+    for name in find(ask, conversation):
+        yield f"{safe(name)}\t\n"
+
+
+_OFFERED = {"task": _tasks, "list": _lists, "name": _names}
+"""What is completed → the lines."""
 
 
 def _change(method: str, params: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":

@@ -6,6 +6,7 @@ this prefix, and `#3` the agent that has task 3. The wire gets exact names.
 
 import os
 
+from punchlist.cli.failure import UnknownList, UnknownName
 from punchlist.cli.person import person
 from punchlist.text import task_id
 
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 RECENT = 5_000
 """How many of the newest events are read for the names of those who made them."""
 
-_SHOWN = 8
-
-
-class UnknownName(Exception):
-    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
-
-    def __init__(self, message: str, names: "list[str]", *, is_ambiguous: bool = False) -> None:
-        super().__init__(message)
-        self.names = names
-        self.is_ambiguous = is_ambiguous
-
 
 def resolve(context: "Context", given: str) -> "list[str]":
     """Return the exact names that a text means in the list of this run.
@@ -44,7 +34,9 @@ def resolve(context: "Context", given: str) -> "list[str]":
     known = [person(os.environ), *find(context.send, context.known)]
     try:
         return match(given, known)
-    except UnknownName:
+    except UnknownName as error:
+        if error.is_ambiguous:
+            raise
         from punchlist.cli.events import events
 
         return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
@@ -56,12 +48,10 @@ def resolve_new(context: "Context", given: str) -> str:
     Raises:
         UnknownName: It names a task that has no owner, or the beginning of several names.
     """
-    from punchlist.cli.failure import UnknownList
-
     if "#" not in given[:1] and "/" not in given:
         return given
     try:
-        return resolve(context, given)[0]
+        return min(resolve(context, given), key=len)  # an agent rather than one of its sub-agents
     except UnknownList:
         return given
     except UnknownName as error:
@@ -119,14 +109,6 @@ def match_task(given: str, tasks: "Iterable[dict[str, Any]]") -> str:
     if owner := by_id.get(task_id(given), ""):
         return owner
     raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
-
-
-def advice(error: UnknownName) -> str:
-    """Name those there are."""
-    if not error.names:
-        return "no agent or person has used the list yet"
-    more = f" and {len(error.names) - _SHOWN} more" if len(error.names) > _SHOWN else ""
-    return f"there are: {', '.join(error.names[:_SHOWN])}{more}"
 
 
 def _closest(given: str, names: "list[str]") -> "list[str]":

@@ -178,8 +178,9 @@ def _leave_to_a_person(params: object, tasks: Iterable[Task]) -> None:
 
 
 def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
-    for task in tasks:
-        if _is_work(params) and task.status == "pending" and not _may_take(desk, task.owner):
+    begins = getattr(params, "status", "") == "in_progress"  # in the owner's name, which stays
+    for task in tasks if _is_work(params) and not begins else ():
+        if task.status == "pending" and not _may_take(desk, task.owner):
             text = f"task {task.id} is reserved for {name_of(task.owner)}: take another one"
             raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
 

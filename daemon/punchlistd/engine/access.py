@@ -23,6 +23,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured
 from punchlist_schemas.guid import spellings
 from punchlist_schemas.params import ConversationOpen, Mutation
+from punchlist_schemas.repository import stem_of
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.conversations import Conversations
@@ -105,11 +106,14 @@ class Access:
         self._conversations = conversations
         self._sessions = conversations.sessions
         self._spelled: dict[tuple[str | None, str], str] = {}
+        self.short_names = conversations.short_names
 
     # names to conversations
 
     def find(self, user: str | None, name: str) -> LoadedConversation | None:
         """Resolve a name if that needs no waiting; never to another user's conversation."""
+        if user is None and not self.short_names.is_filled and stem_of(name):
+            return None
         own = None if user is None else self._own(user, name)
         found = self._conversations.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
@@ -119,7 +123,10 @@ class Access:
             return other if other is not None and other.state.exists and user in (None, other.state.user) else None
         if own is not None or _is_reserved(user, name):
             return None
-        if (target := self._sessions.target(user, name)) is not None:
+        target = self._sessions.target(user, name)
+        if target is None and user is None:
+            target = self.short_names.id_of(name)
+        if target is not None:
             return self._conversations.find(target)
         return found if found is not None and found.unnamed and not found.state.exists else None
 
@@ -159,12 +166,19 @@ class Access:
         if user is not None:
             own = self._own(user, name)
             return await (self._load_of(user, name) if own is None else self._load_own(user, name, own))
+        if stem_of(name):
+            await self.fill_short_names()
         opened = await self._conversations.load(name)
         if opened.state.exists:
             return opened
-        attached = await self._load_attached(user, name)
-        opened.unnamed = attached is None
-        return attached or opened
+        if (attached := await self._load_attached(user, name)) is not None:
+            opened.unnamed = False
+            return attached
+        await self.fill_short_names()
+        if (id := self.short_names.id_of(name)) is not None:
+            return await self._conversations.load(id)
+        opened.unnamed = True
+        return opened
 
     async def _load_of(self, user: str, name: str) -> LoadedConversation | Rejection:
         """For a user: whose conversation this is must be known before it is loaded, or the time it takes would tell."""
@@ -246,6 +260,21 @@ class Access:
                 self._conversations.drop_empty(event.attached)
 
     # events
+
+    def note(self, changed: Iterable[LoadedConversation]) -> None:
+        """Record which of these lists are there, for short names."""
+        for opened in changed:
+            state = opened.state
+            if not state.user:
+                self.short_names.note(state.conversation, exists=state.exists)
+                if state.exists and (stem := stem_of(state.conversation)):
+                    self._conversations.drop_empty(stem)
+
+    async def fill_short_names(self) -> None:
+        """Read, once, which lists there are."""
+        if not self.short_names.is_filled:
+            names = await self.names("")
+            self.short_names.fill(names)
 
     async def names(self, user: str) -> set[str]:
         """Return the ids of a user's conversations."""

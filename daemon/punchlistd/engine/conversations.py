@@ -18,6 +18,7 @@ from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.history import History
 from punchlistd.engine.loaded import Lane, Listings, LoadedConversation, Place, Shown
 from punchlistd.engine.sessions import Sessions
+from punchlistd.engine.short_names import ShortNames
 from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, side_of
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Conversations:
         self._followers = tuple(loaded)
         self._with_claims = with_claims
         self._listings = Listings()
+        self.short_names = ShortNames()
         self._loading: dict[str, anyio.Event] = {}
         self._indexing = anyio.Lock()
         """Of one that changes what the index holds. Whoever has it waits for the log alone."""
@@ -148,6 +150,7 @@ class Conversations:
             self.loaded[name] = opened
             opened.with_claims = self._with_claims
             opened.listings = self._listings
+            opened.short_names = self.short_names
             self.follow(opened)
         opened = self.loaded[name]
         for session in opened.state.sessions:

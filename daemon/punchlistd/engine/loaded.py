@@ -13,6 +13,7 @@ from punchlistd.domain.snapshot import dump_state
 from punchlistd.domain.state import State
 from punchlistd.engine.history import fact_of
 from punchlistd.engine.replies import LONG_BYTES, Pieces, Reply
+from punchlistd.engine.short_names import ShortNames
 from punchlistd.store.port import Snapshot, Stored
 
 REPLIES_KEPT = 128
@@ -109,6 +110,7 @@ class LoadedConversation:
         "saved_version",
         "with_claims",
         "seq",
+        "short_names",
         "state",
         "summarised",
         "unnamed",
@@ -135,6 +137,7 @@ class LoadedConversation:
         self.summarised = saved_version
         self.listed = _NOT_LISTED
         self.listings: Listings | None = None
+        self.short_names: ShortNames | None = None
         self.with_claims: Shown | None = None
         self.in_use = True
         self.used = 0.0
@@ -186,6 +189,16 @@ class LoadedConversation:
         return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
 
     @property
+    def short_name(self) -> str:
+        """The name by which people call it; "" where that is its id."""
+        return self.short_names.of(self.state.conversation) if self.short_names is not None else ""
+
+    @property
+    def name_member(self) -> bytes:
+        """The short name as a further member of a JSON object."""
+        return b',"name":' + _encode(self.short_name) if self.short_name else b""
+
+    @property
     def shared_member(self) -> bytes:
         """What answers about a shared list say whose newest changes may be missing, as a further member."""
         shared = None if self.lane is None else self.lane.shared
@@ -202,7 +215,7 @@ class LoadedConversation:
 
     def list_reply(self, head: bytes, newer: bytes) -> Reply:
         """A JSON object with the whole list between other members; a long list is not copied."""
-        listing, newer = self.listing(), self.shared_member + newer
+        listing, newer = self.listing(), self.shared_member + self.name_member + newer
         return Pieces((head, listing, newer)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, newer)
 
     def forget_listing(self) -> None:

@@ -41,6 +41,10 @@ FILTERED = 64
 """So many messages are looked at together for those of some roles."""
 
 
+class _Named(msgspec.Struct):
+    conversation: str
+
+
 class Queries:
     """Answers every read: at once where the state is loaded and durable, else when it is.
 
@@ -183,7 +187,15 @@ class Queries:
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
             rows = [self._with_shared(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
+        if caller.user is None and (names := await self._short_names(rows)):
+            end += b',"names":' + _encode(names)
         return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
+
+    async def _short_names(self, rows: list[bytes]) -> dict[str, str]:
+        """The short names of conversations, by id."""
+        await self._access.fill_short_names()
+        ids = (msgspec.json.decode(row, type=_Named).conversation for row in rows)
+        return {id: name for id in ids if (name := self._access.short_names.of(id))}
 
     def _with_shared(self, row: bytes) -> bytes:
         """A conversation as the index has it, and what is said of it while its newest changes may be missing."""

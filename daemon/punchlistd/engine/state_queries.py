@@ -22,7 +22,7 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 
 def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
     """conversation.get."""
-    return _encode(r.ConversationGetResult(conversation=opened.view()))
+    return _encode(r.ConversationGetResult(conversation=opened.view(), name=opened.short_name))
 
 
 def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
@@ -108,7 +108,7 @@ def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversa
     else:  # costs what the page does, however long the list is
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if opened is None else opened.shown(page)
-    damaged = b"" if opened is None else opened.damaged_member + opened.shared_member
+    damaged = b"" if opened is None else opened.damaged_member + opened.shared_member + opened.name_member
     if params.fields is None:
         return _list_result(_encode(page), state, head, total, damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]

@@ -302,6 +302,7 @@ class Writer:
             for name in batch.deleted:
                 self._history.forget(name)
             self._access.follow(batch.deleted, batch.sessions)
+        self._access.note(batch.touched.values())
         claimed = self._answer(batch.items)
         if len(self._claims.waiting):
             # What was published may be what somebody waits for; who gave up makes room for those behind.

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from punchlist.cli import names
-from punchlist.cli.names import UnknownName, match
+from punchlist.cli.failure import UnknownName
+from punchlist.cli.names import match
 
 A, B = "claude-code/59aa02", "claude-code/7f3c1a"
 KNOWN = [A, B, f"{B}/reviewer", "codex/1a2b3c", "ann", "anna"]

@@ -488,3 +488,26 @@ def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not
     for id, call in finishes.items():
         assert not chat.call(*call).refused
         assert plan.get(str(id)).status == "completed"
+
+
+def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="ann")
+    plan.edit("3", owner=B)
+    plan.edit("1", owner="ann")
+    assert b.call("native", "next", {}).data["next"]["id"] == "3", "what is reserved for an agent comes first"
+    assert a.call("native", "next", {}).data["next"]["id"] == "2"
+    a.call("native", "update", {"id": "2", "status": "completed"})
+    nothing = a.call("native", "next", {})
+    assert "Nothing ready for you: #1 for ann reserved." in nothing.text
+    for status in ("in_progress", "completed"):
+        refused = a.call("native", "update", {"id": "1", "status": status})
+        assert (refused.refused, "task 1 is reserved for ann" in refused.text) == (True, True)
+    a.call("native", "update", {"id": "1", "owner": A})
+    assert a.call("native", "next", {}).data["next"]["id"] == "1"
+
+
+def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    client.conversation("work", actor="zed").edit("2", owner="ann")
+    chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
+    assert chat.call("native", "next", {}).data["next"]["id"] == "2"

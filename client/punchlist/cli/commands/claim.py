@@ -10,8 +10,16 @@ from punchlist.cli.context import Context, ids
 from punchlist.cli.names import resolve
 from punchlist.cli.render import task_lines
 
-_HOLDER = value("-o", "--owner", text="who has claimed it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME")
-_OWNER = value("-o", "--owner", text="who claims it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME")
+_HOLDER = value(
+    "-o",
+    "--owner",
+    text="who has claimed it (default: PUNCHLIST_OWNER, else the actor)",
+    metavar="NAME",
+    complete="name",
+)
+_OWNER = value(
+    "-o", "--owner", text="who claims it (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME", complete="name"
+)
 _CLAIMS = (
     _OWNER,
     value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),

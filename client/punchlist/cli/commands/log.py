@@ -9,7 +9,8 @@ from punchlist.cli.arguments import Usage, flag, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.event_lines import EventFormatter
 from punchlist.cli.events import events, stream
-from punchlist.cli.names import resolve
+from punchlist.cli.failure import UnknownName
+from punchlist.cli.names import match, resolve
 
 COMMANDS = {
     "log": Usage(
@@ -42,7 +43,7 @@ def run_log(context: Context) -> int:
     """
     args = context.args
     story = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
-    actors = None if args.actor is None else tuple(resolve(context, args.actor))
+    actors = None if args.actor is None else _actors(context)
     wanted = _Wanted(args.since or 0, actors, one_id(args.task))
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
@@ -62,11 +63,24 @@ def run_log(context: Context) -> int:
     return 0
 
 
+def _actors(context: Context) -> list[str]:
+    """Return the names that `--actor` means; one to be followed may have done nothing yet."""
+    args = context.args
+    try:
+        if args.all_conversations:
+            return match(args.actor, (event["actor"] for event in events(context, everywhere=True)))
+        return resolve(context, args.actor)
+    except UnknownName as error:
+        if args.follow and not error.is_ambiguous:
+            return [args.actor]
+        raise
+
+
 class _Wanted(NamedTuple):
     """Which events are shown."""
 
     since: int
-    actors: tuple[str, ...] | None
+    actors: list[str] | None
     task: str | None
 
     def holds(self, recorded: dict[str, Any]) -> bool:

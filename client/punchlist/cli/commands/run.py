@@ -70,6 +70,7 @@ COMMANDS = {
                 "--owner",
                 text="who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)",
                 metavar="NAME",
+                complete="name",
             ),
             Argument(
                 ("--log-dir",), "write the output of each task to a file in this directory", {"metavar": "DIR"}, "file"

@@ -25,7 +25,13 @@ COMMANDS = {
             choice(
                 "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
             ),
-            value("-o", "--owner", text="show only this owner's tasks: a name, its beginning or #3", metavar="NAME"),
+            value(
+                "-o",
+                "--owner",
+                text="show only this owner's tasks: a name, its beginning or #3",
+                metavar="NAME",
+                complete="name",
+            ),
             flag("--ready", text="show only tasks that could be started now"),
             value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
             value("--parent", text="show only the subtasks of this task", metavar="ID"),

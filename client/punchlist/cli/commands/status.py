@@ -23,7 +23,13 @@ COMMANDS = {
     "start": Usage(
         (
             TASKS,
-            value("-o", "--owner", text="who works on them (default: PUNCHLIST_OWNER, else the actor)", metavar="NAME"),
+            value(
+                "-o",
+                "--owner",
+                text="who works on them (default: PUNCHLIST_OWNER, else the actor)",
+                metavar="NAME",
+                complete="name",
+            ),
         ),
         ("punch start 3", "punch start 3 4 --owner ann"),
     ),

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 _MEMBERS = (
     value("-d", "--description", text="a longer text"),
     choice("-p", "--priority", text="how urgent it is", choices=PRIORITIES),
-    value("-o", "--owner", text="who gets it: a pending task is handed out to its owner alone", metavar="NAME"),
+    value(
+        "-o",
+        "--owner",
+        text="who gets it: a pending task is handed out to its owner alone",
+        metavar="NAME",
+        complete="name",
+    ),
     value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
     value("--parent", text="make it a subtask of this task", metavar="ID"),
     value("--label", text="give it this label; repeatable", metavar="LABEL", action="append"),

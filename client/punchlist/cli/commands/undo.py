@@ -38,7 +38,10 @@ COMMANDS = {
                 type=positive,
             ),
             value(
-                "--of", text="undo this actor's calls instead of your own: a name, its beginning or #3", metavar="NAME"
+                "--of",
+                text="undo this actor's calls instead of your own: a name, its beginning or #3",
+                metavar="NAME",
+                complete="name",
             ),
             flag("--all", text="undo all your calls or, with --of, all of that actor"),
             _PREVIEW,

@@ -129,10 +129,21 @@ def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(
     assert complete("punch", "list", "-c", "d", PATH=path) == ["default"]
 
 
+def test_bash_offers_agents_and_people(punch: Any, tmp_path: Path, complete: Complete) -> None:
+    punch("add", "a", "--actor", "ann")
+    punch("queue", "claim", "-o", "claude-code/59aa02", "--actor", "claude-code/59aa02")
+    path = with_punch(tmp_path)
+    names = ["claude-code/59aa02", "ann"]
+    assert complete("punch", "undo", "--of", "", PATH=path) == names
+    assert complete("punch", "edit", "1", "--owner", "cl", PATH=path) == names[:1]
+    assert complete("punch", "list", "-o", "", PATH=path) == names
+    assert complete("punch", "assign", "1", "", PATH=path) == ["1", *names]
+
+
 @pytest.fixture
 def two_lists(punch: Any) -> None:
     for title in ("over", "milk: the [best] $one"):
-        punch("add", title)
+        punch("add", title, "--actor", "anybody")
     punch("done", "1")
     punch("add", "elsewhere", "-c", "site")
 
@@ -149,6 +160,7 @@ def two_lists(punch: Any) -> None:
         ("punch show ", ["1", "2"]),
         ("punch -c site done ", ["1"]),
         ("punch list -c si", ["site"]),
+        ("punch undo --of an", ["anybody"]),
     ],
 )
 @pytest.mark.usefixtures("two_lists")
@@ -184,6 +196,7 @@ def test_zsh_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], loaded: 
             ("punch reopen 1 ", ["1  -- over", "2  -- milk: the [best] $one"]),
             ("punch -c site done ", ["done 1"]),
             ("punch list -c si", ["list -c site"]),
+            ("punch undo --of an", ["--of anybody"]),
         ):
             shell.type(line + "\t")
             for text in shown:
@@ -195,7 +208,7 @@ def test_zsh_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], loaded: 
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("task",), ("list",), ("task", "--", "done"), ("nonsense",), ("task", "--", "-c")]
+    "words", [(), ("task",), ("list",), ("name",), ("task", "--", "done"), ("nonsense",), ("task", "--", "-c")]
 )
 def test_where_there_is_nothing_to_offer_completion_is_silent(run: Any, words: tuple[str, ...]) -> None:
     done = run("complete", *words)

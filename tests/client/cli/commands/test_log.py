@@ -66,9 +66,10 @@ def test_a_number_out_of_bounds_is_a_usage_error(run: Any, words: tuple[str, ...
 
 def test_a_log_that_holds_nothing_of_what_was_asked_for_says_so(punch: Any) -> None:
     punch("add", "a")
-    for words in (("--task", "99"), ("--actor", "unknown")):
-        told = punch("log", *words)
-        assert (told.code, told.out) == (0, "")
-        assert told.err == "nothing of this kind happened in the list; punch log alone shows everything\n"
+    told = punch("log", "--task", "99")
+    assert (told.code, told.out) == (0, "")
+    assert told.err == "nothing of this kind happened in the list; punch log alone shows everything\n"
+    for everywhere in ((), ("--all-conversations",)):
+        assert "nobody is called 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
     assert punch("log", "--task", "1").err == ""
     assert punch("log", "--task", "99", "-n", "0").err == ""

@@ -1,0 +1,48 @@
+"""Short names of lists: `website` for `website-8f909d367e2b`, as long as no other list could be meant.
+
+The lists of users have names of their own, so only lists that belong to no user count.
+"""
+
+from collections.abc import Iterable
+
+from punchlist_schemas.repository import stem_of
+
+
+class ShortNames:
+    """The short names of all repositories' lists. Unknown until `fill` has had the names of all lists."""
+
+    def __init__(self) -> None:
+        """Names that are still unknown."""
+        self.is_filled = False
+        self._names: set[str] = set()
+        self._by_stem: dict[str, set[str]] = {}
+
+    def fill(self, names: Iterable[str]) -> None:
+        """Take in all lists that there are."""
+        self.is_filled = True
+        for name in names:
+            self.note(name, exists=True)
+
+    def note(self, name: str, *, exists: bool) -> None:
+        """Record that a list was opened or deleted."""
+        if not self.is_filled or exists == (name in self._names):
+            return
+        stem = stem_of(name)
+        if exists:
+            self._names.add(name)
+            if stem:
+                self._by_stem.setdefault(stem, set()).add(name)
+        else:
+            self._names.discard(name)
+            if stem:
+                self._by_stem[stem].discard(name)
+
+    def id_of(self, name: str) -> str | None:
+        """Return the only list that has this short name."""
+        found = self._by_stem.get(name, ())
+        return next(iter(found)) if len(found) == 1 and name not in self._names else None
+
+    def of(self, id: str) -> str:
+        """Return the short name of a list, "" if it has none."""
+        stem = stem_of(id)
+        return stem if stem and self.id_of(stem) == id else ""

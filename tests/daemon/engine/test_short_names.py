@@ -1,0 +1,112 @@
+"""A repository's list is found and shown by its short name, as long as no other list could be meant."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_schemas.repository import stem_of
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Engine, Peer
+
+A, B = "website-8f909d367e2b", "website-00ff00ff00ff"
+
+
+@pytest.fixture
+async def ann(peer: Peer) -> Peer:
+    return peer
+
+
+async def id_of(peer: Peer, name: str) -> str:
+    return (await peer.result("conversation.get", conversation=name))["conversation"]["conversation"]
+
+
+async def name_of(peer: Peer, id: str) -> str:
+    whole = await peer.result("task.list", conversation=id)
+    some = await peer.result("task.list", conversation=id, limit=1)
+    got = await peer.result("conversation.get", conversation=id)
+    names = [one.get("name", id) for one in (whole, some, got)]
+    assert len(set(names)) == 1, "all answers show the same name"
+    return names[0]
+
+
+async def add(peer: Peer, conversation: str, title: str = "a") -> dict[str, Any]:
+    return await peer.result("task.add", conversation=conversation, title=title)
+
+
+@pytest.mark.parametrize(
+    ("id", "stem"),
+    [(A, "website"), ("a-b-8f909d367e2b", "a-b"), ("website", ""), ("website-8f909d367e2", ""), ("-8f909d367e2b", "")]
+    + [("website-8F909D367E2B", ""), ("website_8f909d367e2b", ""), ("website-8f909d367e2g", "")],
+)
+def test_only_a_repositorys_id_has_a_stem(id: str, stem: str) -> None:
+    assert stem_of(id) == stem
+
+
+async def test_a_short_name_finds_the_list(ann: Peer) -> None:
+    await add(ann, A)
+    assert (await id_of(ann, "website"), await name_of(ann, A)) == (A, "website")
+    assert await name_of(ann, "website") == "website"
+    await add(ann, "website", "b")
+    await ann.result("task.set_status", conversation="website", task="2", status="completed")
+    tasks = (await ann.result("task.list", conversation=A))["tasks"]
+    assert [task["status"] for task in tasks] == ["pending", "completed"]
+    assert (await ann.result("conversation.open", conversation="website")).get("created", False) is False
+    listed = await ann.result("conversation.list")
+    assert ([one["conversation"] for one in listed["conversations"]], listed["names"]) == ([A], {A: "website"})
+
+
+async def test_a_name_of_two_lists_is_none_of_theirs(ann: Peer) -> None:
+    await add(ann, A)
+    assert await id_of(ann, "website") == A
+    await add(ann, B)
+    assert await id_of(ann, "website") == "website"
+    assert [await name_of(ann, one) for one in (A, B)] == [A, B]
+    token = (await ann.refusal("conversation.delete", conversation=B))["token"]
+    await ann.result("conversation.delete", conversation=B, confirm=token)
+    assert (await id_of(ann, "website"), await name_of(ann, A)) == (A, "website")
+
+
+async def test_a_subscriber_follows_by_the_short_name(running: Engine, ann: Peer) -> None:
+    await add(ann, A)
+    eve = await running.connect()
+    await eve.result("event.subscribe", conversation="website")
+    await add(ann, "website", "b")
+    (event,) = await eve.events(1)
+    assert event["conversation"] == A
+
+
+async def test_an_exact_id_wins(ann: Peer) -> None:
+    await add(ann, "website")
+    await add(ann, A)
+    assert (await id_of(ann, "website"), await name_of(ann, A)) == ("website", A)
+
+
+async def test_a_name_that_was_empty_before_is_found(ann: Peer) -> None:
+    assert await id_of(ann, "website") == "website"
+    await add(ann, A)
+    assert await id_of(ann, "website") == A
+
+
+async def test_users_lists_have_no_short_names(running: Engine, ann: Peer) -> None:
+    eve = await running.connect(user="eve")
+    await add(eve, A)
+    assert await id_of(ann, "website") == "website"
+    await add(ann, B)
+    assert await id_of(ann, "website") == B
+    refused = await eve.refusal("conversation.get", conversation=B)
+    assert refused["kind"] == "not_found"
+    assert (await eve.result("conversation.get", conversation="website"))["conversation"]["version"] == 0
+
+
+async def test_short_names_outlive_a_restart(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        await add(peer, A)
+        peer.close()
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        assert await name_of(peer, A) == "website"
+        await add(peer, B)
+        assert await name_of(peer, A) == A
+        peer.close()
