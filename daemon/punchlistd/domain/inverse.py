@@ -72,7 +72,7 @@ class Undoing:
         self.resumed: dict[str, Task] = {}
         self._begin = 0
         self._resumed_in_call: set[str] = set()
-        self._freed: dict[str, Claim] = {}
+        self._freed: dict[str, tuple[Claim, int]] = {}
 
     def begin_call(self) -> None:
         """Take back the next call."""
@@ -81,16 +81,20 @@ class Undoing:
 
     def end_call(self) -> None:
         """Release claims that `free` left, and keep the blockers that each task had before the call."""
-        for name, held in self._freed.items():
+        for name, (held, attempts) in self._freed.items():
             if self.state.claims.get(name) is held:
-                self.apply(Released(task=name, owner=held.owner, reason="released", to="in_progress"))
+                self.apply(
+                    Released(task=name, owner=held.owner, reason="released", to="in_progress", attempts=attempts)
+                )
                 self.apply(TaskEdited(name, owner=held.owner))
                 self.note(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
-        edges = {(one.task, one.blocker) for one in self.events[self._begin :] if isinstance(one, DependencyAdded)}
+        events = self.events[self._begin :]
+        edges = {(one.task, one.blocker) for one in events if isinstance(one, DependencyAdded)}
+        opened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
         for name in self._resumed_in_call & self.state.tasks.keys():
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
-            known = tuple(other for other in now if other in then.open_blockers or (name, other) in edges)
-            self.resumed[name] = replace(then, open_blockers=known)
+            known = [one for one in now if one in then.open_blockers or one in opened or (name, one) in edges]
+            self.resumed[name] = replace(then, open_blockers=tuple(known))
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -119,9 +123,9 @@ class Undoing:
             self._resumed_in_call.add(then.id)
         self.hand_back(then.id, claim)
 
-    def free(self, task: str, held: Claim) -> None:
+    def free(self, before: Task, held: Claim) -> None:
         """Release a claim at the end of the call, unless an older change of it ends the claim: then that is enough."""
-        self._freed[task] = held
+        self._freed[before.id] = held, before.attempts
 
     def hand_back(self, task: str, claim: Claim | None) -> None:
         """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
@@ -302,7 +306,7 @@ def _claimed(run: Undoing, change: Change) -> None:
             run.skip(change, "it went on since")
         return
     if (before.status, before.owner) == ("in_progress", event.owner):
-        run.free(now.id, held)
+        run.free(before, held)
         return
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:

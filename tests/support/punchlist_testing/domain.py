@@ -309,6 +309,7 @@ _CHANGES: dict[type[p.Mutation], Any] = {
     p.TaskAdd: _add,
     p.TaskEdit: _edit,
     p.TaskSetStatus: _status,
+    p.TaskClaim: lambda random, ids: {"task": ids.one(), "owner": "alice", "keep": True},
     p.TaskMove: _move,
     p.TaskDelete: _delete,
     p.TaskNote: _note,
