@@ -44,6 +44,10 @@ _SHOWN = 80
 """How many characters of a text that is lost are shown."""
 
 
+_HOUR = 60
+"""Minutes."""
+
+
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
@@ -209,16 +213,20 @@ def _edited(run: Undoing, change: Change) -> None:
         changes["metadata"] = patch
     missed.extend(f"metadata.{key}" for key in kept)
     if changes:
-        run.apply(TaskEdited(now.id, **changes))
-        run.note(f"{name_of(now)}: {', '.join(changes)} put back")
-        if "owner" in changes:  # a revert takes the owner first, and its undo gives it back last
-            run.hand_back(now.id, change.claim)
+        _put_members_back(run, now, changes, change.claim)
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
 
 
+def _put_members_back(run: Undoing, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
+    run.apply(TaskEdited(now.id, **changes))
+    run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+    if "owner" in changes:  # a revert takes the owner first, so that its undo gives it back last
+        run.hand_back(now.id, claim)
+
+
 def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
-    """Whether a member can have its old value: a claim that was made since keeps its owner, and no parent is a circle."""
+    """Whether a member can have its old value: not under a claim of another owner, and not in a cycle of parents."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
@@ -365,7 +373,7 @@ def _status(run: Undoing, change: Change) -> None:
 
 
 def _loss(before: Task, now: Task) -> str:
-    """What people would miss of a task as it is `now`: its result, the reason why it failed, a minute of work or more."""
+    """What a task as it is `now` loses: its result, the reason why it failed, minutes of work."""
     lost = [
         f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
         for name, text, old in (
@@ -376,7 +384,7 @@ def _loss(before: Task, now: Task) -> str:
     ]
     minutes = (now.spent_ms - before.spent_ms) // 60_000
     if minutes > 0:
-        lost.append(f"{minutes // 60} h {minutes % 60} min of work" if minutes >= 60 else f"{minutes} min of work")
+        lost.append(f"{minutes // _HOUR} h {minutes % _HOUR} min of work")
     return f"; lost: {', '.join(lost)}" if lost else ""
 
 

@@ -118,7 +118,9 @@ def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
         clears = bool(before) and random.random() < 0.05
         call = p.ListClear(conversation=CONVERSATION) if clears else random_call(random, recorder.state)
         recorder.call(call)
-        if len(recorder.history) == groups or not any(is_undoable(fact.event, claims=True) for fact in recorder.history[-1].facts):
+        if len(recorder.history) == groups or not any(
+            is_undoable(fact.event, claims=True) for fact in recorder.history[-1].facts
+        ):
             continue
         if random.random() < 0.4:
             decision = recorder.do(UNDO)

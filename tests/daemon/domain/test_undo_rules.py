@@ -1,4 +1,4 @@
-"""An undo, a redo and a revert obey the rules of the calls whose effects they bring back. A failing case prints its seed."""
+"""What an undo, a redo or a revert brings back obeys the rules for calls. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -104,7 +104,7 @@ def test_an_undone_completion_names_its_losses(recorder: Recorder) -> None:
     recorder.at += 2 * 3_600_000
     recorder.call(status("1", "completed", result_summary="tests pass"), "bot")
     done = recorder.do(undo(of="bot", preview=True), "ann")
-    assert done.lines == ('#1 "A": completed → in_progress; lost: its result \'tests pass\', 2 h 0 min of work',)
+    assert done.lines == ("#1 \"A\": completed → in_progress; lost: its result 'tests pass', 2 h 0 min of work",)
 
 
 def test_an_undone_change_stands_in_no_ones_way(recorder: Recorder) -> None:
@@ -139,9 +139,10 @@ def any_call(random: Random, state: State) -> p.Mutation:
     ids = list(state.tasks) or ["1"]
     task, other = random.choice(ids), random.choice(ids)
     owner = state.claims[task].owner if task in state.claims else random.choice(ACTORS)
-    settings = random.choice(
+    settings: dict[str, Any] = random.choice(
         [{"execution": "serial"}, {"execution": "manual"}, {"on_failure": "stop"}, {"max_attempts": 2}]
     )
+    need, yes = random.choice(["yes", "check"]), random.random() < 0.7
     gate = random.choice([None, Gate(yes=True), Gate(check="lint")])
     calls: list[tuple[int, p.Mutation]] = [
         (4, p.TaskAdd(**C, title="t", blocked_by=tuple({other} & state.tasks.keys()))),
@@ -154,7 +155,7 @@ def any_call(random: Random, state: State) -> p.Mutation:
         (2, p.TaskEdit(**C, task=task, add_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, remove_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, gate=gate)),
-        (2, p.TaskApprove(**C, task=task, waits_for=random.choice(["yes", "check"]), accept=random.random() < 0.7, text="t")),
+        (2, p.TaskApprove(**C, task=task, waits_for=need, accept=yes, text="t")),
         (1, p.TaskDelete(**C, task=task)),
         (1, p.ConversationConfigure(**C, settings=SettingsPatch(**settings))),
         (1, p.ListClear(**C)),

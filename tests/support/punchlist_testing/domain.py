@@ -267,6 +267,10 @@ def _status(random: Random, ids: _Ids) -> dict[str, Any]:
     return {"task": ids.one(), "status": random.choice(STATUSES), "fail_reason": random.choice((None, "no")), **texts}
 
 
+def _claim(_random: Random, ids: _Ids) -> dict[str, Any]:
+    return {"task": ids.one(), "owner": "alice", "keep": True}
+
+
 def _move(random: Random, ids: _Ids) -> dict[str, Any]:
     place = random.choice(({"before": ids.one()}, {"after": ids.one()}, {"to_end": True}))
     return {"task": ids.one(), **place}
@@ -309,7 +313,7 @@ _CHANGES: dict[type[p.Mutation], Any] = {
     p.TaskAdd: _add,
     p.TaskEdit: _edit,
     p.TaskSetStatus: _status,
-    p.TaskClaim: lambda random, ids: {"task": ids.one(), "owner": "alice", "keep": True},
+    p.TaskClaim: _claim,
     p.TaskMove: _move,
     p.TaskDelete: _delete,
     p.TaskNote: _note,

@@ -76,7 +76,9 @@ def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection
             yield invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
             return
         if kind is p.TaskClaim and (members["task"] is None or members["wait_ms"]):
-            yield invalid("task", "a task, and no wait_ms", "A claim among several changes names its task and can't wait.")
+            yield invalid(
+                "task", "a task, and no wait_ms", "A claim among several changes names its task and can't wait."
+            )
             return
         yield kind(conversation=params.conversation, actor=params.actor, **members)
         if kind is p.TaskAdd:
