@@ -26,7 +26,8 @@ def claim(task: str, owner: str = "bot") -> p.TaskClaim:
 
 
 def undo(**how: Any) -> p.ListUndo:
-    return p.ListUndo(**C, **{"of": "ann", "count": 1, "whole": True, "claims": True, **how})
+    members: dict[str, Any] = {"of": "ann", "count": 1, "whole": True, "claims": True, **how}
+    return p.ListUndo(**C, **members)
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def any_call(random: Random, state: State) -> p.Mutation:
     settings: dict[str, Any] = random.choice(
         [{"execution": "serial"}, {"execution": "manual"}, {"on_failure": "stop"}, {"max_attempts": 2}]
     )
-    need, yes = random.choice(["yes", "check"]), random.random() < 0.7
+    yes = random.random() < 0.7
     gate = random.choice([None, Gate(yes=True), Gate(check="lint")])
     calls: list[tuple[int, p.Mutation]] = [
         (4, p.TaskAdd(**C, title="t", blocked_by=tuple({other} & state.tasks.keys()))),
@@ -155,7 +156,7 @@ def any_call(random: Random, state: State) -> p.Mutation:
         (2, p.TaskEdit(**C, task=task, add_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, remove_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, gate=gate)),
-        (2, p.TaskApprove(**C, task=task, waits_for=need, accept=yes, text="t")),
+        (2, p.TaskApprove(**C, task=task, waits_for=random.choice(("yes", "check")), accept=yes, text="t")),
         (1, p.TaskDelete(**C, task=task)),
         (1, p.ConversationConfigure(**C, settings=SettingsPatch(**settings))),
         (1, p.ListClear(**C)),

@@ -194,7 +194,8 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
         The tasks as they are now, and the exit code.
     """
     code = 0
-    while flat := [(task, change) for task, changes in wanted.items() for change in changes]:
+    while wanted:
+        flat: list[tuple[str, dict[str, Any]]] = [(task, one) for task, changes in wanted.items() for one in changes]
         try:
             context.change("list.apply", changes=[change for _, change in flat])
             break
