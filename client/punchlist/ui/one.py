@@ -287,7 +287,7 @@ class OneList(ListView):
         self.calls(self._take_back(question, "undo", call=call), "undo", exclusive=True)
 
     async def _take_back(self, question: str, what: str, **which: Any) -> None:
-        """Ask with a preview, which names the call, so that other changes don't matter. The question shows a refusal."""
+        """Ask with a preview, which names the call, so that other changes don't matter; a refusal is shown in it."""
         person = self.plan.calls.actor or self.face.setup.options.get("name", "punch ui")
         how: dict[str, Any] = {"conversation": self.plan.id, "actor": person, "whole": True, "claims": True}
         if "call" not in which:
