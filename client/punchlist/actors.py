@@ -1,5 +1,13 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+THREADS = 200
+"""How many chats, those used last, are looked through for those about a list."""
+
 _UUID, _DRAWN, _MOST = 36, 8, 123
 """Characters of an id that was drawn at random, of its beginning that names it, and of a name that fits an actor."""
 
@@ -22,3 +30,12 @@ def is_agents(actor: str, agent: str) -> bool:
 def is_persons(actor: str, person: str) -> bool:
     """Whether an actor is the person of this machine, at the command line or in a chat; without a name nobody is."""
     return bool(person) and (actor == person or actor.startswith("chat/"))
+
+
+def chats_about(list_id: str, chats: "Iterable[Mapping[str, Any]]") -> list[str]:
+    """The actors of a person's chats about a list, of chats as `conversation.list` gives them.
+
+    What these change, the person changes, on whatever face: undo counts it as theirs. Chats of other users are not.
+    """
+    own = (one for one in chats if one.get("metadata", {}).get("list") == list_id and not one.get("user"))
+    return [chat_actor(one["conversation"]) for one in own]

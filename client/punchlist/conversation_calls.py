@@ -153,11 +153,12 @@ class ConversationCalls(TaskCalls):
             key: As for every mutation.
             expect_version: As for every mutation.
         """
+        says_whose = (of, call, to_version) == (None, None, None)  # then `actor` does
         params = p.ListUndo(
             conversation=self.id,
             count=count,
             of=of,
-            actor=actor,
+            actor=self.actor if actor is None and not says_whose else actor,
             preview=preview,
             call=call,
             redo=redo,

@@ -229,10 +229,10 @@ class Task(Thing, frozen=True, kw_only=True):
     waits_for: Waits | None = None
     spent_ms: int = 0
     machine: str = ""
-    due_day: str | None = None
-    not_before_day: str | None = None
     left_at: int | None = None
     silent_at: int | None = None
+    due_day: str | None = None
+    not_before_day: str | None = None
 
 
 class Row(Task, frozen=True, kw_only=True):

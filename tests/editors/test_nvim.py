@@ -205,15 +205,50 @@ def test_a_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
     assert nvim.lua(marks) == [[0, "  no paper"]]
 
 
-def test_undo_shows_first_what_it_takes_back(nvim: Editor, plan: Any) -> None:
-    opened(nvim, plan, "One", "Two")
-    nvim.lua("_G.answers = {'Cancel', 'Undo'}")
+def test_undo_and_redo_are_of_the_person(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One")
+    plan.add("Two", actor="ann")
+    plan.complete("1", "hours of work")
+    nvim.lua("_G.answers = {'Cancel', 'Yes', 'Yes'}")
     nvim.command("Punch undo")
     nvim.until("#_G.asked == 1")
-    assert "Two" in nvim.lua("return _G.asked[1]")
+    assert 'removed #2 "Two"' in nvim.lua("return _G.asked[1]")
     assert len(plan.list()) == 2
     nvim.command("Punch undo")
+    nvim.shows(["[x] #1 One"])
+    nvim.command("Punch redo")
+    nvim.shows(["[x] #1 One", "[ ] #2 Two"])
+    nvim.command("Punch done 2")
+    nvim.shows(["[x] #1 One", "[x] #2 Two"])
+    assert plan.client.read(0, plan.id)[-1].actor == "ann"
+
+
+def test_a_refused_undo_asks_again_and_says_why(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One")
+    plan.add("Two", actor="ann")
+    nvim.shows(["[ ] #1 One", "[ ] #2 Two"])
+    nvim.lua("vim.ui.select = function(_, options, done) _G.asked[#_G.asked + 1], _G.done = options.prompt, done end")
+    nvim.command("Punch undo")
+    nvim.until("#_G.asked == 1")
+    plan.start("2")
+    nvim.lua("_G.done('Yes')")
+    nvim.until("#_G.asked == 2")
+    assert "agent rests on it" in nvim.lua("return _G.asked[2]")
+
+
+def test_another_actors_change_is_undone_by_its_version(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "One")
+    plan.complete("1", "hours of work")
+    nvim.command("Punch undo")
+    nvim.until("table.concat(_G.said):find('you have nothing to undo here')")
+    nvim.lua("_G.answers = {'Yes'}")
+    nvim.command("Punch log")
+    nvim.until('vim.fn.getline(1):find("status changed")')
+    nvim.keys("gg\\u")
+    nvim.until("#_G.asked == 1")
+    nvim.command(f"edit punchlist://{plan.id}")
     nvim.shows(["[ ] #1 One"])
+    assert "lost: its result 'hours of work'" in nvim.lua("return _G.asked[1]")
 
 
 def test_a_claim_of_an_agent_is_respected(nvim: Editor, plan: Any) -> None:
@@ -751,7 +786,7 @@ def test_a_command_that_there_is_not_and_a_name_that_cannot_be_are_told(nvim: Ed
         "punchlist: there is no :Punch dance; see :help punchlist",
         "punchlist: no list can have this name: punchlist://-no",
     ]
-    assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["release", "reopen"]
+    assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["redo", "release", "reopen"]
 
 
 def test_nothing_but_the_health_report_waits() -> None:

@@ -139,17 +139,56 @@ def test_a_refusal_is_said_in_the_daemons_words(planned: Stage, open_page: Open)
     expect(page.locator(".toast.bad")).to_contain_text("#2")
 
 
-def test_an_undo_takes_nothing_back_if_the_list_has_changed_since_the_preview(planned: Stage, open_page: Open) -> None:
+def test_undo_and_redo_are_of_the_person(planned: Stage, open_page: Open) -> None:
     agent = planned.by("codex").conversation("race")
     agent.add("one")
     page = open_page(planned, "#/list/race/1")
     expect(page.locator(".row.here")).to_be_visible()
     page.keyboard.press("u")
-    expect(page.locator("dialog .lines")).to_contain_text("one")
+    expect(page.locator(".toast")).to_contain_text("nothing to undo")
+    page.keyboard.press("s")
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
     agent.add("two")
+    page.keyboard.press("u")
+    expect(page.locator("dialog .lines")).to_contain_text("in_progress → pending")
+    agent.add("three")
     page.keyboard.press("Enter")
-    expect(page.locator(".toast.bad")).to_be_visible()
-    assert len(agent.list()) == 2
+    expect(page.locator(".row.r-in_progress")).to_have_count(0)
+    page.keyboard.press("U")
+    expect(page.locator("dialog .lines")).to_contain_text("pending → in_progress")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
+    assert len(agent.list()) == 3
+
+
+def test_a_refused_undo_stays_and_says_why(planned: Stage, open_page: Open) -> None:
+    agent = planned.by("codex").conversation("refused")
+    agent.add("one")
+    page = open_page(planned, "#/list/refused/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("dialog .lines")).to_contain_text("in_progress → pending")
+    agent.complete("1")
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog .bad")).to_contain_text("codex")
+    expect(page.locator("dialog .lines")).to_be_visible()
+
+
+def test_another_actors_change_is_undone_from_the_history(planned: Stage, open_page: Open) -> None:
+    agent = planned.by("codex").conversation("theirs")
+    agent.add("one")
+    agent.complete("1", "hours of work")
+    page = open_page(planned, "#/list/theirs/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("4")
+    page.locator(".story li").first.get_by_role("button", name="Undo version 3").click()
+    expect(page.locator("dialog h2")).to_contain_text("codex")
+    expect(page.locator("dialog .lines")).to_contain_text("lost: its result 'hours of work'")
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog")).to_have_count(0)
+    assert agent.get("1").status == "pending"
 
 
 def test_the_past_is_shown_says_what_was_done_and_can_not_be_changed(planned: Stage, open_page: Open) -> None:

@@ -280,9 +280,12 @@ def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """Take up a certain task, claimed; returns whether it was this agent's already.
 
     Raises:
-        Problem: Somebody else is working on it.
+        Problem: Somebody else is working on it, or has completed it.
     """
     task: Task = yield desk.calls.get(task_id)
+    if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
+        text = f"task {task_id} was completed by {name_of(task.owner)}: set it to pending first to have it done again"
+        raise Problem("illegal_transition", text)
     is_own = task.status == "in_progress" and task.owner == desk.actor
     if is_own and (task.fence is not None or desk.is_nameless):
         return True

@@ -60,5 +60,5 @@ CHANGES: dict[str, Change] = {
 }
 """Action → what it does to each task that is meant."""
 
-WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "repeat", "own"}
+WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "redo", "repeat", "own"}
 """Actions that change something, or may: none of them works with `--read-only` or in the past."""

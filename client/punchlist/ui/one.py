@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import msgspec
 from rich.text import Text
 
+from punchlist.actors import THREADS, chats_about
 from punchlist.aio import AsyncConversation
 from punchlist.cli.reasons import reason_lines
 from punchlist.cli.style import Style
-from punchlist.errors import PunchlistError
+from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.text import safe
 from punchlist.ui.changes import CHANGES, WRITES, Wish
 from punchlist.ui.detail import dependencies, detail
@@ -176,7 +177,7 @@ class OneList(ListView):
 
         async def read() -> None:
             changes = await latest(self.plan, self.rows.seq)
-            self.face.push_screen(History(text(self.plan.id), changes, self.show_version))
+            self.face.push_screen(History(text(self.plan.id), changes, self.show_version, self._undo_or_say))
 
         self.calls(read(), "past", exclusive=True)
 
@@ -266,19 +267,48 @@ class OneList(ListView):
             self.calls(self._done(self.plan.move(task.id, **place)), "move")
 
     def do_undo(self) -> None:
-        """Show what an undo takes back, then do it if that is wanted."""
-        version = self.rows.version
+        """Show what an undo of one's own last change takes back, then do it if that is wanted."""
+        self.calls(self._take_back("Undo your last change?", "undo"), "undo", exclusive=True)
 
-        async def preview() -> None:
-            lines = await self.plan.undo(preview=True)
-            if not lines:
-                self.report("There is nothing to undo.")
+    def do_redo(self) -> None:
+        """Show what a redo of one's own last undo brings back, then do it if that is wanted."""
+        self.calls(self._take_back("Redo what you undid?", "redo", redo=True), "undo", exclusive=True)
+
+    def _undo_or_say(self, call: int, actor: str) -> None:
+        """Undo a call out of the history, where anything may be changed."""
+        if self.face.setup.read_only:
+            self.report("Nothing is changed here: punch ui runs with --read-only.")
+        else:
+            self._undo_call(call, actor)
+
+    def _undo_call(self, call: int, actor: str) -> None:
+        """Show what an undo of a call out of the history takes back, whoever's it is, then do it if that is wanted."""
+        question = f"Undo this change by {text(actor)}?"
+        self.calls(self._take_back(question, "undo", call=call), "undo", exclusive=True)
+
+    async def _take_back(self, question: str, what: str, **which: Any) -> None:
+        """Ask with a preview, which names the call, so that other changes don't matter; a refusal is shown in it."""
+        person = self.plan.calls.actor or self.face.setup.options.get("name", "punch ui")
+        how: dict[str, Any] = {"conversation": self.plan.id, "actor": person, "whole": True, "claims": True}
+        if "call" not in which:
+            chats = await self.plan.client.conversations(kind="chat", limit=THREADS)
+            also = chats_about(self.plan.id, msgspec.to_builtins(chats.conversations))
+            which |= {"of": person, "count": 1, "also": also}
+        would = await self.plan.client.call("list.undo", {**how, **which, "preview": True})
+        if not would["undone"]:
+            self.report(f"You have nothing to {what} here; the history shows the changes of others.")
+            return
+        lines = [safe(line) for line in would["undone"]]
+        refused: list[str] = []
+        while await self.face.push_screen_wait(Sure(question, [*lines, *refused])):
+            try:
+                done = await self.plan.client.call("list.undo", {**how, "call": would["calls"][0]})
+            except RequestRefused as error:
+                refused = ["", safe(str(error))]
+            else:
+                count = len(done["undone"])
+                self.report(f"{'Redone' if what == 'redo' else 'Undone'}: {count} change{'' if count == 1 else 's'}.")
                 return
-            if await self.face.push_screen_wait(Sure("Undo the last call?", [safe(line) for line in lines])):
-                undone = await self.plan.undo(expect_version=version)
-                self.report(f"Undone: {len(undone)} changes.")
-
-        self.calls(preview(), "undo", exclusive=True)
 
     def do_own(self) -> None:
         """Run a command of the user's, with the task's id in it."""

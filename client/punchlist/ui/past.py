@@ -67,21 +67,36 @@ def sentence(change: Change, formatter: EventFormatter | None = None) -> str:
 
 
 class History(Face):
-    """What happened to a list, newest first; Enter looks at the list as it was then.
+    """What happened to a list, newest first; Enter looks at the list as it was then, `undo` undoes a change.
 
     Args:
         name: What the list is called.
         changes: The events, newest first.
-        look_at: Shows the list at a version.
+        show_version: Shows the list at a version.
+        undo: Asks whether to undo the call that begins with a version, and its actor.
     """
 
     place: ClassVar[str] = "list"
-    hints: ClassVar[dict[str, str]] = {"open": "look at it", "back": "back", "filter": "filter", "help": "all keys"}
+    hints: ClassVar[dict[str, str]] = {
+        "open": "look at it",
+        "undo": "undo it",
+        "back": "back",
+        "filter": "filter",
+        "help": "all keys",
+    }
 
-    def __init__(self, name: str, changes: list[Change], show_version: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        changes: list[Change],
+        show_version: Callable[[int], None],
+        undo: Callable[[int, str], None],
+    ) -> None:
         super().__init__()
         self._whose = name
         self._show_version = show_version
+        self._undo = undo
+        self._actors = {str(change.version): change.actor for change in changes}
         formatter = EventFormatter(Style())
         lines = [sentence(change, formatter) for change in reversed(changes)]
         self._lines = {str(change.version): line for change, line in zip(changes, reversed(lines), strict=True)}
@@ -108,7 +123,7 @@ class History(Face):
 
     async def act(self, action: str) -> None:
         """Only what reads works here."""
-        known = "down up first last page_down page_up open back filter palette help quit".split()
+        known = "down up first last page_down page_up open undo back filter palette help quit".split()
         if action in known:
             await super().act(action)
 
@@ -118,6 +133,13 @@ class History(Face):
         self.face.pop_screen()
         if key:
             self._show_version(int(key))
+
+    def do_undo(self) -> None:
+        """Ask whether to undo the change."""
+        key = self.lines.key
+        self.face.pop_screen()
+        if key:
+            self._undo(int(key), self._actors[key])
 
     def do_back(self) -> None:
         """Back to the list."""

@@ -4,8 +4,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 
+from punchlist.actors import THREADS, chats_about
 from punchlist.aio import AsyncClient
 from punchlist.http.guard import App, Receive, Send, answer, bearer
 from punchlist.http.guard import Scope as AsgiScope
@@ -82,6 +84,18 @@ class Access:
             Their name, empty for others.
         """
         return self._person if scope.user is None and scope.list is None else ""
+
+    async def names(self, scope: Scope, conversation: str) -> dict[str, Any]:
+        """Whose changes of a list are those of who speaks by a token, as parameters of `list.undo`.
+
+        The person who runs the server also has chats. Who came in by a limited link has the server's own name.
+        """
+        client = await self.client(scope)
+        if not (person := self.person(scope)):
+            return {"of": client.options.get("name", "punch web")}
+        chats = await client.conversations(kind="chat", limit=THREADS)
+        listed = msgspec.to_builtins(chats.conversations)
+        return {"of": person, "also": chats_about(conversation, listed)}
 
     async def client(self, scope: Scope) -> AsyncClient:
         """The connection for a scope: of its user alone, if it has one.

@@ -32,7 +32,9 @@ def handler(route: Route, access: Access) -> Handler:
             given = await bodies.body(request)
         method = route.many if route.many and "tasks" in given else route.method
         stated = bodies.conditions(request, method)
-        if method == "list.undo" and "of" not in given:
+        if method == "list.undo" and given.pop("mine", False):
+            given |= await access.names(scope, request.path_params["conversation"])
+        if method == "list.undo" and not given.keys() & {"of", "call", "to_version"}:
             stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
         elif METHODS[method].kind == "write" and (person := access.person(scope)) and "actor" not in given:
             stated.setdefault("actor", person)

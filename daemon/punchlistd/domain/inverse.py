@@ -44,6 +44,10 @@ _SHOWN = 80
 """How many characters of a text that is lost are shown."""
 
 
+_HOUR = 60
+"""Minutes."""
+
+
 class Undoing:
     """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
 
@@ -72,7 +76,7 @@ class Undoing:
         self.resumed: dict[str, Task] = {}
         self._begin = 0
         self._resumed_in_call: set[str] = set()
-        self._freed: dict[str, Claim] = {}
+        self._freed: dict[str, tuple[Claim, int]] = {}
 
     def begin_call(self) -> None:
         """Take back the next call."""
@@ -81,20 +85,20 @@ class Undoing:
 
     def end_call(self) -> None:
         """Release claims that `free` left, and keep the blockers that each task had before the call."""
-        for name, held in self._freed.items():
+        for name, (held, attempts) in self._freed.items():
             if self.state.claims.get(name) is held:
-                self.apply(Released(task=name, owner=held.owner, reason="released", to="in_progress"))
+                self.apply(
+                    Released(task=name, owner=held.owner, reason="released", to="in_progress", attempts=attempts)
+                )
                 self.apply(TaskEdited(name, owner=held.owner))
                 self.note(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
         events = self.events[self._begin :]
         edges = {(one.task, one.blocker) for one in events if isinstance(one, DependencyAdded)}
-        reopened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
+        opened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
         for name in self._resumed_in_call & self.state.tasks.keys():
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
-            known = tuple(
-                other for other in now if other in then.open_blockers or other in reopened or (name, other) in edges
-            )
-            self.resumed[name] = replace(then, open_blockers=known)
+            known = [one for one in now if one in then.open_blockers or one in opened or (name, one) in edges]
+            self.resumed[name] = replace(then, open_blockers=tuple(known))
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -123,9 +127,9 @@ class Undoing:
             self._resumed_in_call.add(then.id)
         self.hand_back(then.id, claim)
 
-    def free(self, task: str, held: Claim) -> None:
+    def free(self, before: Task, held: Claim) -> None:
         """Release a claim at the end of the call, unless an older change of it ends the claim: then that is enough."""
-        self._freed[task] = held
+        self._freed[before.id] = held, before.attempts
 
     def hand_back(self, task: str, claim: Claim | None) -> None:
         """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
@@ -197,16 +201,20 @@ def _edited(run: Undoing, change: Change) -> None:
         changes["metadata"] = patch
     missed.extend(f"metadata.{key}" for key in kept)
     if changes:
-        run.apply(TaskEdited(now.id, **changes))
-        run.note(f"{name_of(now)}: {', '.join(changes)} put back")
-        if "owner" in changes:  # a revert takes the owner first, and its undo gives it back last
-            run.hand_back(now.id, change.claim)
+        _put_members_back(run, now, changes, change.claim)
     if missed:
         run.skip(change, f"{', '.join(missed)} changed since")
 
 
+def _put_members_back(run: Undoing, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
+    run.apply(TaskEdited(now.id, **changes))
+    run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+    if "owner" in changes:  # a revert takes the owner first, so that its undo gives it back last
+        run.hand_back(now.id, claim)
+
+
 def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
-    """Whether a member can have its old value: a later claim keeps its owner, and no parent makes a circle."""
+    """Whether a member can have its old value: not under a claim of another owner, and not in a cycle of parents."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
@@ -322,7 +330,7 @@ def _claimed(run: Undoing, change: Change) -> None:
             run.skip(change, "it went on since")
         return
     if (before.status, before.owner) == ("in_progress", event.owner):
-        run.free(now.id, held)
+        run.free(before, held)
         return
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
@@ -381,7 +389,7 @@ def _status(run: Undoing, change: Change) -> None:
 
 
 def _loss(before: Task, now: Task) -> str:
-    """What people would miss of a task as it is `now`: its result, the reason why it failed, a minute of work or more."""
+    """What a task as it is `now` loses: its result, the reason why it failed, minutes of work."""
     lost = [
         f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
         for name, text, old in (
@@ -392,7 +400,7 @@ def _loss(before: Task, now: Task) -> str:
     ]
     minutes = (now.spent_ms - before.spent_ms) // 60_000
     if minutes > 0:
-        lost.append(f"{minutes // 60} h {minutes % 60} min of work" if minutes >= 60 else f"{minutes} min of work")
+        lost.append(f"{minutes // _HOUR} h {minutes % _HOUR} min of work")
     return f"; lost: {', '.join(lost)}" if lost else ""
 
 

@@ -120,24 +120,59 @@ async def test_filter_words_are_written_kept_and_left(plan: AsyncConversation, s
         await shown.until("No task has these words")
 
 
-async def test_an_undo_shows_what_it_takes_back_and_refuses_when_the_list_moved_meanwhile(
-    plan: AsyncConversation, show: Any
-) -> None:
-    await plan.add("Keep")
-    await plan.add("Slip")
-    async with show() as shown:
+async def test_undo_and_redo_are_of_the_person(plan: AsyncConversation, show: Any) -> None:
+    ann = plan.client.conversation(plan.id, actor="ann")
+    await ann.add("Keep")
+    await ann.add("Slip")
+    await plan.complete("1", "hours of work")
+    async with show(actor="ann") as shown:
         await shown.until("Slip")
         await shown.press("u")
-        await shown.until("Undo the last call?")
-        assert '#2 "Slip"' in shown.text
-        await shown.press("enter")
-        await shown.until(lambda: "Slip" not in shown.text)
-        await shown.press("u")
-        await shown.until("Undo the last call?")
+        await shown.until("Undo your last change?")
+        assert 'removed #2 "Slip"' in shown.text, "codex's completion is newer"
         await plan.add("Meanwhile")
         await shown.press("enter")
-        await shown.until("Meanwhile")
-    assert [task.title for task in await plan.list()] == ["Keep", "Meanwhile"]
+        await shown.until(lambda: "Slip" not in shown.text)
+        await shown.press("U")
+        await shown.until("Redo what you undid?")
+        await shown.press("enter")
+        await shown.until("Redone: 1 change.")
+    assert [task.title for task in await plan.list()] == ["Keep", "Slip", "Meanwhile"]
+    changes = await plan.client.read(0, plan.id)
+    assert [change.actor for change in changes[-3:]] == ["codex", "ann", "ann"], "the undo and the redo are ann's"
+
+
+async def test_a_refused_undo_stays_and_says_why(plan: AsyncConversation, show: Any) -> None:
+    ann = plan.client.conversation(plan.id, actor="ann")
+    await ann.add("Slip")
+    async with show(actor="ann") as shown:
+        await shown.until("Slip")
+        await shown.press("u")
+        await shown.until("Undo your last change?")
+        await plan.start("1")
+        await shown.press("enter")
+        await shown.until("the newer call 3 of codex")
+        assert "Undo your last change?" in shown.text
+        await shown.press("escape")
+    assert [task.status for task in await plan.list()] == ["in_progress"]
+
+
+async def test_another_actors_change_is_undone_from_the_history(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Read")
+    await plan.complete("1", "hours of work")
+    async with show(actor="ann") as shown:
+        await shown.until("#1")
+        await shown.press("u")
+        await shown.until("You have nothing to undo here")
+        await shown.press("4")
+        await shown.until("what happened, newest first")
+        await shown.press("u")
+        await shown.until("Undo this change by codex?")
+        assert "lost: its result 'hours of work'" in shown.text
+        await shown.press("enter")
+        await shown.until("Undone: 1 change.")
+    assert [task.status for task in await plan.list()] == ["pending"]
+    assert [change.actor for change in await plan.client.read(0, plan.id)][-1] == "ann"
 
 
 async def test_versions_are_walked_back_and_forward_and_nothing_can_be_changed_in_the_past(

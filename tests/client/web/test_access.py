@@ -120,3 +120,24 @@ async def test_who_runs_the_server_finishes_what_they_began_at_the_command_line_
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert events[-1]["actor"] == "punch web"
         assert (await web.ask("POST", "/api/v1/conversations/plan/undo", {})).value["undone"] == ['removed #4 "x"']
+
+
+async def test_my_undo_is_of_the_person_and_their_chats(tmp_path: Path) -> None:
+    undo, thread = "/api/v1/conversations/plan/undo", "chat-6f9619ff-8b86-4d01-b42d-00c04fc964ff"
+    async with served(tmp_path, person="ann") as web:
+        async with connect_async(socket=web.daemon.socket, autostart=False, name="codex") as client:
+            await client.conversation(thread).open(kind="chat", metadata={"list": "plan"})
+            for actor in ("ann", "chat/6f9619ff", "codex"):
+                await client.conversation("plan", actor=actor).add(actor)
+        mine: dict[str, Any] = {"mine": True, "count": 1}
+        for line in ('removed #2 "chat/6f9619ff"', 'removed #1 "ann"'):
+            assert (await web.ask("POST", undo, mine)).value["undone"] == [line]
+        assert (await web.ask("POST", undo, mine)).value["undone"] == []
+        let_in = f"Bearer {web.session(list='plan')}"
+        assert (await web.ask("POST", undo, mine, Authorization=let_in)).value["undone"] == []
+        events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+        assert events[-1]["actor"] == "ann"
+        call = next(event["version"] for event in events if event["actor"] == "codex")
+        assert (await web.ask("POST", undo, {"call": call})).value["undone"] == ['removed #3 "codex"']
+        events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+        assert events[-1]["actor"] == "ann", "who undoes another's change is recorded"

@@ -15,8 +15,8 @@ from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
 
 SEEDS = range(60)
-UNDO = p.ListUndo(conversation=CONVERSATION)
-UNDO_ALL = p.ListUndo(conversation=CONVERSATION, count=10_000)
+UNDO = p.ListUndo(conversation=CONVERSATION, claims=True)
+UNDO_ALL = p.ListUndo(conversation=CONVERSATION, count=10_000, claims=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -118,7 +118,9 @@ def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
         clears = bool(before) and random.random() < 0.05
         call = p.ListClear(conversation=CONVERSATION) if clears else random_call(random, recorder.state)
         recorder.call(call)
-        if len(recorder.history) == groups or not any(is_undoable(fact.event) for fact in recorder.history[-1].facts):
+        if len(recorder.history) == groups or not any(
+            is_undoable(fact.event, claims=True) for fact in recorder.history[-1].facts
+        ):
             continue
         if random.random() < 0.4:
             decision = recorder.do(UNDO)
@@ -158,14 +160,14 @@ def test_undo_and_redo_go_through_the_same_states_in_both_directions(seed: int) 
         if not recorder.state.exists:
             return
         told = _whole(recorder.state)
-        if told != states[-1] and any(is_undoable(fact.event) for fact in recorder.history[before].facts):
+        if told != states[-1] and any(is_undoable(fact.event, claims=True) for fact in recorder.history[before].facts):
             states.append(told)
         else:
             states[-1] = told
     at = len(states) - 1
     for _ in range(30):
         redo = at == 0 or (at < len(states) - 1 and random.random() < 0.4)
-        recorder.do(p.ListUndo(conversation=CONVERSATION, of="ann", count=1, redo=redo, whole=True), "ann")
+        recorder.do(p.ListUndo(conversation=CONVERSATION, of="ann", count=1, redo=redo, whole=True, claims=True), "ann")
         at += 1 if redo else -1
         assert _whole(recorder.state) == states[at], (at, redo)
 
@@ -186,7 +188,7 @@ def test_a_redo_among_several_actors_is_the_exact_inverse_of_an_undo_that_left_n
         def asked(
             *, redo: bool, of: str | None = maker, count: int = 1, maker: str = maker, whole: bool = whole
         ) -> Decision | Rejection:
-            params = p.ListUndo(conversation=CONVERSATION, of=of, count=count, redo=redo, whole=whole)
+            params = p.ListUndo(conversation=CONVERSATION, of=of, count=count, redo=redo, whole=whole, claims=True)
             return recorder.call(params, maker)
 
         before = _whole(recorder.state)

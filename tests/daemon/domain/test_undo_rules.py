@@ -1,4 +1,4 @@
-"""An undo, a redo and a revert obey the rules of the calls whose effects they bring back."""
+"""What an undo, a redo or a revert brings back obeys the rules for calls. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -27,7 +27,8 @@ def claim(task: str, owner: str = "bot") -> p.TaskClaim:
 
 
 def undo(**how: Any) -> p.ListUndo:
-    return p.ListUndo(**C, **{"of": "ann", "count": 1, "whole": True, "claims": True, **how})
+    members: dict[str, Any] = {"of": "ann", "count": 1, "whole": True, "claims": True, **how}
+    return p.ListUndo(**C, **members)
 
 
 @pytest.fixture
@@ -140,11 +141,11 @@ def any_call(random: Random, state: State) -> p.Mutation:
     ids = list(state.tasks) or ["1"]
     task, other = random.choice(ids), random.choice(ids)
     owner = state.claims[task].owner if task in state.claims else random.choice(ACTORS)
-    settings = random.choice(
+    settings: dict[str, Any] = random.choice(
         [{"execution": "serial"}, {"execution": "manual"}, {"on_failure": "stop"}, {"max_attempts": 2}]
     )
+    yes = random.random() < 0.7
     gate = random.choice([None, Gate(yes=True), Gate(check="lint")])
-    accept = random.random() < 0.7
     calls: list[tuple[int, p.Mutation]] = [
         (4, p.TaskAdd(**C, title="t", blocked_by=tuple({other} & state.tasks.keys()))),
         (2, p.TaskAdd(**C, title="part", parent=other if other in state.tasks else None)),
@@ -156,7 +157,7 @@ def any_call(random: Random, state: State) -> p.Mutation:
         (2, p.TaskEdit(**C, task=task, add_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, remove_blocked_by=(other,))),
         (2, p.TaskEdit(**C, task=task, gate=gate)),
-        (2, p.TaskApprove(**C, task=task, waits_for=random.choice(["yes", "check"]), accept=accept, text="t")),
+        (2, p.TaskApprove(**C, task=task, waits_for=random.choice(("yes", "check")), accept=yes, text="t")),
         (1, p.TaskDelete(**C, task=task)),
         (1, p.ConversationConfigure(**C, settings=SettingsPatch(**settings))),
         (1, p.ListClear(**C)),

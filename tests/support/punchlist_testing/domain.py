@@ -315,6 +315,10 @@ def _status(random: Random, ids: _Ids) -> dict[str, Any]:
     return {"task": ids.one(), "status": random.choice(STATUSES), "force": random.random() < 0.3, **texts}
 
 
+def _claim(_random: Random, ids: _Ids) -> dict[str, Any]:
+    return {"task": ids.one(), "owner": "alice", "keep": True}
+
+
 def _move(random: Random, ids: _Ids) -> dict[str, Any]:
     place = random.choice(({"before": ids.one()}, {"after": ids.one()}, {"to_end": True}))
     return {"task": ids.one(), **place}
@@ -363,6 +367,7 @@ _CHANGES: dict[type[p.Mutation], Any] = {
     p.TaskAdd: _add,
     p.TaskEdit: _edit,
     p.TaskSetStatus: _status,
+    p.TaskClaim: _claim,
     p.TaskMove: _move,
     p.TaskDelete: _delete,
     p.TaskNote: _note,

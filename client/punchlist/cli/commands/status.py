@@ -7,8 +7,9 @@ from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error, show_held, show_refusal
 from punchlist.cli.person import STARTED_MS
-from punchlist.cli.render import step_lines, task_lines
+from punchlist.cli.render import FINISHED, step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
+from punchlist.text import safe
 
 _GO_ON = ("paused", "completed", "failed")
 """From these a task has to be put back to work before it can be claimed."""
@@ -65,69 +66,177 @@ _STEPS = {
 }
 
 
+Changes = dict[str, list[dict[str, "Any"]]]
+"""Task → the changes of one `list.apply` that it gets."""
+
+
 def _run(context: Context) -> int:
-    """Set the status of each task; one that is refused does not keep the others from being tried."""
+    """Set the status of each task, of several in one call; one that is refused does not keep the others from it."""
     step = _STEPS[context.args.command]
-    extra = {step.member: getattr(context.args, step.option)} if step.option else {}
+    text = getattr(context.args, step.option) if step.option else None
+    status = {"status": step.status} | ({step.member: text} if text is not None else {})
+    tasks = ids(context.args.tasks) or []
+    if len(tasks) > 1 or step.only_from:
+        wanted, code = _changes(context, tasks, step, status)
+        return _run_many(context, wanted) or code
+    try:
+        result = _set(context, tasks[0], status)
+    except RequestRefused as error:
+        return _show(context, tasks[0], error)
+    return context.answer(result, step_lines(result, context.style))
+
+
+def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, Any]) -> tuple[Changes, int]:
+    """Return the changes that take tasks to a status, and the exit code if one of them can't go there."""
+    wanted: Changes = {}
     code = 0
-    for task in ids(context.args.tasks) or ():
-        try:
-            if step.only_from and (state := context.ask("task.get", task=task)["task"]["status"]) not in step.only_from:
-                code = _not_from(context.args.command, task, state)
+    for task in tasks:
+        changes = [{"method": "task.set_status", "task": task, **status}]
+        if step.only_from:
+            if (now := _now(context, task)) is None:
+                code = REFUSED
                 continue
-            result = _set(context, task, {"status": step.status, **extra})
-            if context.args.command == "resume" and result["task"].get("owner", context.owner) == context.owner:
+            if now["status"] not in step.only_from:
+                code = _not_from(context.args.command, task, now["status"])
+                continue
+            if now.get("owner", context.owner) == context.owner and not now.get("fence"):
                 # The claim ended with the pause: who goes on with a task of theirs has it for themselves again.
-                result["task"] = _claimed(context, task)["task"]
-        except LeaseHeld as error:
-            code = REFUSED
-            way = f"punch {context.args.command} {task} --force does it all the same, in your name"
-            show_held(error, way)
-        except RequestRefused as error:
-            code = show_refusal(error, context.args.command)
-        else:
-            context.answer(result, step_lines(result, context.style))
-    return code
+                changes.append({"method": "task.claim", **_claim(context, task)})
+        wanted[task] = changes
+    return wanted, code
 
 
 def run_start(context: Context) -> int:
-    """Claim each task for this owner; what is paused or finished is put back to work."""
+    """Claim each task for this owner, several in one call; what is paused or finished is put back to work."""
+    tasks = ids(context.args.tasks) or []
+    wanted: Changes = {}
     code = 0
-    for task in ids(context.args.tasks) or ():
+    if len(tasks) == 1:
         try:
-            result = _claimed(context, task)
-        except LeaseHeld as error:
-            code = REFUSED
-            way = f"punch reopen {task} frees it for others"
-            if error.data.get("reserved"):
-                way = f"punch assign {task} --nobody frees it for all"
-            elif not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
-                way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
-            show_held(error, way)
+            result = context.change("task.claim", **_claim(context, tasks[0]))
+            return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
-            code = show_refusal(error, "start")
+            if isinstance(error, LeaseHeld) and error.owner == context.owner:
+                result = context.ask("task.get", task=tasks[0])
+                return context.answer(result, task_lines(result["task"], context.style))
+            if not isinstance(error, IllegalTransition) or error.from_ not in _GO_ON:
+                return _show(context, tasks[0], error)
+    for task in tasks:
+        if (changes := _changes_to_start(context, task)) is None:
+            code = REFUSED
         else:
-            context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
+            wanted[task] = changes
+    done, refused = _apply(context, wanted)
+    for task in done:
+        context.answer({"task": task, "fence": task.get("fence")}, task_lines(task, context.style))
+    return refused or code
+
+
+def _changes_to_start(context: Context, task: str) -> list[dict[str, Any]] | None:
+    """What gives a task to this owner, in whatever state it is; None after a refusal was shown."""
+    if (now := _now(context, task)) is None:
+        return None
+    owner = now.get("owner", "")
+    if now["status"] == "completed" and owner not in ("", context.owner):
+        way = f"punch reopen {task} makes it pending again"
+        show_error("illegal_transition", f"#{task} was completed by {safe(owner)}", way)
+        return None
+    changes: list[dict[str, Any]] = []
+    if now["status"] in _GO_ON:
+        changes.append({"method": "task.set_status", "task": task, "status": "in_progress"})
+        if owner not in ("", context.owner):
+            # The claim ended when the task was paused or failed: who starts it now has it.
+            changes.append({"method": "task.edit", "task": task, "owner": context.owner})
+    if owner != context.owner or not now.get("fence"):
+        changes.append({"method": "task.claim", **_claim(context, task)})
+    return changes
+
+
+def _now(context: Context, task: str) -> dict[str, Any] | None:
+    """A task as it is; None after the refusal was shown."""
+    try:
+        return context.ask("task.get", task=task)["task"]
+    except RequestRefused as error:
+        show_refusal(error, context.args.command)
+        return None
+
+
+def _claim(context: Context, task: str) -> dict[str, Any]:
+    """What gives a task to this owner."""
+    return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
+
+
+def _run_many(context: Context, wanted: Changes) -> int:
+    """Make changes of several tasks, and say once what that means for the rest."""
+    done, code = _apply(context, wanted)
+    if not done:
+        return code
+    counts = context.ask("conversation.get")["conversation"]["counts"]
+    remaining = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused"))
+    if context.args.json:
+        for task in done:
+            context.json({"task": task, "remaining": remaining})
+        return code
+    rest = {"unblocked": _unblocked(context, done), "next_task": None, "remaining": remaining}
+    if done[-1]["status"] not in ("pending", "in_progress"):
+        rest["next_task"] = context.ask("task.explain").get("next")
+    *_, closing = step_lines({"task": done[-1], **rest}, context.style)
+    context.lines([*(line for task in done for line in task_lines(task, context.style)), closing])
     return code
 
 
-def _claimed(context: Context, task: str) -> dict[str, Any]:
-    """Claim a task; one that this owner has already is answered as it is."""
-    how = {"owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
-    try:
-        return context.change("task.claim", task=task, **how)
-    except IllegalTransition as error:
-        if error.from_ not in _GO_ON:
-            raise
-        now = context.change("task.set_status", task=task, status="in_progress")["task"]
-        if now.get("owner", context.owner) != context.owner:
-            # The claim ended when the task was paused or finished: who starts it now has it.
-            context.change("task.edit", task=task, owner=context.owner)
-        return context.change("task.claim", task=task, **how)
-    except LeaseHeld as error:
-        if error.owner != context.owner:
-            raise
-        return context.ask("task.get", task=task)
+def _unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
+    """The tasks that waited for these alone."""
+    ids = {task["id"] for task in done}
+    waited = dict.fromkeys(one for task in done if task["status"] == "completed" for one in task.get("blocks", ()))
+    tasks = [context.ask("task.get", task=one)["task"] for one in waited if one not in ids]
+    return [task["id"] for task in tasks if not task.get("open_blockers") and task["status"] not in FINISHED]
+
+
+def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int]:
+    """Make the changes of tasks in one call, without those of tasks for which they are refused.
+
+    Returns:
+        The tasks as they are now, and the exit code.
+    """
+    code = 0
+    while wanted:
+        flat: list[tuple[str, dict[str, Any]]] = [(task, one) for task, changes in wanted.items() for one in changes]
+        try:
+            context.change("list.apply", changes=[change for _, change in flat])
+            break
+        except RequestRefused as error:
+            if "change" not in error.data:
+                raise
+            task, change = flat[error.data["change"]]
+            if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
+                # The number of the claim shows the daemon that this person knows who has the task.
+                change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
+                continue
+            del wanted[task]
+            message = error.message.partition("): ")[2].removesuffix(" Nothing was changed.")
+            code = _show(context, task, type(error)(error.kind, error.code, message, error.data))
+    return [now for task in wanted if (now := _now(context, task)) is not None], code
+
+
+def _may_finish(context: Context, error: LeaseHeld) -> bool:
+    """Whether this person may finish what the owner in a refusal has claimed."""
+    return context.args.command != "start" and (error.owner == context.owner or getattr(context.args, "force", False))
+
+
+def _show(context: Context, task: str, error: RequestRefused) -> int:
+    """Show why a task stays as it is."""
+    if not isinstance(error, LeaseHeld):
+        return show_refusal(error, context.args.command)
+    way = f"punch {context.args.command} {task} --force does it all the same, in your name"
+    if context.args.command == "start":
+        way = f"punch reopen {task} frees it for others"
+        if error.data.get("reserved"):
+            way = f"punch assign {task} --nobody frees it for all"
+        elif not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
+            way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
+    show_held(error, way)
+    return REFUSED
 
 
 run_done = run_fail = run_pause = run_resume = run_reopen = _run
@@ -142,8 +251,7 @@ def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]
     try:
         return context.change("task.set_status", task=task, **members)
     except LeaseHeld as error:
-        person = context.owner
-        if error.owner != person and not getattr(context.args, "force", False):
+        if not _may_finish(context, error):
             raise
         # The number of the claim shows the daemon that this person knows who has the task.
         fence = context.ask("task.get", task=task)["task"].get("fence")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from punchlist.actors import chat_actor
+from punchlist.actors import THREADS, chats_about
 from punchlist.cli.argument_types import point, positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.moments import version_at
 from punchlist.cli.names import resolve
 from punchlist.text import safe
@@ -81,7 +81,12 @@ COMMANDS = {
     ),
 }
 
-_THREADS = 200
+_EVENTS = 10_000
+"""Upper limit for the events that are searched for a name."""
+
+_NAMES = 20
+"""Upper limit for the names in a refusal."""
+
 _WORDS = {
     "undo": ("once undone:", "undone:", "Undo all of this?", "punch redo"),
     "redo": ("once redone:", "redone:", "Redo all of this?", "punch undo"),
@@ -99,7 +104,7 @@ def run_undo(context: Context) -> int:
         return _take_back(context, {"call": args.call}, "undo", asks=False)
     count = None if args.all else args.count or 1
     of, *also = resolve(context, args.of) if args.of else (context.actor, *_chats(context))
-    how = {"of": of, "count": count, "also": also[:_THREADS] or None}
+    how = {"of": of, "count": count, "also": also[:THREADS] or None}
     return _take_back(context, how, "undo", asks=count != 1)
 
 
@@ -119,9 +124,8 @@ def _chats(context: Context) -> list[str]:
     """The actors of the chats about the list, whose calls are the person's; not for whoever goes by another name."""
     if getattr(context.args, "of", None) or context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):
         return []
-    page = context.call("conversation.list", kind="chat", limit=_THREADS)["conversations"]
-    own = [one for one in page if one.get("metadata", {}).get("list") == context.conversation and not one.get("user")]
-    return [chat_actor(one["conversation"]) for one in own]
+    page = context.call("conversation.list", kind="chat", limit=THREADS)["conversations"]
+    return chats_about(context.conversation, page)
 
 
 def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: bool) -> int:
@@ -136,6 +140,8 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
             context.note("nothing was changed")
             return REFUSED
     result = context.change("list.undo", preview=args.preview or None, **how)
+    if not result["undone"] and getattr(args, "of", None) and not _has_acted(context, args.of):
+        return REFUSED
     lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
         lines.append(
@@ -145,6 +151,17 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
     elif result["undone"] and not args.preview:
         lines.append(context.style.paint("dim", f"  to reverse this: {back}"))
     return context.answer(result | {"preview": True} if args.preview else result, lines)
+
+
+def _has_acted(context: Context, name: str) -> bool:
+    """Whether a name has changed the list, and so is no mistake; if not, show the names that have."""
+    events = context.ask("event.read", after=0, limit=_EVENTS)["events"]
+    names = list(dict.fromkeys(str(event["actor"]) for event in reversed(events)))
+    if name in names or len(events) == _EVENTS:
+        return True
+    advice = f"the names in this list: {', '.join(map(safe, names[:_NAMES]))}" if names else "the list has no changes"
+    show_error("not_found", f"{safe(name)} has changed nothing in {safe(context.conversation)}", advice)
+    return False
 
 
 def _lines(undone: list[str], head: str, command: str) -> list[str]:

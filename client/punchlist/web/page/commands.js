@@ -9,7 +9,7 @@ import { call, session, signOut } from "./link.js";
 import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
 import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
 import { isNotifying, notify } from "./notify.js";
-import { plural, safe } from "./text.js";
+import { clock, plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
 
 export const why = signal(null);
@@ -171,15 +171,22 @@ async function remove() {
   say(`Deleted ${plural(gone.deleted.length, "task")}. u takes it back.`);
 }
 
-async function undo(count = 1) {
-  const preview = await attempt(() => call("POST", listPath("/undo"), { count, preview: true }));
-  if (!preview) return;
-  if (!preview.undone.length) return say("There is nothing to undo.");
-  const given = await ask({ title: count === 1 ? "Undo the last change?" : `Undo the last ${count} changes?`, lines: preview.undone.map(safe), text: ["Nothing else is touched. If the list changes before you agree, nothing is undone."], confirm: "Undo", other: { label: "One more", run: () => undo(count + 1) } });
-  if (!given) return;
-  const done = await attempt(() => call("POST", listPath("/undo"), { count }, { match: preview.version }));
-  if (done) say(`Undone: ${plural(done.undone.length, "change")}`);
+/** Show what an undo or a redo comes to, then do it: the preview names the call, so that other changes don't matter. */
+async function takeBack(which, { title, confirm, none, text = [] }) {
+  const how = { whole: true, claims: true };
+  const would = await attempt(() => call("POST", listPath("/undo"), { ...how, ...which, preview: true }));
+  if (!would) return;
+  if (!would.undone.length) return say(none);
+  const done = await ask({ title, lines: would.undone.map(safe), text, confirm, send: () => call("POST", listPath("/undo"), { ...how, call: would.calls[0] }) });
+  if (done) say(`${confirm}: ${plural(done.undone.length, "change")}`);
 }
+
+const NONE = "here: the history shows what others changed.";
+const undo = () => takeBack({ mine: true, count: 1 }, { title: "Undo your last change?", confirm: "Undo", none: `You have nothing to undo ${NONE}`, text: ["Nothing else is touched."] });
+const redo = () => takeBack({ mine: true, count: 1, redo: true }, { title: "Redo what you undid?", confirm: "Redo", none: `You have nothing to redo ${NONE}`, text: ["Nothing else is touched."] });
+
+/** Undo a change out of the history, whoever's it is. */
+export const undoCall = ({ version, actor, at }) => takeBack({ call: version }, { title: `Undo this change by ${safe(actor)}?`, confirm: "Undo", none: "There is nothing to undo in this change.", text: [`${safe(actor)} made it at ${clock(at)}. Nothing else is touched, and the history keeps both.`] });
 
 const ME = "punchlist.me";
 async function myName() {
@@ -338,7 +345,8 @@ export const COMMANDS = {
   mark_all: { run: () => (marks.value = marks.value.size ? new Set() : new Set(order())), title: "Mark all that are shown", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
   repeat: { run: () => last?.(), task: true, change: true },
-  undo: { run: () => undo(), title: "Undo…", list: true, change: true },
+  undo: { run: undo, title: "Undo…", list: true, change: true },
+  redo: { run: redo, title: "Redo…", list: true, change: true },
   older: { run: () => attempt(() => goToVersion(-1)), list: true },
   newer: { run: () => attempt(() => goToVersion(1)), list: true },
   now: { run: () => look(null), title: "Back to now", list: true },

@@ -2,7 +2,8 @@
 
 import { effect, html, signal, untracked } from "./vendor.js";
 import { call } from "./link.js";
-import { API, attempt, go, isPast, list, look, past, place, shownRows } from "./model.js";
+import { API, attempt, go, isPast, list, look, mayChange, past, place, shownRows } from "./model.js";
+import { undoCall } from "./commands.js";
 import { AS_TEXT, TIMES } from "./members.js";
 import { Text } from "./parts.js";
 import { clock, dayText, safe } from "./text.js";
@@ -114,7 +115,7 @@ export function Story({ entries, most = 400 }) {
       <span class="when">${clock(one.at)}</span>
       <span class="said">${taskOf(one) && html`<span class="id">#${taskOf(one)}</span> `}${sentence(one)}</span>
       <${Text} class="owner" of=${one.actor} />
-    </button></li>`)}</ol>`;
+    </button>${mayChange.value && html`<button class="quiet" title=${`Undo this change by ${safe(one.actor)}`} aria-label=${`Undo version ${one.version}`} onClick=${() => undoCall(one)}>↶</button>`}</li>`)}</ol>`;
 }
 
 export function History() {

@@ -11,7 +11,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, ListCleared
 from punchlist_schemas.things import TASK_LINKS
 from punchlistd.domain.commands import Command, Deciding, Decision
-from punchlistd.domain.decide import add, edit, notes, order, status
+from punchlistd.domain.decide import add, claim, edit, notes, order, status
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import invalid
 from punchlistd.domain.state import State
@@ -20,6 +20,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskAdd: add.add,
     p.TaskEdit: edit.edit,
     p.TaskSetStatus: status.set_status,
+    p.TaskClaim: claim.claim,
     p.TaskMove: order.move,
     p.TaskDelete: edit.delete,
     p.TaskNote: notes.note,
@@ -73,6 +74,11 @@ def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection
             members["quote"] = params.quote
         if ref in refs:
             yield invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
+            return
+        if kind is p.TaskClaim and (members["task"] is None or members["wait_ms"]):
+            yield invalid(
+                "task", "a task, and no wait_ms", "A claim among several changes names its task and can't wait."
+            )
             return
         yield kind(conversation=params.conversation, actor=params.actor, **members)
         if kind is p.TaskAdd:

@@ -93,16 +93,60 @@ local function edit(model, row, given)
   end)
 end
 
-local function undo(model)
-  transport.request("list.undo", { conversation = model.name, preview = true }, function(err, preview)
+--- The actor of a chat's changes, by the list that holds its thread; as `punchlist/actors.py` has it.
+local function chat_actor(thread)
+  local name = thread:match("^.-chat%-(.+)$") or thread
+  return "chat/" .. name:sub(1, #name == 36 and name:sub(9, 9) == "-" and 8 or 123)
+end
+
+--- Whose changes are ours, as parameters of `list.undo`: this person's, here and in chats about the list.
+local function mine(model, done)
+  transport.request("conversation.list", { kind = "chat", limit = 200 }, function(err, result)
     if err then return complain(err) end
-    if #preview.undone == 0 then return say("there is nothing to undo") end
-    local lines = vim.tbl_map(text.safe, preview.undone)
-    local prompt = "Undo?\n  " .. table.concat(lines, "\n  ") .. "\n"
-    local version = model.version
-    vim.ui.select({ "Undo", "Cancel" }, { prompt = prompt }, function(answer)
-      if answer == "Undo" then change(model, "list.undo", { expect_version = version }) end
+    local also = {}
+    for _, one in ipairs(result.conversations) do
+      local about = one.metadata and one.metadata.list
+      if about == model.name and (one.user or "") == "" then also[#also + 1] = chat_actor(one.conversation) end
+    end
+    done({ of = require("punchlist").config.actor, count = 1, also = #also > 0 and also or nil })
+  end)
+end
+
+--- Ask with a preview, then undo the call that it named: other changes of the list don't matter.
+local function take_back(model, which, question, nothing)
+  local how = { conversation = model.name, whole = true, claims = true }
+  local function ask_first(call, lines, refusal)
+    local shown = refusal and vim.list_extend(vim.list_extend({}, lines), { text.safe(refusal) }) or lines
+    vim.ui.select({ "Yes", "Cancel" }, { prompt = question .. "\n  " .. table.concat(shown, "\n  ") .. "\n" }, function(answer)
+      if answer ~= "Yes" then return end
+      transport.change("list.undo", vim.tbl_extend("error", how, { call = call }), function(err, result)
+        if err then return ask_first(call, lines, err.message or err.kind) end
+        model:made(result)
+      end)
     end)
+  end
+  transport.request("list.undo", vim.tbl_extend("error", how, which, { preview = true }), function(err, preview)
+    if err then return complain(err) end
+    if #preview.undone == 0 then return say(nothing) end
+    ask_first(preview.calls[1], vim.tbl_map(text.safe, preview.undone))
+  end)
+end
+
+--- Undo our own last change, or whoever's change made the version that is given.
+local function undo(model, _, given)
+  if given and given ~= "" then
+    if not given:find("^%d+$") then return say("a version is a number; :Punch log shows them", vim.log.levels.ERROR) end
+    local question = ("Undo the change that made version %s?"):format(given)
+    return take_back(model, { call = tonumber(given) }, question, "there is nothing to undo in this change")
+  end
+  mine(model, function(which)
+    take_back(model, which, "Undo your last change?", "you have nothing to undo here; :Punch log shows the changes of others")
+  end)
+end
+
+local function redo(model)
+  mine(model, function(which)
+    take_back(model, vim.tbl_extend("error", which, { redo = true }), "Redo what you undid?", "you have nothing to redo here")
   end)
 end
 
@@ -208,7 +252,8 @@ M.actions = {
   raise = { "+", "more urgent", true, reprioritize(1) },
   lower = { "-", "less urgent", true, reprioritize(-1) },
   why = { "w", "why it can't start", true, why },
-  undo = { "u", "undo, after a look at it", false, undo },
+  undo = { "u", "undo your last change, or the one of a version", false, undo },
+  redo = { "U", "redo, after a look at it", false, redo },
   log = { "l", "what happened", false, function(model) visit(model, "log") end },
   at = { "@", "the list as it was at a version", false, at },
   quickfix = { "q", "unfinished tasks as a quickfix list", false, quickfix },

@@ -73,6 +73,10 @@ function M.log(buffer, model)
     local version = vim.fn.getline("."):match("^%s*(%d+)")
     if version then vim.cmd(("edit punchlist://%s/@%s"):format(model.name, version)) end
   end, { buffer = buffer, desc = "punchlist: the list as it was then" })
+  vim.keymap.set("n", "<LocalLeader>u", function()
+    local version = vim.fn.getline("."):match("^%s*(%d+)")
+    if version then require("punchlist.actions").run("undo", model, nil, version) end
+  end, { buffer = buffer, desc = "punchlist: undo this change" })
   read()
 end
 

@@ -1,9 +1,15 @@
 --- punchlist in Neovim: lists as buffers, kept up to date by the daemon's pushes.
 local M = {}
 
+--- The name at the command line, so that undo counts what was done there as well.
+local function person()
+  local env = vim.env
+  return env.PUNCHLIST_ACTOR or env.USER or env.LOGNAME or (vim.uv or vim.loop).os_get_passwd().username
+end
+
 --- What `setup` can change.
 M.config = {
-  actor = "nvim", -- who the history says made a change
+  actor = person(), -- who the history says made a change
   owner = "nvim/" .. (vim.env.USER or "me"), -- whose claims are ours
   autostart = true, -- whether a daemon is started where none runs
   notify = "mine", -- of whose tasks you are told that they failed or can start: "mine", "all" or "off"

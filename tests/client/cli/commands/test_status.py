@@ -11,7 +11,6 @@ def test_several_tasks_at_once_and_what_it_means_for_the_rest(punch: Any) -> Non
     done = punch("done", "1", "#2", "--result", "fine")
     assert done.lines == [
         "  ✓ #1 a",
-        "    next #2 b · 2 left",
         "  ✓ #2 b",
         "    unblocked #3 · next #3 c · 1 left",
     ]
@@ -26,6 +25,35 @@ def test_a_refused_task_does_not_keep_the_others_from_being_done(punch: Any) -> 
     assert done.code == 1
     assert done.err.startswith("error: not_found: ")
     assert done.lines[0] == "  ✓ #1 a"
+
+
+@pytest.mark.parametrize("command", ["start", "done", "fail", "pause"])
+def test_one_undo_gives_several_tasks_back(punch: Any, command: str) -> None:
+    punch("add", "a")
+    punch("add", "b")
+    assert punch(command, "1", "2").code == 0
+    punch("undo")
+    assert [task["status"] for task in punch("list", "--all", "--json").json["tasks"]] == ["pending", "pending"]
+
+
+def test_one_undo_takes_a_restart_back(punch: Any) -> None:
+    punch("add", "a")
+    punch("pause", "1")
+    punch("start", "1")
+    punch("undo")
+    assert punch("show", "1", "--json").json["task"]["status"] == "paused"
+
+
+def test_what_another_agent_completed_is_not_started(punch: Any) -> None:
+    punch("add", "a")
+    punch("queue", "claim", "1", "-o", "bot")
+    punch("done", "1", "--actor", "bot", "-r", "hours of work")
+    refused = punch("start", "1")
+    assert refused.code == 1
+    assert refused.err == (
+        "error: illegal_transition: #1 was completed by bot\n  punch reopen 1 makes it pending again\n"
+    )
+    assert punch("show", "1", "--json").json["task"]["result_summary"] == "hours of work"
 
 
 def test_what_somebody_else_has_claimed_is_finished_by_force_alone(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

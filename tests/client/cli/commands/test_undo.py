@@ -149,3 +149,44 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
     assert punch("daemon", "call", "conversation.open", json.dumps(opened)).code == 0
     punch("add", "ann's", "--actor", "chat/anns")
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
+
+
+def test_a_name_that_did_nothing_is_refused_with_the_names(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--actor", "claude-code/7f3c1a")
+    refused = punch("undo", "--of", "claude")
+    assert refused.code == 1
+    assert refused.err == (
+        "error: not_found: claude has changed nothing in default\n  the names in this list: claude-code/7f3c1a, ann\n"
+    )
+    punch("undo", "--of", "claude-code/7f3c1a")
+    done = punch("undo", "--of", "claude-code/7f3c1a")
+    assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+
+
+def test_a_redo_is_one_line_of_the_log(punch: Any) -> None:
+    punch("add", "a")
+    punch("start", "1")
+    punch("undo")
+    before = len(punch("log", "--json").lines)
+    punch("redo")
+    assert len(punch("log", "--json").lines) == before + 1
+
+
+def test_an_undo_that_is_refused_offers_the_version_before(punch: Any) -> None:
+    for title in ("a", "b"):
+        punch("add", title)
+    punch("start", "2", "--actor", "bob")
+    assert punch("undo").err.endswith("; punch revert --at 2 undoes that call and everything after it\n")
+    assert punch("revert", "--at", "2").code == 0
+    assert titles(punch) == ["a"]
+
+
+def test_a_claim_is_whole_after_a_revert_and_its_undo(punch: Any) -> None:
+    punch("add", "a")
+    punch("queue", "claim", "1", "-o", "bot")
+    punch("revert", "--at", "2", "--yes")
+    punch("undo")
+    task = punch("show", "1", "--json").json["task"]
+    assert (task["status"], task["owner"]) == ("in_progress", "bot")
+    assert task["fence"] and task["lease_expires_at"]

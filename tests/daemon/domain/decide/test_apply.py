@@ -140,8 +140,28 @@ def test_any_changes_give_what_they_give_one_by_one_and_undo_takes_all_of_them_b
         check_invariants(recorder.state)
         if answer.events:
             made += 1
-            recorder.do(p.ListUndo(conversation=CONVERSATION))
+            recorder.do(p.ListUndo(conversation=CONVERSATION, claims=True))
             assert tell(recorder.state) == before
+
+
+def test_several_claims_are_one_call() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.add("b")
+    claims = [{"method": "task.claim", "task": task, "owner": "ann", "keep": True} for task in "12"]
+    recorder.call(changes(*claims), "ann")
+    assert [held.owner for held in recorder.state.claims.values()] == ["ann", "ann"]
+    recorder.do(p.ListUndo(conversation=CONVERSATION, of="ann", count=1, whole=True, claims=True), "ann")
+    assert (recorder.state.claims, [task.status for task in recorder.state.ordered()]) == ({}, ["pending", "pending"])
+
+
+@pytest.mark.parametrize("members", [{}, {"task": "1", "wait_ms": 1}])
+def test_a_claim_among_changes_names_its_task(members: dict[str, Any]) -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    refused = recorder.call(changes({"method": "task.claim", "owner": "ann", **members}))
+    assert isinstance(refused, Rejection)
+    assert (refused.kind, refused.data["change"]) == ("invalid_params", 0)
 
 
 def test_a_list_that_clears_itself_looks_at_what_all_changes_leave() -> None:
