@@ -82,6 +82,7 @@ class State:
         "_queue",
         "_ready",
         "_totals",
+        "_waiting",
         "_wakes_at",
         "changes",
         "claims",
@@ -148,6 +149,7 @@ class State:
         self._last_key = ""
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
+        self._waiting = 0
         self._ready: set[str] = set()
         self._queue: list[tuple[int, str, str]] | None = None
         self._children: dict[str, dict[str, None]] = {}
@@ -255,6 +257,7 @@ class State:
             wakes_at=self.wakes_at,
             kind=self.kind,
             metadata=self.metadata,
+            waiting=self._waiting,
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
@@ -298,6 +301,7 @@ class State:
             return
         if status == "in_progress":
             self.running[name] = None
+        self._waiting += task.waits_for == "yes"
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
@@ -322,6 +326,8 @@ class State:
                 self.running[name] = None
             elif old.status == "in_progress":
                 self._stop(name)
+        if old.waits_for != task.waits_for:
+            self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -345,6 +351,7 @@ class State:
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
+        self._waiting -= task.waits_for == "yes"
         self._ready.discard(name)
         if task.status == "in_progress":
             self._stop(name)
@@ -377,6 +384,7 @@ class State:
             if task.status == "in_progress":
                 self.running[task.id] = None
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
+            self._waiting += task.waits_for == "yes"
             if task.parent is not None:
                 self._children.setdefault(task.parent, {})[task.id] = None
             if task.not_before is not None:
