@@ -50,6 +50,13 @@ The length is limited, since a long word is searched from each of its letters.")
 (defvar-local punchlist--is-dimmed nil "Whether the last picture is shown.")
 (defvar punchlist-rendered 0 "How many lines were drawn; tests count with it.")
 
+(defun punchlist--gate (row)
+  "What ROW, which is done, waits for at its gate."
+  (let ((by (or (plist-get (plist-get row :gate) :by) "")) (check (or (plist-get (plist-get row :gate) :check) "")))
+    (cond ((not (equal (plist-get row :waits_for) "yes")) (concat "the check " (punchlist--safe check)))
+          ((string-empty-p by) "your yes")
+          (t (concat (punchlist--safe by) "'s yes")))))
+
 (defun punchlist--line (row depth)
   "The line of ROW at DEPTH, with its newline."
   (cl-incf punchlist-rendered)
@@ -62,6 +69,7 @@ The length is limited, since a long word is searched from each of its letters.")
                              (and priority (not (equal priority "normal")) (concat "  !" priority))
                              (and owner (not (string-empty-p owner)) (concat "  @" (punchlist--safe owner)))
                              (and blockers (concat "  <- #" (string-join blockers ",#")))
+                             (and (plist-get row :waits_for) (concat "  waits for " (punchlist--gate row)))
                              (and reason (not (string-empty-p reason))
                                   (concat "  " (punchlist--safe (truncate-string-to-width reason 200)))))))
     (concat (propertize text 'face face 'punchlist-id (plist-get row :id)) (propertize "\n" 'punchlist-id (plist-get row :id)))))
@@ -199,6 +207,8 @@ What is more than a slice is left to the next drawing."
 (defun punchlist--set-status (status &rest members)
   "Take the task at point to STATUS, with further MEMBERS."
   (let* ((row (punchlist--row)) (is-ours (equal (plist-get row :owner) punchlist-owner)))
+    (when (equal (plist-get row :waits_for) "yes")
+      (user-error "#%s waits for %s: Y approves it, N rejects it with a reason" (plist-get row :id) (punchlist--gate row)))
     (punchlist--do "task.set_status"
                    `(:status ,status ,@members
                              ,@(and is-ours (plist-get row :fence) (list :fence (plist-get row :fence)))))))
@@ -214,6 +224,16 @@ What is more than a slice is left to the next drawing."
   "Give the task at point up, for a REASON."
   (interactive (progn (punchlist--row) (list (punchlist--ask "Why did it fail? "))))
   (punchlist--set-status "failed" :fail_reason reason))
+(defun punchlist--answer (accept &rest members)
+  "Answer the task at point, which waits for a yes: ACCEPT, with further MEMBERS."
+  (let ((row (punchlist--row)))
+    (unless (equal (plist-get row :waits_for) "yes") (user-error "#%s does not wait for a yes" (plist-get row :id)))
+    (punchlist--do "task.approve" `(:accept ,accept :version ,(plist-get row :version) ,@members))))
+(defun punchlist-approve () "Say yes to the task at point: it counts as done." (interactive) (punchlist--answer t))
+(defun punchlist-reject (reason)
+  "Say no to the task at point, for a REASON: it is open again."
+  (interactive (progn (punchlist--row) (list (punchlist--ask "Why not? "))))
+  (punchlist--answer :false :text reason))
 (defun punchlist-claim ()
   "Claim the task at point for us."
   (interactive)
@@ -336,7 +356,7 @@ That is its link of kind path, or PATH:LINE in its title or description."
 
 (defconst punchlist--keys
   '(("RET" . punchlist-visit) ("s" . punchlist-start) ("d" . punchlist-done) ("f" . punchlist-fail) ("p" . punchlist-pause)
-    ("r" . punchlist-reopen) ("c" . punchlist-claim) ("R" . punchlist-release) ("a" . punchlist-add) ("e" . punchlist-edit)
+    ("r" . punchlist-reopen) ("Y" . punchlist-approve) ("N" . punchlist-reject) ("c" . punchlist-claim) ("R" . punchlist-release) ("a" . punchlist-add) ("e" . punchlist-edit)
     ("E" . punchlist-describe) ("m" . punchlist-note) ("b" . punchlist-blockers) ("x" . punchlist-delete)
     ("J" . punchlist-down) ("K" . punchlist-up) ("+" . punchlist-raise) ("-" . punchlist-lower) ("w" . punchlist-why)
     ("u" . punchlist-undo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . describe-mode))

@@ -385,7 +385,8 @@ class Conversation(Thing, frozen=True, kw_only=True):
     """A list and what is known about it. `version` counts its events from 1 without holes.
 
     `running` are up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
-    ready. `metadata` is whatever those who use the list keep with it. With `damaged` only what was before the damage is
+    ready. `waiting` counts the tasks that wait for a person's yes, which are among those that are paused.
+    `metadata` is whatever those who use the list keep with it. With `damaged` only what was before the damage is
     shown; with `shared` its newest changes may be missing here.
     """
 
@@ -404,6 +405,7 @@ class Conversation(Thing, frozen=True, kw_only=True):
     kind: ListKind = "list"
     metadata: Metadata = {}
     shared: Shared | None = None
+    waiting: int = 0
 
 
 TALK = frozenset({"user", "assistant"})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from punchlist import Client, connect
+from punchlist import Client, Gate, connect
 from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
 from punchlist_schemas.things import Link
@@ -148,6 +148,22 @@ def test_keys_do_what_punch_ui_does(emacs: Editor, plan: Any) -> None:
     emacs.at("3", "punchlist-why")
     emacs.until('(member "punchlist: blocker: #1 One" said)')
     assert [note.text for note in plan.get("1").notes] == ["seen"]
+
+
+def test_what_waits_for_a_yes_is_answered(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "Deploy")
+    plan.edit("1", gate=Gate(yes=True))
+    plan.complete("1", "deployed")
+    emacs.shows(["[=] #1 Deploy  waits for your yes"])
+    emacs.at("1", "condition-case problem (punchlist-start) (user-error (push (cadr problem) said))")
+    assert "1 waits for your yes: Y approves it" in emacs.eval("(car said)")
+    emacs.at("1", "call-interactively #'punchlist-reject", "no tests")
+    emacs.shows(["[ ] #1 Deploy  no tests"])
+    plan.complete("1", "deployed again")
+    emacs.shows(["[=] #1 Deploy  waits for your yes"])
+    assert emacs.eval('(symbol-name (key-binding (kbd "Y")))') == "punchlist-approve"
+    emacs.at("1", "punchlist-approve")
+    emacs.shows(["[x] #1 Deploy"])
 
 
 def test_undo_shows_first_what_it_takes_back_and_the_log_what_happened(emacs: Editor, plan: Any) -> None:

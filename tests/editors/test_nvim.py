@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from punchlist import Client, connect
+from punchlist import Client, Gate, connect
 from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
@@ -173,6 +173,27 @@ def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
     nvim.command("Punch done 3")
     nvim.until("vim.fn.getline(4) == '[x] #3 Three  @nvim/ann'")
     assert nvim.said() == []
+
+
+def test_what_waits_for_a_yes_is_answered(nvim: Editor, plan: Any) -> None:
+    opened(nvim, plan, "Deploy")
+    plan.edit("1", gate=Gate(yes=True))
+    plan.complete("1", "deployed")
+    nvim.until(COUNT, 1)
+    nvim.until("vim.fn.getline(1) == '[=] #1 Deploy'")
+    space = nvim.call("nvim_create_namespace", "punchlist")
+    marks = nvim.lua("return vim.api.nvim_buf_get_extmarks(0, ..., 0, -1, {details = true})", space)
+    assert marks[0][3]["virt_text"][0][0] == "  waits for your yes"
+    nvim.keys("1G\\s")
+    assert nvim.said() == ["punchlist: #1 waits for your yes: :Punch approve 1, or :Punch reject 1 WHY"]
+    nvim.lua("_G.answers = {'no tests'}")
+    nvim.keys("\\N")
+    nvim.until("vim.fn.getline(1) == '[ ] #1 Deploy'")
+    assert plan.get("1").fail_reason == "no tests"
+    plan.complete("1", "deployed again")
+    nvim.until("vim.fn.getline(1) == '[=] #1 Deploy'")
+    nvim.keys("\\Y")
+    nvim.until("vim.fn.getline(1) == '[x] #1 Deploy'")
 
 
 def test_who_else_has_the_list_open_is_shown(nvim: Editor, daemon: Running, plan: Any) -> None:

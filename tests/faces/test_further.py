@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from punchlist_schemas.things import Gate
 from punchlist_testing.blocking import eventually
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
@@ -123,3 +124,34 @@ def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, 
     expect(page.locator("#filter")).to_have_value("")
     expect(page.locator(".row")).to_have_count(4)
     expect(page.locator(".row.here .t")).to_have_text("two")
+
+
+def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("gated")
+    tasks.add("Deploy", gate=Gate(yes=True))
+    tasks.add("Release", gate=Gate(by="nobody-here"))
+    tasks.complete("1", "deployed")
+    page = open_page(planned)
+    expect(page.locator(".card", has_text="gated")).to_contain_text("1 waits for a yes")
+    page.locator(".card", has_text="gated").click()
+    expect(page.locator(".row", has_text="Deploy")).to_contain_text("waits for your yes")
+    page.locator(".row", has_text="Deploy").click()
+    expect(page.locator(".detail")).to_contain_text("Done, and waits for your yes")
+    expect(page.get_by_role("button", name="Start")).to_have_count(0)
+    for key in ("s", "r", "f"):
+        page.keyboard.press(key)
+        expect(page.locator(".toast.bad")).to_contain_text("#1 waits for your yes: Y approves it")
+    assert tasks.get("1").waits_for == "yes"
+    page.keyboard.press("N")
+    page.get_by_label("Why not?").fill("no tests")
+    page.get_by_role("button", name="Reject").last.click()
+    expect(page.locator(".detail")).to_contain_text("no tests")
+    assert (tasks.get("1").status, tasks.get("1").fail_reason) == ("pending", "no tests")
+    tasks.complete("1", "deployed again")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".row.r-completed")).to_contain_text("Deploy")
+    tasks.complete("2")
+    page.locator(".row", has_text="Release").click()
+    expect(page.locator(".row", has_text="Release")).to_contain_text("waits for nobody-here's yes")
+    page.keyboard.press("Y")
+    expect(page.locator(".toast.bad")).to_contain_text("is nobody-here's to open")

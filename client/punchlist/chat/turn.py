@@ -25,6 +25,7 @@ from punchlist.chat.rules.references import Item
 from punchlist.chat.rules.replies import Reply, read_reply
 from punchlist.chat.thread import Exchange, Thread, text_of
 from punchlist.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
+from punchlist.chat.trace import log_call
 from punchlist.chat.usage import Limits, day_of, used
 from punchlist.cursor import TaskList
 from punchlist_schemas.things import Task
@@ -425,6 +426,7 @@ class Turn:
                 self._tell("tool", {"tool": wanted.tool})
             content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(done))
             done = self._done[id] = msgspec.convert(content, Done)
+            log_call(self.thread.id, id, wanted, done)
             told = {"id": id, "tool": wanted.tool, "arguments": wanted.arguments, "chips": chips([done])}
             self._tell("tool.completed", told if done.question else {**told, "result": done.text})
         return done

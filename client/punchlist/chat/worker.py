@@ -17,6 +17,7 @@ from punchlist.chat.live import Live
 from punchlist.chat.models.away import Circuit
 from punchlist.chat.models.port import Model
 from punchlist.chat.thread import Thread
+from punchlist.chat.trace import log_tools
 from punchlist.chat.turn import STALE_S, Turn
 from punchlist.chat.usage import Limits
 from punchlist.core import new_key
@@ -55,6 +56,7 @@ class Worker:
         self.model = model
         self._limits = limits or Limits()
         self._stale_s = stale_s
+        log_tools("the rules" if model is None else model.name)
         self._kept: dict[str, ClaimResult] = {}
         self._name = f"chat-{os.getpid()}-{new_key()[:8]}"
 

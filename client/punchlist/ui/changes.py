@@ -21,15 +21,21 @@ Call = Callable[[AsyncConversation, Task, Wish], Awaitable[Any]]
 
 
 class Change(NamedTuple):
-    """One action: the call for a task, what is said when it is done, and what is asked for before."""
+    """One action: the call for a task, what is said when it is done, and what is asked for before.
+
+    `needs_text` tells whether the question has to be answered; `leaves_gates` whether the change is one that would take
+    back what waits for a person's yes.
+    """
 
     call: Call
     said: str
     asks: str = ""
+    needs_text: bool = False
+    leaves_gates: bool = False
 
 
-def _change(call: Call, said: str, asks: str = "") -> Change:
-    return Change(call, said, asks)
+def _change(call: Call, said: str, asks: str = "", *, needs_text: bool = False, leaves_gates: bool = False) -> Change:
+    return Change(call, said, asks, needs_text, leaves_gates)
 
 
 def _urgency(step: int) -> Call:
@@ -41,20 +47,37 @@ def _urgency(step: int) -> Call:
 
 
 CHANGES: dict[str, Change] = {
-    "start": _change(lambda plan, task, wish: plan.start(task.id), "started"),
+    "start": _change(lambda plan, task, wish: plan.start(task.id), "started", leaves_gates=True),
     "done": _change(
-        lambda plan, task, wish: plan.complete(task.id, wish.text or None), "done", "What came of it? Enter for nothing"
+        lambda plan, task, wish: plan.complete(task.id, wish.text or None),
+        "done",
+        "What came of it? Enter for nothing",
+        leaves_gates=True,
     ),
     "fail": _change(
-        lambda plan, task, wish: plan.fail(task.id, wish.text or None), "failed", "Why did it fail? Enter for nothing"
+        lambda plan, task, wish: plan.fail(task.id, wish.text or None),
+        "failed",
+        "Why did it fail? Enter for nothing",
+        leaves_gates=True,
     ),
-    "pause": _change(lambda plan, task, wish: plan.pause(task.id), "paused"),
-    "reopen": _change(lambda plan, task, wish: plan.reopen(task.id), "open again"),
+    "pause": _change(lambda plan, task, wish: plan.pause(task.id), "paused", leaves_gates=True),
+    "reopen": _change(lambda plan, task, wish: plan.reopen(task.id), "open again", leaves_gates=True),
+    "approve": _change(lambda plan, task, wish: plan.approve(task.id, version=task.version), "approved"),
+    "reject": _change(
+        lambda plan, task, wish: plan.reject(task.id, wish.text, version=task.version),
+        "rejected",
+        "Why not? The task is open again with this reason",
+        needs_text=True,
+    ),
     "claim": _change(
-        lambda plan, task, wish: plan.take(wish.owner, task.id, lease_ms=CLAIM_MS, keep=True), "claimed for an hour"
+        lambda plan, task, wish: plan.take(wish.owner, task.id, lease_ms=CLAIM_MS, keep=True),
+        "claimed for an hour",
+        leaves_gates=True,
     ),
     "release": _change(lambda plan, task, wish: plan.release(task.id, task.owner), "given back"),
-    "note": _change(lambda plan, task, wish: plan.note(task.id, wish.text), "noted", "Note, which stays as it is"),
+    "note": _change(
+        lambda plan, task, wish: plan.note(task.id, wish.text), "noted", "Note, which stays as it is", needs_text=True
+    ),
     "raise": _change(_urgency(1), "more urgent"),
     "lower": _change(_urgency(-1), "less urgent"),
 }

@@ -6,7 +6,7 @@ from punchlist.cli.render import moment
 from punchlist.metadata import shown as shown_metadata
 from punchlist.text import safe_block
 from punchlist.ui.members import duration_text
-from punchlist.ui.parts import DrawContext, Part, state, text, time_text
+from punchlist.ui.parts import DrawContext, Part, gate_wait, state, text, time_text
 from punchlist_schemas.things import Task
 
 _MOST = 40
@@ -27,6 +27,8 @@ def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[
         parts += [("dim", " · "), (style, fact)] if fact else []
     parts.append(("title", f"\n\n{text(task.title)}\n"))
     parts += _plans(task)
+    if task.waits_for is not None:
+        parts.append(("paused", f"\nDone, and waits for {gate_wait(task)}\n"))
     doing = task.active_form if shown == "in_progress" else ""
     bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
     for heading, body in bodies:

@@ -77,11 +77,13 @@ def load(own: Path | None = None) -> Keymap:
         BadKeys: The file can't be read, names no action of this face, or gives one key to two actions.
     """
     replaced = _own(own) if own is not None else {}
+    taken = {key for given in replaced.values() for key in given}
     keys: list[Key] = []
     for group in tomllib.loads(SHARED.read_text("utf-8"))["group"]:
         for row in group["keys"]:
             if FACE in row.get("faces", (FACE,)):
-                given = replaced.pop(row["name"], tuple(row["keys"]))
+                shared = tuple(key for key in row["keys"] if not (row.get("yields") and key in taken))
+                given = replaced.pop(row["name"], shared)
                 keys.append(Key(row["name"], given, row["does"], tuple(row["in"]), group["title"]))
     if replaced:
         name = next(iter(replaced))

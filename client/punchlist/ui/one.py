@@ -21,7 +21,7 @@ from punchlist.ui.dialogs import Ask, Field, Form, Notice, Sure, painted
 from punchlist.ui.filters import STATES
 from punchlist.ui.list_view import RUNNING, ListView
 from punchlist.ui.members import MEMBERS, changes
-from punchlist.ui.parts import DrawContext, Part, text
+from punchlist.ui.parts import DrawContext, Part, gate_wait, text
 from punchlist.ui.past import History, latest
 from punchlist_schemas.things import Task
 
@@ -41,6 +41,8 @@ class OneList(ListView):
             "help": "all keys",
             "edit": "edit",
             "note": "note",
+            "approve": "approve",
+            "reject": "reject",
             "next_filter": "next filter",
         },
         **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
@@ -65,13 +67,20 @@ class OneList(ListView):
     def _change(self, action: str) -> None:
         if not (tasks := self.meant):
             return
-        asks = CHANGES[action].asks
+        change = CHANGES[action]
+        asks = change.asks
+        held = next((task for task in tasks if task.waits_for == "yes"), None) if change.leaves_gates else None
+        if held is not None:
+            yes, no = self.face.keys.hint("approve"), self.face.keys.hint("reject")
+            said = f"#{held.id} waits for {gate_wait(held)}: {yes} approves it, {no} rejects it with a reason."
+            self.report(said)
+            return
         if not asks:
             self.calls(self._make(action, tasks, ""))
             return
 
         def answered(said: str | None) -> None:
-            if said or (said is not None and action != "note"):
+            if said or (said is not None and not change.needs_text):
                 self.calls(self._make(action, tasks, said))
 
         names = ", ".join(f"#{text(task.id)}" for task in tasks[:RUNNING]) + (" …" if len(tasks) > RUNNING else "")

@@ -112,7 +112,7 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
         names = ", ".join(f"#{text(one)}" for one in task.open_blockers)
         tail.append(("blocked", f"  {context.glyphs['arrow']} {names}"))
     if task.waits_for is not None:
-        tail.append(("paused", f"  waits for a {task.waits_for}"))
+        tail.append(("paused", f"  waits for {gate_wait(task)}"))
     if task.owner and shown != "completed":
         tail.append(("owner", f"  @{text(task.owner)}"))
     if shown in FINISHED:
@@ -124,6 +124,14 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
     if task.not_before:
         tail.append(("note", f"  not before {time_text(task.not_before, task.not_before_day)}"))
     return tail
+
+
+def gate_wait(task: Task) -> str:
+    """What a completed task waits for at its gate, as people read it."""
+    by = task.gate.by if task.gate is not None else ""
+    if task.waits_for == "yes":
+        return f"{text(by)}'s yes" if by else "your yes"
+    return f"the check {text(task.gate.check)}" if task.gate is not None else "a check"
 
 
 def fitted(parts: Iterable[Part], width: int) -> list[Part]:
@@ -184,6 +192,9 @@ def card_parts(card: Conversation, context: DrawContext, names: int) -> list[Par
     if card.shared is not None:
         parts.append(("paused", f"{shared_text(card.shared)}  "))
     numbered: dict[str, Any] = msgspec.structs.asdict(counts)
+    numbered["paused"] -= card.waiting
+    if card.waiting:
+        parts.append(("paused", f"{card.waiting} {'waits' if card.waiting == 1 else 'wait'} for a yes  "))
     for word in ("failed", "paused", "blocked"):
         if numbered[word]:
             parts.append((word, f"{numbered[word]} {word}  "))

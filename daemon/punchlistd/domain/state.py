@@ -100,6 +100,7 @@ class State:
         "_reserved",
         "_reserved_count",
         "_totals",
+        "_waiting",
         "_wakes_at",
         "changes",
         "claims",
@@ -168,6 +169,7 @@ class State:
         self._last_key = ""
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
+        self._waiting = 0
         self._ready: set[str] = set()
         self._reserved: dict[str, set[str]] = {}
         self._reserved_count = 0
@@ -335,6 +337,7 @@ class State:
             wakes_at=self.wakes_at,
             kind=self.kind,
             metadata=self.metadata,
+            waiting=self._waiting,
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
@@ -382,6 +385,7 @@ class State:
             return
         if status == "in_progress":
             self.running[name] = None
+        self._waiting += task.waits_for == "yes"
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
@@ -409,6 +413,8 @@ class State:
                 self.running[name] = None
             elif old.status == "in_progress":
                 self._stop(name)
+        if old.waits_for != task.waits_for:
+            self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -433,6 +439,7 @@ class State:
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
+        self._waiting -= task.waits_for == "yes"
         self._unfile(task)
         if task.status == "in_progress":
             self._stop(name)
@@ -465,6 +472,7 @@ class State:
             if task.status == "in_progress":
                 self.running[task.id] = None
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
+            self._waiting += task.waits_for == "yes"
             if task.parent is not None:
                 self._children.setdefault(task.parent, {})[task.id] = None
                 if (tally := self._tally(task)) is not None:

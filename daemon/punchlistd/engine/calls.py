@@ -59,6 +59,11 @@ class Holder(Protocol):
         ...
 
     @property
+    def is_agents(self) -> bool:
+        """Whether agents speak over it."""
+        ...
+
+    @property
     def unsent_bytes(self) -> int:
         """How many bytes wait for its peer to take them."""
         ...

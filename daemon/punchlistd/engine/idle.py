@@ -1,8 +1,9 @@
 """Finished lists whose `auto_clear` is `idle` are cleared when nothing has changed for a while.
 
 By the monotonic clock and a timer for each such list. The time begins with the last change, or with a start of the
-daemon. What is then asked for names the version that the list had, so a change that comes first wins. An undo is no
-reason to clear: who takes a clearing back wants to see the list.
+daemon. An agent that finished the list and is still connected may be in the middle of its turn: the list waits for the
+turn's end, for the end of the connection, or for `AGENTS_S`. What is then asked for names the version that the list
+had, so a change that comes first wins. An undo is no reason to clear: who takes a clearing back wants to see the list.
 """
 
 import asyncio
@@ -14,7 +15,10 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
 from punchlistd.domain.decide.edit import is_over
 from punchlistd.domain.state import State
-from punchlistd.engine.calls import Nobody, Write
+from punchlistd.engine.calls import Holder, Nobody, Write
+
+AGENTS_S = 600.0
+"""Longest that a finished list waits for agents that are connected, after its last change, in seconds."""
 
 _TURN_END = METHODS["turn.end"]
 
@@ -25,30 +29,49 @@ class Idle:
     Args:
         after_s: how long such a list stays as it is, in seconds.
         submit: takes what clears it.
+        agents_s: see `AGENTS_S`.
     """
 
-    def __init__(self, after_s: float, submit: Callable[[Write], None]) -> None:
+    def __init__(self, after_s: float, submit: Callable[[Write], None], agents_s: float = AGENTS_S) -> None:
         """No lists."""
         self._after_s = after_s
+        self._agents_s = agents_s
         self._submit = submit
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._agents: dict[str, Holder] = {}
         self._closed = False
 
     def __len__(self) -> int:
         """How many lists are going to be cleared."""
         return len(self._timers)
 
-    def follow(self, state: State, *, undone: bool = False) -> None:
-        """A list was loaded or changed; `undone` says that the change was an undo."""
+    def follow(self, state: State, *, undone: bool = False, by: Holder | None = None) -> None:
+        """A list was loaded or changed, by a connection; `undone` says that the change was an undo."""
         name = state.conversation
         if (timer := self._timers.pop(name, None)) is not None:
             timer.cancel()
+        if by is not None and by.is_agents:
+            self._agents[name] = by
         if is_over(state) and not undone and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._timers[name] = loop.call_later(self._after_s, self._clear, name, state.version)
+            self._wait(name, state.version, asyncio.get_running_loop().time() + self._agents_s)
+        elif not state.tasks:
+            self._agents.pop(name, None)
+
+    def _wait(self, name: str, version: int, until: float) -> None:
+        timer = asyncio.get_running_loop().call_later(self._after_s, self._look, name, version, until)
+        self._timers[name] = timer
+
+    def _look(self, name: str, version: int, until: float) -> None:
+        """Clear a list, unless an agent that worked on it may go on with it."""
+        agent = self._agents.get(name)
+        if agent is None or agent.is_gone or asyncio.get_running_loop().time() >= until:
+            self._clear(name, version)
+        else:
+            self._wait(name, version, until)
 
     def _clear(self, name: str, version: int) -> None:
         del self._timers[name]
+        self._agents.pop(name, None)
         params = TurnEnd(conversation=name, expect_version=version)
         self._submit(Write(Nobody(), None, _TURN_END, params, Command(params, now_ms(), Nobody.actor)))
 
@@ -58,3 +81,4 @@ class Idle:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._agents.clear()

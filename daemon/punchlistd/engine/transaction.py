@@ -632,9 +632,11 @@ class Transactor:
         events = transaction.append(decided, opened, command, _side(item, decision), params, decision)
         self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
 
-    def _follow_lists(self, state: State, events: Sequence[KnownEvent], *, undone: bool = False) -> None:
+    def _follow_lists(
+        self, state: State, events: Sequence[KnownEvent], *, undone: bool = False, by: Holder | None = None
+    ) -> None:
         if events and state.settings.auto_clear == "idle":
-            self._idle.follow(state, undone=undone)
+            self._idle.follow(state, undone=undone, by=by)
         if state.deferred or state.conversation in self._deferrals.due:
             self._deferrals.follow(state)
 
@@ -649,7 +651,7 @@ class Transactor:
         had_claims: bool,
     ) -> None:
         params, state = item.params, opened.state
-        self._follow_lists(state, events, undone=type(params) is ListUndo)
+        self._follow_lists(state, events, undone=type(params) is ListUndo, by=item.caller.holder)
         if item.caller.holder is not None and item.command.actor != ANONYMOUS:
             self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
         if had_claims or state.claims:  # an undo may give back a claim that is over

@@ -40,6 +40,7 @@ class Member:
     """Another daemon, in one list; see `Holder`."""
 
     is_gone = False
+    is_agents = False
     pid = 0
     unsent_bytes = 0
 

@@ -6,7 +6,7 @@ import { type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
 import { type Place, named, placesOf, todoIn } from "./places.ts";
-import { label, plain, safe, stateOf, summary, withoutIcons } from "./text.ts";
+import { gateOf, label, plain, safe, stateOf, summary, withoutIcons } from "./text.ts";
 import type { Priority, Row, Status } from "./wire.ts";
 
 const CLAIM_MS = 2 * 60 * 60 * 1000;
@@ -35,11 +35,21 @@ async function ask(prompt: string, given: string | undefined, value?: string): P
 
 function setStatus(status: Status, member?: "result_summary" | "fail_reason", prompt?: string): OnTasks {
   const edit = (row: Row, said?: string): Edit => {
+    if (row.waits_for === "yes") throw new Error(`#${row.id} waits for ${gateOf(row)}: approve it, or reject it with a reason`);
     // Our own claim is named by its number; whose it is otherwise, the daemon decides.
     const fence = row.owner === OWNER && row.fence ? { fence: row.fence } : {};
     return { method: "task.set_status", task: row.id, status, ...fence, ...(member && said ? { [member]: said } : {}) };
   };
   return prompt ? { prompt, edit } : { edit };
+}
+
+/** Answer a task that waits for a yes, as it was when the person looked at it. */
+function answer(accept: boolean): OnTask {
+  return async (desk, row, _list, given) => {
+    if (row.waits_for !== "yes") throw new Error(`#${row.id} does not wait for a yes`);
+    const text = accept ? given : await ask(`Why not? #${row.id} is open again with this reason`, given);
+    if (accept || text) await change(desk, "task.approve", { task: row.id, accept, version: row.version, ...(text ? { text } : {}) });
+  };
 }
 
 function reprioritize(by: number): OnTasks {
@@ -128,6 +138,8 @@ export const TASK_ACTIONS: Record<string, OnTasks> = {
 export const ONE_TASK_ACTIONS: Record<string, OnTask> = {
   claim,
   release: (desk, row) => change(desk, "task.release", { task: row.id, owner: OWNER, ...(row.fence ? { fence: row.fence } : {}) }),
+  approve: answer(true),
+  reject: answer(false),
   moveUp: step(-1),
   moveDown: step(1),
   edit,

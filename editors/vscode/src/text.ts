@@ -1,10 +1,10 @@
 // Tasks in words: everything of others is made harmless before it is shown.
 
-import { ownerOf } from "../../../client/punchlist/web/page/rows.js";
+import { gateOf, ownerOf } from "../../../client/punchlist/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist/web/page/text.js";
 import { type Card, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
 
-export { safe };
+export { gateOf, safe };
 
 /** The state as shown: an unfinished task with open blockers is blocked. */
 export type State = Status | "blocked";
@@ -32,6 +32,7 @@ export function description(row: Row): string {
   if (row.priority && row.priority !== "normal") words.push(`!${row.priority}`);
   if (row.owner) words.push(safe(ownerOf(row)));
   if (row.open_blockers?.length) words.push(`waits for ${row.open_blockers.map((id) => `#${id}`).join(", ")}`);
+  if (row.waits_for) words.push(`waits for ${safe(gateOf(row))}`);
   for (const name of row.labels ?? []) words.push(`+${safe(name)}`);
   if (row.status === "failed" && row.fail_reason) words.push(safe(row.fail_reason));
   if (row.status === "completed" && row.result_summary) words.push(safe(row.result_summary));
@@ -50,6 +51,7 @@ export function details(row: Row): string {
     ["part of", row.parent ? `#${row.parent}` : undefined],
     ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
     ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],
+    ["done, and", row.waits_for ? `waits for ${safe(gateOf(row))}` : undefined],
     ["labels", row.labels?.map(safe).join(", ")],
     ["due", row.due_day ? safe(row.due_day) : row.due ? at(row.due) : undefined],
     ["result", row.result_summary && safe(row.result_summary)],

@@ -157,7 +157,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     item.iconPath = new vscode.ThemeIcon(icon, color ? new vscode.ThemeColor(color) : undefined);
     item.resourceUri = this.list ? rowUri(this.list, row.id) : undefined;
     item.checkboxState = { state: row.status === "completed" ? Checked : Unchecked, tooltip: row.status === "completed" ? "Reopen" : "Done" };
-    item.contextValue = ["task", state, row.owner ? (row.owner === this.#owner ? "mine" : "taken") : "free"].join(" ");
+    item.contextValue = ["task", row.waits_for === "yes" ? "waiting" : state, row.owner ? (row.owner === this.#owner ? "mine" : "taken") : "free"].join(" ");
     item.accessibilityInformation = { label: `${label(row)}, ${state.replace("_", " ")}, ${description(row)}` };
     item.command = { command: "punchlist.details", title: "Show details", arguments: [row.id] };
     return item;

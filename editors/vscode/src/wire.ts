@@ -43,6 +43,10 @@ export interface Row {
   labels?: string[];
   links?: Link[];
   notes?: Note[];
+  /** What it needs before it counts as completed. */
+  gate?: { check?: string; yes?: boolean; by?: string } | null;
+  /** What it still waits for, completed as it is. */
+  waits_for?: "check" | "yes" | null;
 }
 
 export type Counts = Partial<Record<Status | "blocked" | "ready", number>>;

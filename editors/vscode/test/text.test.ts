@@ -24,6 +24,12 @@ test("what stands behind a title tells priority, owner, blockers and how it ende
   assert.equal(description(row({ status: "failed", fail_reason: "no paper", priority: "normal" })), "no paper");
 });
 
+test("a task at its gate tells what it waits for", () => {
+  assert.equal(description(row({ status: "paused", waits_for: "yes", gate: { yes: true } })), "waits for your yes");
+  assert.equal(description(row({ status: "paused", waits_for: "yes", gate: { by: "ann\x1b" } })), "waits for ann\\x1b's yes");
+  assert.match(details(row({ status: "paused", waits_for: "check", gate: { check: "tests" } })), /done, and +waits for the check tests/);
+});
+
 test("who works where, and who is there, is told in words", () => {
   const shared = row({ status: "in_progress", owner: "ann", machine: "laptop-ann\x1b" });
   assert.equal(description(shared), "@ann on laptop-ann\\x1b");

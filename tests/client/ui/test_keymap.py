@@ -26,6 +26,7 @@ def test_a_file_of_ones_own_replaces_keys(tmp_path: Path) -> None:
     (own := tmp_path / "keys.toml").write_text('down = ["n", "down"]\nnow = "N"\n')
     keys = load(own)
     assert [keys.action("list", key) for key in ("n", "N", "j", "k")] == ["down", "now", None, "up"]
+    assert (keys.action("list", "Y"), keys.hint("reject")) == ("approve", ""), "a later key yields to the user's own"
     assert (keys.hint("down"), keys.hint("back"), keys.hint("palette")) == ("n", "Esc", ":")
 
 

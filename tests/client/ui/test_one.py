@@ -4,7 +4,7 @@ import pytest
 
 from punchlist.aio import AsyncConversation
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.things import Shared
+from punchlist_schemas.things import Gate, Shared
 
 
 async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: AsyncConversation, show: Any) -> None:
@@ -342,3 +342,54 @@ async def test_what_a_person_has_claimed_at_the_command_line_is_finished_by_a_ke
         await shown.press("d")
         await shown.press("enter")
         await shown.until("✓ #1")
+
+
+async def test_what_waits_for_a_yes_is_approved_by_a_key(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Deploy", gate=Gate(yes=True))
+    await plan.complete("1", "deployed")
+    async with show(size=(140, 30)) as shown:
+        await shown.until("‖ #1   Deploy  waits for your yes")
+        await shown.until("Done, and waits for your yes")
+        for key in ("s", "r", "d", "f", "p", "c"):
+            await shown.press(key)
+            await shown.until("#1 waits for your yes: Y approves it, N rejects it with a reason.")
+        assert (await plan.get("1")).waits_for == "yes"
+        await shown.press("Y")
+        await shown.until("✓ #1")
+    assert (await plan.get("1")).result_summary == "deployed"
+
+
+async def test_a_no_needs_a_reason(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Deploy", gate=Gate(by="ann"))
+    await plan.complete("1", "deployed")
+    async with show() as shown:
+        await shown.until("waits for ann's yes")
+        await shown.press("N", "enter")
+        await shown.press("Y")
+        await shown.until("The gate of task #1 is ann's to open")
+        await shown.press("N")
+        await shown.until("Why not?")
+        await shown.type("no tests")
+        await shown.press("enter")
+        await shown.until("☐ #1")
+    assert (await plan.get("1")).fail_reason == "no tests"
+
+
+async def test_who_works_on_a_task_is_told_that_another_says_yes(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Deploy", gate=Gate(yes=True), owner="punch ui")
+    await plan.complete("1")
+    async with show() as shown:
+        await shown.until("waits for your yes")
+        await shown.press("Y")
+        await shown.until("its gate is for somebody else to open")
+
+
+async def test_the_board_marks_a_list_that_waits_for_a_yes(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many([NewTask(title="Deploy", gate=Gate(yes=True)), NewTask(title="Later")])
+    await plan.pause("2")
+    async with show(None) as shown:
+        await shown.until("1 paused")
+        await plan.complete("1")
+        await shown.until("1 waits for a yes")
+        await plan.reject("1", "no")
+        await shown.until(lambda: "waits for a yes" not in shown.text)

@@ -192,3 +192,29 @@ def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_
     recorder.do(p.TaskDelete(**C, task="2"))
     recorder.do(p.ListUndo(**C))
     assert recorder.state.tasks["2"].spent_ms == 7
+
+
+def test_a_list_counts_what_waits_for_a_yes() -> None:
+    recorder = Recorder()
+    for _ in range(4):
+        recorder.add("deploy", gate=Gate(yes=True))
+    for name in "1234":
+        recorder.call(p.TaskSetStatus(**C, task=name, status="completed"), "agent")
+    waiting = [recorder.state.conversation_view().waiting]
+    recorder.call(p.TaskApprove(**C, task="1"), "ann")
+    recorder.call(p.TaskDelete(**C, task="2"), "ann")
+    recorder.call(p.TaskSetStatus(**C, task="3", status="in_progress"), "ann")
+    for current in (recorder.state, load_state(CONVERSATION, dump_state(recorder.state))):
+        check_invariants(current)
+        waiting.append(current.conversation_view().waiting)
+    recorder.call(p.ListClear(**C), "ann")
+    assert [*waiting, recorder.state.conversation_view().waiting] == [4, 1, 1, 0]
+
+
+def test_a_list_that_gives_out_nothing_names_its_gates() -> None:
+    recorder = gated(Gate(yes=True))
+    done(recorder)
+    recorder.add("aside")
+    recorder.call(p.TaskSetStatus(**C, task="2", status="paused"), "agent")
+    told = explain(recorder.state, None)
+    assert [(reason.kind, reason.by) for reason in told.reasons] == [("yes", "1"), ("paused", "2")]

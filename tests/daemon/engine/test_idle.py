@@ -6,7 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
+from punchlist_schemas.vocabulary import MCP_CLIENT
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.engine.idle import Idle
 
 C = {"conversation": "c"}
@@ -138,3 +139,40 @@ async def test_a_closed_one_clears_nothing(tmp_path: Path) -> None:
         await peer.result("task.edit", **C, task="1", title="renamed")
         assert len(running.idle) == 0
     assert len(Idle(NEVER, lambda _write: None)) == 0
+
+
+AGENT: dict[str, Any] = {"client": {"name": MCP_CLIENT, "version": "1"}}
+
+
+async def test_a_list_is_not_cleared_in_the_middle_of_an_agents_turn(tmp_path: Path) -> None:
+    async with engine(tmp_path, idle_clear_s=SOON) as running:
+        agent, person = await running.connect(**AGENT), await running.connect()
+        await finished(agent)
+        looked: list[str] = []
+        look = running.idle._look  # pyright: ignore[reportPrivateUsage]
+
+        def counted(name: str, version: int, until: float) -> None:
+            looked.append(name)
+            look(name, version, until)
+
+        running.idle._look = counted  # pyright: ignore[reportPrivateUsage]
+        await person.result("task.edit", **C, task="1", title="renamed")
+        await until(lambda: len(looked) > 3)
+        assert await shown(person) == ["completed", "completed"]
+        assert (await agent.result("turn.end", **C))["cleared"] == 2
+
+
+async def test_it_is_cleared_once_the_agent_is_gone(tmp_path: Path) -> None:
+    async with engine(tmp_path, idle_clear_s=SOON) as running:
+        agent = await running.connect(**AGENT)
+        version = await finished(agent)
+        agent.close()
+        event = await cleared(running)
+        assert (event["version"], event["actor"]) == (version + 1, "punchlistd")
+
+
+async def test_an_agent_that_stays_keeps_it_for_a_bounded_time(tmp_path: Path) -> None:
+    async with engine(tmp_path, idle_clear_s=SOON) as running:
+        running.idle._agents_s = 2 * SOON  # pyright: ignore[reportPrivateUsage]
+        await finished(await running.connect(**AGENT))
+        assert (await cleared(running))["actor"] == "punchlistd"

@@ -177,6 +177,7 @@ def check_invariants(state: State) -> None:
     assert state.deferred == deferred
     assert state.wakes_at == min(deferred.values(), default=None)
     assert counts.blocked == sum(bool(task.open_blockers) for task in unfinished)
+    assert state.conversation_view().waiting == sum(task.waits_for == "yes" for task in tasks.values())
     ready = [task for task in tasks.values() if _is_ready(state, task)]
     assert counts.ready == len(ready)
     order = sorted(tasks, key=lambda name: (state.key(name), name))

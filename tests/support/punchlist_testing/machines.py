@@ -34,6 +34,7 @@ class Connection(Nobody):
     pid = 1
     unsent_bytes = 0
     is_gone = False
+    is_agents = False
 
     def __init__(self, actor: str = "client") -> None:
         self.actor = actor

@@ -54,6 +54,7 @@ COMMANDS = {
                 "file",
             ),
             value("-k", text="with --eval: run each case N times (default: 1)", metavar="N", type=positive, default=1),
+            flag("--verbose", text="print the agent's tools and each call with its outcome to standard error"),
             value("--user", text="talk as this user, about this user's lists", metavar="NAME"),
         ),
         (
@@ -95,6 +96,7 @@ def run_chat(context: Context) -> int:
 
 async def _run(context: Context) -> int:
     from punchlist.aio import connect_async
+    from punchlist.chat.trace import print_to_stderr
     from punchlist.chat.usage import Limits
     from punchlist.chat.worker import Worker
     from punchlist.options import Options
@@ -102,6 +104,8 @@ async def _run(context: Context) -> int:
 
     args, target = context.args, context.target
     options: Options = {"name": "punch chat", "autostart": target.autostart}
+    if args.verbose:
+        print_to_stderr()
     if args.user:
         options["user"] = args.user
     name = own(context.conversation, args.user)

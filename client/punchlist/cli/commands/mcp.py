@@ -17,6 +17,7 @@ from punchlist.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_schemas.rendezvous import data_dir
+from punchlist_schemas.vocabulary import MCP_CLIENT
 
 COMMANDS = {
     "mcp": Usage(
@@ -111,7 +112,7 @@ def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
 
 def _options(context: Context) -> Options:
     target = context.target
-    options: Options = {"name": "punch mcp", "autostart": target.autostart}
+    options: Options = {"name": MCP_CLIENT, "autostart": target.autostart}
     options |= target.options
     if context.args.user:
         options["user"] = context.args.user

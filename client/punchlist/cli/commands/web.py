@@ -52,6 +52,7 @@ COMMANDS = {
                 metavar="TIME",
                 type=milliseconds,
             ),
+            flag("--verbose", text="print the chat agent's tools and each of its calls to standard error"),
             flag("--revoke", text="end all links and sign-ins at once, and give scripts a new secret in web.token"),
         ),
         (
@@ -115,6 +116,7 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
     import anyio
 
     from punchlist.chat.settings import BadSettings, model_of, settings_of
+    from punchlist.chat.trace import print_to_stderr
     from punchlist.chat.usage import Limits
     from punchlist.http.sockets import given_sockets, loopback_sockets, unix_socket
     from punchlist.web.app import Setup
@@ -137,6 +139,8 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         context.lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
     if args.open and not args.unix:
         _open(context, link(args.port))
+    if args.verbose:
+        print_to_stderr()
     options: Options = {"name": "punch web", "autostart": context.target.autostart, "timeout_s": _PATIENCE_S}
     setup = Setup(
         args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",

@@ -59,7 +59,8 @@ function Card({ card }) {
     card.shared && ["warn", sharedNote(card.shared)],
     counts.failed && card.settings?.on_failure === "stop" && ["bad", "stopped"],
     counts.failed && ["bad", `${counts.failed} failed`],
-    counts.paused && ["warn", `${counts.paused} paused`],
+    card.waiting && ["warn", plural(card.waiting, "waits for a yes", "wait for a yes")],
+    counts.paused > (card.waiting ?? 0) && ["warn", `${counts.paused - (card.waiting ?? 0)} paused`],
     counts.blocked && ["dim", `${counts.blocked} blocked`],
   ].filter(Boolean);
   return html`<li class=${`card${picked.value === card.conversation ? " picked" : ""}`} data-list=${card.conversation}>

@@ -8,6 +8,7 @@ import { goToVersion } from "./history.js";
 import { call, session, signOut } from "./link.js";
 import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
 import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
+import { gateOf } from "./rows.js";
 import { isNotifying, notify } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
@@ -41,22 +42,40 @@ async function putStatus(one, status, more = {}) {
   }
 }
 
+/** Say what to do with a task that waits for a yes, which any other change of its status would take back. */
+function isHeld(tasks) {
+  const one = tasks.find((each) => each.waits_for === "yes");
+  if (one) say(`#${one.id} waits for ${safe(gateOf(one))}: Y approves it, N rejects it with a reason.`, "bad");
+  return one;
+}
+
 /** Give a task, as dragged to a column, a status. */
 export async function setStatus(id, status) {
   const one = shownRows.value?.tasks.get(id);
-  if (!one || !mayChange.value || one.status === status) return;
+  if (!one || !mayChange.value || one.status === status || isHeld([one])) return;
   await attempt(() => putStatus(one, status));
 }
 
 const statusOf = (verb, status, field) => async () => {
   const tasks = targets();
-  if (!tasks.length) return;
+  if (!tasks.length || isHeld(tasks)) return;
   const name = tasks.length === 1 ? `#${tasks[0].id} ${safe(tasks[0].title)}` : plural(tasks.length, "task");
   const given = field ? await ask({ title: `${verb}: ${name}`, fields: [field], confirm: verb }) : {};
   if (!given) return;
   const more = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
   last = () => each(verb, targets(), (one) => putStatus(one, status, more));
   await each(verb, tasks, (one) => putStatus(one, status, more));
+};
+
+const WHY_NOT = { name: "text", label: "Why not?", required: true, kind: "line" };
+
+/** Answer tasks that wait for a yes, as they were when the person looked at them. */
+const answer = (verb, accept) => async () => {
+  const tasks = targets().filter((one) => one.waits_for === "yes");
+  if (!tasks.length) return targets().length && say("This task does not wait for a yes.", "bad");
+  const name = tasks.length === 1 ? `#${tasks[0].id} ${safe(tasks[0].title)}` : plural(tasks.length, "task");
+  const given = accept ? {} : await ask({ title: `Reject: ${name}`, fields: [WHY_NOT], confirm: "Reject" });
+  if (given) await each(verb, tasks, (one) => call("POST", taskPath(one.id, "/approval"), { accept, version: one.version, ...given }));
 };
 
 // Forms.
@@ -331,6 +350,8 @@ export const COMMANDS = {
   fail: { run: statusOf("Failed", "failed", { name: "fail_reason", label: "Reason", hint: "may be empty", kind: "line" }), title: "Failed", task: true, change: true },
   pause: { run: statusOf("Pause", "paused"), title: "Pause", task: true, change: true },
   reopen: { run: statusOf("Reopen", "pending"), title: "Reopen", task: true, change: true },
+  approve: { run: answer("Approved", true), title: "Approve", task: true, change: true },
+  reject: { run: answer("Rejected", false), title: "Reject", task: true, change: true },
   claim: { run: claim, title: "Claim", task: true, change: true },
   release: { run: release, title: "Give the claim back", task: true, change: true },
   add: { run: add, title: "Add", change: true },

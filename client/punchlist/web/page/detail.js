@@ -6,12 +6,14 @@ import { Story, storyOf } from "./history.js";
 import { go, list, mayChange, place, shownRows, task } from "./model.js";
 import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
-import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
+import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
 import { clock, dayText, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
-  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one)],
+  ["approve", "Approve", "Y", (one) => one.waits_for === "yes"],
+  ["reject", "Reject", "N", (one) => one.waits_for === "yes"],
+  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && one.waits_for !== "yes" && !one.open_blockers?.length && !isDeferred(one)],
   ["done", "Done", "d", (one) => one.status === "in_progress"],
   ["fail", "Failed", "f", (one) => one.status === "in_progress"],
   ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
@@ -48,10 +50,10 @@ export function Detail() {
     ${state === "in_progress" && html`<p class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
     ${one.labels?.length > 0 && html`<p class="labels">${one.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</p>`}
     ${one.description && html`<p class="prose">${safeBlock(one.description)}</p>`}
-    ${one.waits_for && html`<p class="doing">${one.waits_for === "yes" ? `Done, and waits for a yes${one.gate?.by ? ` of ${safe(one.gate.by)}` : ""}: punch approve ${one.id}` : `Done, and waits for the check ${safe(one.gate?.check ?? "")}`}</p>`}
+    ${one.waits_for && html`<p class="doing">Done, and waits for ${safe(gateOf(one))}</p>`}
     ${one.fail_reason && html`<${Note} title="Reason" class="bad" text=${one.fail_reason} />`}
     ${one.result_summary && html`<${Note} title="Result" text=${one.result_summary} />`}
-    ${mayChange.value && html`<div class="actions">${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name} class=${name === "delete" ? "quiet" : ""} onClick=${() => run(name)}>${label} <${Key} of=${key} /></button>`)}</div>`}
+    ${mayChange.value && html`<div class="actions">${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name} class=${{ approve: "primary", delete: "quiet" }[name] ?? ""} onClick=${() => run(name)}>${label} <${Key} of=${key} /></button>`)}</div>`}
     ${why.value?.task === one.id && html`<${Why} told=${why.value} />`}
     ${one.parent && found.get(one.parent) && html`<${Links} title="Part of" tasks=${[found.get(one.parent)]} />`}
     ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}

@@ -3,9 +3,10 @@
 import { html, signal } from "./vendor.js";
 import { setStatus } from "./commands.js";
 import { cursor, go, mayChange, place, priorityMark, shown } from "./model.js";
-import { ownerOf, stateOf } from "./rows.js";
+import { gateOf, ownerOf, stateOf } from "./rows.js";
 import { Mark, Text, Windowed } from "./parts.js";
 import { Spoken } from "./list.js";
+import { safe } from "./text.js";
 
 export const COLUMNS = [
   { title: "Ready", states: ["pending"], to: "pending" },
@@ -41,7 +42,7 @@ function Column({ column, tasks }) {
         aria-posinset=${index + 1} aria-setsize=${tasks.length} draggable=${mayChange.value ? "true" : "false"}
         onDragStart=${(event) => event.dataTransfer.setData("text/plain", one.id)} onClick=${() => go({ ...place.value, task: one.id }, { trail: false })}>
         <p class="t">${priorityMark(one) && html`<b aria-hidden="true" class=${`p-${one.priority}`}>${priorityMark(one)}</b> `}<${Text} of=${one.title} /><${Spoken} of=${one} waits /></p>
-        <p class="facts"><${Mark} state=${stateOf(one)} /><span class="id">#${one.id}</span>${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}</p>
+        <p class="facts"><${Mark} state=${stateOf(one)} /><span class="id">#${one.id}</span>${one.waits_for && html`<span class="waits" aria-hidden="true">waits for ${safe(gateOf(one))}</span>`}${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}</p>
       </div>`}
     <//>
   </section>`;

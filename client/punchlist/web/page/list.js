@@ -8,7 +8,7 @@ import { History, TimeBar } from "./history.js";
 import { run } from "./commands.js";
 import { session } from "./link.js";
 import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
-import { isDeferred, isFinished, isLate, ownerOf, stateOf } from "./rows.js";
+import { gateOf, isDeferred, isFinished, isLate, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
 import { dayText, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
@@ -99,7 +99,7 @@ export const Spoken = ({ of: one, waits }) => {
   const parts = [stateOf(one) === "pending" && isDeferred(one) ? "put off" : WORDS[stateOf(one)]];
   if (one.priority !== "normal") parts.push(`${one.priority} priority`);
   if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
-  if (one.waits_for) parts.push(`waits for a ${one.waits_for}`);
+  if (one.waits_for) parts.push(`waits for ${gateOf(one)}`);
   if (one.labels?.length) parts.push(`labels ${one.labels.join(", ")}`);
   if (marks.value.has(one.id)) parts.push("marked");
   return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
@@ -134,6 +134,7 @@ function Row({ one, depth, index, count }) {
     ${!isFinished(one) && one.labels?.length > 0 && html`<span class="labels" aria-hidden="true">${one.labels.slice(0, LABELS).map((label) => html`<span key=${label} class="label" onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}${one.labels.length > LABELS && html`<span class="hush">+${one.labels.length - LABELS}</span>`}</span>`}
     <${Times} of=${one} />
     ${waits && html`<span class="waits"><span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>${waits.slice(0, 3).map((id) => `#${id}`).join(" ")}${waits.length > 3 ? ` +${waits.length - 3}` : ""}</span>`}
+    ${one.waits_for && html`<span class="waits" aria-hidden="true">waits for ${safe(gateOf(one))}</span>`}
     ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${ownerOf(one)} />`}
   </div>`;
 }

@@ -7,7 +7,8 @@ const KEPT = "punchlist.notify";
 
 function tell(card, before) {
   if (!needsYou(card) || (before && card.counts.failed <= before.counts.failed && card.counts.paused <= before.counts.paused)) return;
-  const what = card.counts.failed > (before?.counts.failed ?? 0) ? "failed" : "was paused";
+  const isWaiting = (card.waiting ?? 0) > (before?.waiting ?? 0);
+  const what = card.counts.failed > (before?.counts.failed ?? 0) ? "failed" : isWaiting ? "waits for a yes" : "was paused";
   const shown = new Notification(safe(nameOf(card)), { body: `A task ${what}.`, icon: "/icon.svg", tag: card.conversation });
   shown.onclick = () => (window.focus(), go({ name: card.conversation }));
 }
@@ -24,7 +25,7 @@ export async function notify() {
   if (!("Notification" in window) || (await Notification.requestPermission()) !== "granted") return say("The browser allows this page no notifications.", "bad");
   watchers.add(tell);
   localStorage.setItem(KEPT, "1");
-  say("You are notified when a task fails or is paused, as long as this tab is open.");
+  say("You are notified when a task fails, is paused or waits for a yes, as long as this tab is open.");
 }
 
 if (localStorage.getItem(KEPT) && "Notification" in window && Notification.permission === "granted") watchers.add(tell);

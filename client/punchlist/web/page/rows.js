@@ -6,6 +6,9 @@ export const ownerOf = (task) => `@${task.owner}${task.machine ? ` on ${task.mac
 /** The state as shown: an unfinished task with open blockers is `blocked`. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
+/** What a completed task waits for at its gate; undefined for any other task. */
+export const gateOf = (task) => (task.waits_for === "yes" ? `${task.gate?.by ? `${task.gate.by}'s` : "your"} yes` : task.waits_for && `the check ${task.gate?.check ?? ""}`);
+
 /** Whether a task is put off: not ready before a time that has not come. */
 export const isDeferred = (task, at = Date.now()) => task.not_before > at;
 

@@ -16,6 +16,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import ListUndo
 from punchlist_schemas.system import os_calls
+from punchlist_schemas.vocabulary import MCP_CLIENT
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import ANONYMOUS, Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
@@ -189,6 +190,11 @@ class Connection(asyncio.Protocol):
     def is_gone(self) -> bool:
         """True once the connection is closed."""
         return self.output.transport is None
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether agents speak over this connection: the MCP server's."""
+        return self.client == MCP_CLIENT
 
     @property
     def holder(self) -> "Connection":

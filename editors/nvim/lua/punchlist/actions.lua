@@ -41,6 +41,9 @@ end
 
 local function set_status(status, member, prompt)
   return function(model, row, given)
+    if row.waits_for == "yes" then
+      return say(("#%s waits for %s: :Punch approve %s, or :Punch reject %s WHY"):format(row.id, text.gate(row), row.id, row.id))
+    end
     local function go(said)
       -- Our own claim is named by its number; whose it is otherwise, the daemon decides.
       local fence = row.owner == owner() and row.fence or nil
@@ -48,6 +51,19 @@ local function set_status(status, member, prompt)
     end
     if prompt then return ask(prompt, given, nil, go) end
     go(given ~= "" and member and given or nil)
+  end
+end
+
+--- Answer a task that waits for a yes, as it was when the person looked at it.
+local function answer(accept)
+  return function(model, row, given)
+    if row.waits_for ~= "yes" then return say(("#%s does not wait for a yes"):format(row.id)) end
+    local version = row.version
+    local function go(why)
+      change(model, "task.approve", { task = row.id, accept = accept, version = version, text = why })
+    end
+    if accept then return go(given) end
+    ask("Why not? ", given, nil, go)
   end
 end
 
@@ -227,6 +243,8 @@ M.actions = {
   fail = { "f", "failed, with a reason", true, set_status("failed", "fail_reason", "Why did it fail? ") },
   pause = { "p", "pause", true, set_status("paused") },
   reopen = { "r", "reopen", true, set_status("pending") },
+  approve = { "Y", "say yes: it counts as done", true, answer(true) },
+  reject = { "N", "say no, with a reason", true, answer(false) },
   claim = { "c", "claim", true, function(model, row)
     change(model, "task.claim", { task = row.id, owner = owner(), lease_ms = CLAIM_MS, keep = true }, function(result)
       if not result.task then say(("#%s can't be claimed now; :Punch why %s"):format(row.id, row.id)) end

@@ -91,6 +91,13 @@ function M.is_utf8(text)
   return true
 end
 
+--- What a task that is done waits for at its gate.
+function M.gate(row)
+  local gate = row.gate or {}
+  if row.waits_for ~= "yes" then return "the check " .. M.safe(gate.check or "") end
+  return (gate.by or "") == "" and "your yes" or M.safe(gate.by) .. "'s yes"
+end
+
 --- An owner as it stands in a line: in one word.
 function M.owner(owner)
   return (M.safe(owner):gsub(" ", "\\x20"))

@@ -160,7 +160,7 @@ function M:mark(at)
     said[1] = "claimed" .. where .. till
   end
   if row.status == "failed" and (row.fail_reason or "") ~= "" then said[#said + 1] = text.safe(row.fail_reason):sub(1, 120) end
-  if row.waits_for then said[#said + 1] = "waits for " .. row.waits_for end
+  if row.waits_for then said[#said + 1] = "waits for " .. text.gate(row) end
   local sign = row.status == "failed" and { "!", "ErrorMsg" } or row.status == "in_progress" and { "●", "Todo" }
   if not sign and #said == 0 then return end
   vim.api.nvim_buf_set_extmark(self.buffer, signs, at - 1, 0, {

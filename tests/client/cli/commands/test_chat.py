@@ -9,6 +9,7 @@ import pytest
 
 from punchlist.chat.thread import thread_title
 from punchlist_testing.scripted_model import honest, liar, serving
+from punchlist_testing.terminal import spawned
 
 
 def test_one_turn_is_said_and_done(punch: Any) -> None:
@@ -260,3 +261,18 @@ def test_a_thread_has_its_first_words_as_title(punch: Any) -> None:
     (thread,) = punch("chat", "--threads", "--json").json
     assert thread["title"] == thread_title("add  caf\x1b[31mé " + "o" * 100)
     assert punch("chat", "--threads").out.count("\\x1b") == 1
+
+
+def test_a_verbose_chat_tells_its_tools_and_each_call(punch: Any) -> None:
+    def logged(*words: str) -> list[str]:
+        with spawned("chat", *words) as chat:
+            return chat.communicate(timeout=30)[1].splitlines()
+
+    punch("add", "tea")
+    offered, called = logged("--verbose", "add buy \x1b[2Jmilk")
+    assert "tools available to the agent (the rules): [create_todo_task, " in offered
+    assert re.search(r" create_todo_task \{.*buy .*milk.*\} -> done \{", called)
+    assert "\x1b" not in called
+    assert "delete_todo_task" in (asked := logged("--verbose", "delete 1")[1])
+    assert "-> asks the user" in asked
+    assert logged("no") == [], "without --verbose nothing is logged"

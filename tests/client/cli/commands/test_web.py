@@ -13,7 +13,7 @@ import pytest
 from punchlist import extras
 from punchlist.http.keys import Keys, Scope
 from punchlist.http.secret_file import SecretFile
-from punchlist_testing.terminal import terminal
+from punchlist_testing.terminal import spawned, terminal
 
 
 def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home: Path) -> None:
@@ -139,3 +139,10 @@ def test_a_browser_is_opened_by_a_file_of_ours_and_no_argument_of_it_tells_the_t
     assert given == (home / "data" / "web.html").as_uri()
     assert (home / "data" / "web.html").stat().st_mode & 0o777 == 0o600
     assert f"url=http://127.0.0.1:{port}/#ticket=" in (home / "data" / "web.html").read_text()
+
+
+def test_a_verbose_server_tells_what_the_chats_agent_can_do(punch: Any, home: Path) -> None:
+    punch("add", "tea")
+    with spawned("web", "--verbose", "--unix", str(home / "web.sock")) as server:
+        assert server.stderr is not None
+        assert "tools available to the agent (the rules): [create_todo_task, " in server.stderr.readline()
