@@ -2,23 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from punchlist.text import clip, one_line
-from punchlist.tools.budget import joined, shorten
+from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Reason, Task
+from punchlist_schemas.things import Counts, Note, Reason, Task
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
 SOME = 4
 """How many ids are named where the number is what counts."""
+_NAME = 60
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
-"""How many of a task's notes are shown, the newest."""
+"""How many notes of the greatest length a task's details have room for."""
 
 
 def span(ids: Sequence[str]) -> str:
@@ -44,14 +47,14 @@ def some(ids: Sequence[str]) -> str:
     return joined(ids[:SOME], "#") + (f" and {len(ids) - SOME} more" if len(ids) > SOME else "")
 
 
-def line(task: Task) -> str:
-    """A task as `tasks` shows it."""
+def line(task: Task, above: Sequence[str] = ()) -> str:
+    """A task as `tasks` shows it, after the titles of the parents `above` it."""
     state = [] if task.status == "pending" else [task.status]
     state += [task.priority] if task.priority != "normal" else []
     state += [task.owner] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
     waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
-    return f"#{task.id}{mark} {task.title}{waits}"
+    return f"#{task.id}{mark} {with_path(task.title, above)}{waits}"
 
 
 def row(task: Task) -> dict[str, Any]:
@@ -61,9 +64,9 @@ def row(task: Task) -> dict[str, Any]:
     return value | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
 
 
-def detail(task: Task, share: int) -> list[str]:
-    """Everything about a task, in lines; each text takes at most `share` characters."""
-    parts = [line(task), shorten(task.description, share)]
+def detail(task: Task, share: int, above: Sequence[str] = ()) -> list[str]:
+    """Everything about a task, in lines; each text, and all notes together, take at most `share` characters."""
+    parts = [line(task, above), shorten(task.description, share)]
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
@@ -71,9 +74,13 @@ def detail(task: Task, share: int) -> list[str]:
     parts += [f"{name}: {_day(at)}" for name, at in (("Due", task.due), ("Not before", task.not_before)) if at]
     parts += [f"Waits: {gated(task)}"] if task.waits_for else []
     parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
-    newest = task.notes[-_NOTES:]
-    parts += [f"Note by {one_line(note.actor)}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
-    return [part for part in parts if part]
+    told, older = fitting(reversed(task.notes), partial(_note, most=share // (2 * _NOTES)), share // 2)
+    parts += [f"… {older} older notes"] if older else []
+    return [part for part in [*parts, *reversed(told)] if part]
+
+
+def _note(note: Note, most: int) -> str:
+    return f"Note by {one_line(note.actor)}: {shorten(note.text, most)}"
 
 
 def _day(at: int) -> str:
@@ -90,13 +97,19 @@ def brief(task: Task) -> str:
     return text if len(text) <= BRIEF else f"{clip(text, BRIEF)} (all of it: tasks ids={task.id})"
 
 
-def current(task: Task, most: int) -> list[str]:
+def current(task: Task, most: int, above: Sequence[str] = ()) -> list[str]:
     """The task that an agent is to work on, in lines; its title takes at most `most` characters."""
     urgent = f" [{task.priority}]" if task.priority != "normal" else ""
-    lines = [f"Now #{task.id}: {clip(task.title, most)}{urgent}"]
+    lines = [f"Now #{task.id}: {with_path(clip(task.title, most), above)}{urgent}"]
     lines += [brief(task)] if task.description else []
     is_told = len(one_line(task.description)) > BRIEF
     return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
+
+
+def kept(task: Task) -> str:
+    """That a task was not added, since the list has it."""
+    by = f", {clip(one_line(task.owner), _NAME)}" if task.owner else ""
+    return f"#{task.id} has this title already ({task.status}{by}): kept"
 
 
 def finished(done: SetStatusResult) -> str:

@@ -185,6 +185,7 @@ def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Too
         "status": "in_progress",
         "priority": "low",
         "parent": "1",
+        "path": "one › two",
         "context": {"pr": 117},
     }
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterable
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
@@ -11,17 +12,18 @@ from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
-from punchlist.tools import claims
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, kept
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
+from punchlist.tree import with_path
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import SetStatusResult, TaskExplainResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import FINISHED, Task
 
 NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
 CORRUPT = "Error: Task file is corrupt or invalid."
@@ -82,12 +84,26 @@ def item(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
     return {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
 
 
+def _noted(desk: ToolContext, task: Task) -> dict[str, Any]:
+    """A task with its notes, which are of use until it is finished."""
+    return item(task) | ({} if task.status in FINISHED else notes.members(desk, task))
+
+
+def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
+    """The task that comes after a completion, with its place below its parents."""
+    task = done.next_task
+    if task is None:
+        return None
+    path = with_path(task.title, [one.title for one in done.next_path])
+    return _noted(desk, task) | ({"path": path} if done.next_path else {})
+
+
 def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
 def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
-    shown, left_out = fitting(tasks, item)
+    shown, left_out = fitting(tasks, partial(_noted, desk))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
@@ -100,15 +116,14 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
 
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
-    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
-    return _json(item(task))
+    result = yield from creating.add(desk, one_line(args.title), description=args.description)
+    return _json(item(result.task) | ({"note": kept(result.task)} if result.kept else {}))
 
 
 def _complete(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    following = None if result.next_task is None else item(result.next_task)
-    data = {"ok": True, "task": item(result.task), "nextTask": following, "remaining": result.remaining}
+    data = {"ok": True, "task": item(result.task), "nextTask": _next(desk, result), "remaining": result.remaining}
     note = gated(result.task) or (f"{before} before" if before else "")
     return _json(data | ({"note": note} if note else {}))
 
@@ -173,10 +188,10 @@ def _following(
 ) -> Generator[Call[Any], Any, dict[str, Any] | None]:
     """The task that comes next: what the last completion answered or, if nothing was completed, what the list says."""
     if last is not None:
-        return item(last.next_task) if last.next_task else None
+        return _next(desk, last)
     explained: TaskExplainResult = yield desk.calls.explain()
     following = None if explained.next is None else explained.next.id
-    return next((item(task) for task in tasks if task.id == following), None)
+    return next((_noted(desk, task) for task in tasks if task.id == following), None)
 
 
 def _set(desk: ToolContext, args: SetTaskList) -> Steps:

@@ -1,20 +1,22 @@
 """`queue`: one task after the other; completing the current one starts the next."""
 
 from collections.abc import Generator
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from punchlist.calls import Call
+from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import clip, joined_text, one_line
-from punchlist.tools import claims
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.history import ended
 from punchlist.tools.model import Arguments, Confirm, Dialect, Listing, Problem, Reply, Steps, Tool, ToolContext
-from punchlist.tools.phrases import gated
-from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult
+from punchlist.tools.phrases import gated, kept
+from punchlist.tree import with_path
+from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskExplainResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
     PRIORITIES,
@@ -105,11 +107,18 @@ def _row(task: Task, most: int = _IN_A_LIST) -> dict[str, Any]:
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
 
-def _handed(task: Task) -> dict[str, Any]:
+def _handed(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, dict[str, Any]]:
     """A task as it is handed out: with all that it takes to begin."""
-    row = _row(task, LONG_TEXT)
-    row |= {"parent": task.parent} if task.parent else {}
+    notes.follow(desk, task)
+    row = _row(task, LONG_TEXT) | notes.members(desk, task)
+    above = yield from claims.above(desk, task)
+    row |= {"parent": task.parent, "path": with_path(task.title, above)} if above else {}
     return row | ({"context": task.metadata} if task.metadata and len(compact(task.metadata)) <= LONG_TEXT else {})
+
+
+def _listed(desk: ToolContext, task: Task) -> dict[str, Any]:
+    """A task in a list: the current one with its notes."""
+    return _row(task) | (notes.members(desk, task) if task.status == "in_progress" else {})
 
 
 def _place(task: Task) -> tuple[bool, int]:
@@ -124,14 +133,14 @@ def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: boo
     is_serial = info.settings.execution == "serial"
     own = [task for task in running if task.owner == desk.actor or (is_serial and not task.owner)]
     if handed:
-        data["nextTask"] = _handed(own[0]) if own else None
-    notes = [note] if note else []
+        data["nextTask"] = (yield from _handed(desk, own[0])) if own else None
+    said = [note] if note else []
     if is_serial and running and not own:
-        notes.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
+        said.append(f"Task {running[0].id} is current, and {clip(one_line(running[0].owner), _NAME)} works on it.")
     elif not own and (info.counts.pending or info.counts.paused):
         told: TaskExplainResult = yield desk.calls.explain()
-        notes.append(_idle(desk, info, told))
-    return _json(data | ({"note": " ".join(notes)} if notes else {}))
+        said.append(_idle(desk, info, told))
+    return _json(data | ({"note": " ".join(said)} if said else {}))
 
 
 def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:
@@ -184,14 +193,28 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
     if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
         members["status"] = "in_progress"
     try:
-        task: Task = yield desk.calls.add(title, **members)
+        result = yield from _created(desk, args, title, members)
     except (IllegalTransition, Blocked):
         members.pop("status", None)  # something has started meanwhile
-        task = yield desk.calls.add(title, **members)
-    data: dict[str, Any] = {"success": True, "taskId": task.id}
+        result = yield from _created(desk, args, title, members)
+    data: dict[str, Any] = {"success": True, "taskId": result.task.id}
+    if result.kept:
+        return _json(data | {"note": f"{kept(result.task)}; no task was added."})
     if counts.in_progress and settings.execution == "serial":
         return _json(data)  # it waits behind the current one
     return (yield from _now(desk, data))
+
+
+def _created(
+    desk: ToolContext, args: AddTask, title: str, members: dict[str, Any]
+) -> Generator[Call[Any], Any, TaskResult]:
+    """Add a task, or keep one with the same whole text: its title is only the beginning."""
+    result = yield from creating.add(desk, title, **members)
+    if result.kept and one_line(joint(result.task)) != one_line(args.description):
+        call: Call[Any] = desk.calls.add(title, **members)
+        call.pick = itself
+        result = yield call
+    return result
 
 
 def _list(desk: ToolContext, args: Listing) -> Steps:
@@ -205,7 +228,7 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
             data[status] = [_beside(task) for task in found[-_SOME:]]
         if len(found) > _SOME:
             data["note"] = f"{len(found)} have {status}; the last {_SOME} are shown."
-    shown, left_out = fitting(queue[args.offset :], _row, BUDGET - len(compact(data)))
+    shown, left_out = fitting(queue[args.offset :], partial(_listed, desk), BUDGET - len(compact(data)))
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
     if not info.counts.in_progress and (info.counts.pending or info.counts.paused):
@@ -287,7 +310,9 @@ def _resume(desk: ToolContext, args: OneTask) -> Steps:
     else:
         yield from claims.begin(desk, task.id)
     resumed: Task = yield desk.calls.get(task.id)
-    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(resumed)})
+    return _json(
+        {"success": True, "message": f"Task {task.id} resumed.", "nextTask": (yield from _handed(desk, resumed))}
+    )
 
 
 def _prioritize(desk: ToolContext, args: PrioritizeTask) -> Steps:

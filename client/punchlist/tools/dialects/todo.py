@@ -9,6 +9,7 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
+from punchlist.tools import creating, notes
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -25,7 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     confirmed,
 )
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, kept
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task
 
@@ -75,7 +76,8 @@ def row(task: Task) -> dict[str, Any]:
 
 def _full(task: Task) -> dict[str, Any]:
     texts = {"description": task.description, "result": task.result_summary, "reason": task.fail_reason}
-    return row(task) | {name: shorten(text, _IN_A_REPLY) for name, text in texts.items() if text}
+    told = {"notes": notes.newest(task)} if task.notes else {}
+    return row(task) | {name: shorten(text, _IN_A_REPLY) for name, text in texts.items() if text} | told
 
 
 def outcome(task: Task, status: str, note: str = "") -> Reply:
@@ -123,8 +125,8 @@ def renamed(
 
 
 def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
-    task: Task = yield desk.calls.add(one_line(args.title))
-    return _reply(_full(task))
+    result = yield from creating.add(desk, one_line(args.title))
+    return _reply(_full(result.task) | ({"note": kept(result.task)} if result.kept else {}))
 
 
 def _get_todo(desk: ToolContext, args: OneTask) -> Steps:
