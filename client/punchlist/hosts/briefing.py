@@ -11,7 +11,7 @@ from punchlist_schemas.vocabulary import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
     from typing import Any
 
     Task = dict[str, Any]
@@ -23,6 +23,9 @@ BUDGET = 1_200
 
 _TITLE = 80
 _RESULT = 60
+_NOTE = 300
+_NOTES = 2
+"""How many notes of a task in progress are shown, the newest."""
 _RESERVE = 60
 """Characters kept free for the line that says how much is left out."""
 
@@ -38,7 +41,8 @@ def briefing(conversation: str, tasks: Sequence[Task], changes: Sequence[Event])
     # The news is what the model can't know; half of the room is its own.
     news = _cut(news, BUDGET // 2, "more changes: see the list")
     room = BUDGET - sum(len(line) + 1 for line in [*head, *news])
-    return "\n".join([*head, *_cut(_open_lines(unfinished), room, "more open tasks: see the list"), *news])
+    told = {change["event"]["task"] for change in changes if change["event"]["type"] == "NoteAdded"}
+    return "\n".join([*head, *_cut(_open_lines(unfinished, told), room, "more open tasks: see the list"), *news])
 
 
 def what_changed(conversation: str, tasks: Sequence[Task], changes: Sequence[Event]) -> str:
@@ -57,10 +61,11 @@ def reminder(conversation: str, tasks: Iterable[Task]) -> str:
     return "\n".join([head, *_cut(lines, BUDGET - len(head) - 1, "more")])
 
 
-def _open_lines(unfinished: Iterable[Task]) -> list[str]:
+def _open_lines(unfinished: Iterable[Task], told: Container[str]) -> list[str]:
+    """A line for each task, and for the notes on it unless the news has `told` of them."""
     order = {"in_progress": 0, "pending": 1, "paused": 3}
     ranked = sorted(unfinished, key=lambda task: order[task["status"]] + bool(task.get("open_blockers")))
-    return [_open_line(task) for task in ranked]
+    return [line for task in ranked for line in (_open_line(task), *(() if task["id"] in told else _notes(task)))]
 
 
 def _open_line(task: Task) -> str:
@@ -71,13 +76,22 @@ def _open_line(task: Task) -> str:
     return f"  #{task['id']} {_quoted(task['title'])} [{state}{by}]"
 
 
+def _notes(task: Task) -> list[str]:
+    """The newest notes of a task that is being worked on."""
+    notes = task.get("notes", ()) if task["status"] == "in_progress" else ()
+    return [f"    {_text(note['actor'], 40)}: {_quoted(note['text'], _NOTE)}" for note in notes[-_NOTES:]]
+
+
 def _happened(changes: Iterable[Event], tasks: dict[str, Task]) -> list[str]:
-    """One line for each task that something happened to, the newest first."""
+    """One line for each task that something happened to, and for each note; the newest first."""
     latest: dict[str, str] = {}
     for change in changes:
         actor = _text(change["actor"], 40)
         if change["event"]["type"] == "ListCleared":
             latest = {"": f"  the list was cleared by {actor}"}
+        elif change["event"]["type"] == "NoteAdded":
+            task, said = change["event"]["task"], _quoted(change["event"]["text"], _NOTE)
+            latest[f"{task} {len(latest)}"] = f"  #{task}{_titled(tasks.get(task))}: {actor} notes {said}"
         elif said := _summary(change["event"]):
             task, told = said
             # Of several things the last one counts; that a task is new is worth more than that it was edited.
@@ -92,7 +106,6 @@ _PLAIN = {
     "TaskMoved": "edited",
     "DependencyAdded": "edited",
     "DependencyRemoved": "edited",
-    "NoteAdded": "noted",
     "Deleted": "deleted",
     "Claimed": "taken",
     "Released": "given back",

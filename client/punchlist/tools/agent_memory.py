@@ -4,6 +4,8 @@ from collections import OrderedDict
 
 import msgspec
 
+from punchlist_schemas.things import Note
+
 _MINDS = 4_096
 """How many minds are kept; the one that was used longest ago is dropped first."""
 
@@ -16,12 +18,20 @@ class AgentState(msgspec.Struct):
         claims: The agent's claims: task → fence.
         renewed: When the claims were renewed last, in seconds of the monotonic clock; None if they were not.
         began: Who began a task without an owner: `ID@TIME` of its start → actor.
+        has_looked: Whether the list was asked for tasks that this agent works on.
+        works_on: The tasks in progress whose new notes are told.
+        noted: How far the notes on a task are known: task → version of the list.
+        unread: The notes on tasks that the next reply tells.
     """
 
     seen: int | None = None
     claims: dict[str, int] = {}
     renewed: float | None = None
     began: dict[str, str] = {}
+    has_looked: bool = False
+    works_on: set[str] = set()
+    noted: dict[str, int] = {}
+    unread: dict[str, list[Note]] = {}
 
 
 class Memory:

@@ -1,7 +1,8 @@
 """What others have changed since an agent last looked, from the log.
 
-How far an agent has been told is kept for the life of the process. After a restart its last own event is looked up:
-all that was said to it before that is known, and what came later is told again rather than missed.
+How far an agent has been told is kept for the life of the process, and moves with the changes that a reply tells, not
+with a line that only counts them. After a restart its last own event is looked up: all that was said to it before that
+is known, and what came later is told again rather than missed.
 """
 
 from collections.abc import Callable, Generator
@@ -13,7 +14,16 @@ from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
 from punchlist.tools.model import ToolContext
-from punchlist_schemas.events import AnyEvent, Deleted, ListCleared, Recorded, TaskAdded, decode_event
+from punchlist_schemas.events import (
+    AnyEvent,
+    Deleted,
+    ListCleared,
+    NoteAdded,
+    Recorded,
+    TaskAdded,
+    TaskEdited,
+    decode_event,
+)
 from punchlist_schemas.params import EventRead, EventWait
 from punchlist_schemas.results import EventsResult
 
@@ -24,16 +34,38 @@ _FARTHEST = 64_000
 """How many positions of the log are looked at, backwards, for one event."""
 
 
+class Touched(msgspec.Struct):
+    """What others did to one task behind a position.
+
+    Attributes:
+        by: Who changed it last.
+        first: Position of the first of the changes.
+        notes: What they noted, as far as the agent was not told before.
+        noted: Version of the last of these notes.
+        members: What they edited that a line about the task does not show.
+    """
+
+    by: str
+    first: int
+    notes: list[str] = []
+    noted: int = 0
+    members: dict[str, None] = {}
+
+
 class Changes(msgspec.Struct):
-    """What happened behind a position: ids of tasks with who changed them last, and whether anything was missed.
+    """What others did behind a position, by the ids of the tasks that are there and of those that are gone.
 
     `seq` is the position up to which it tells. With `everything`, the whole list has to be looked at.
     """
 
     seq: int
-    changed: dict[str, str] = {}
-    gone: dict[str, str] = {}
+    changed: dict[str, Touched] = {}
+    gone: dict[str, Touched] = {}
     everything: bool = False
+
+    def before(self, task: str) -> int:
+        """The position before the first change of a task, to go on from if the changes from this one on are left."""
+        return (self.changed.get(task) or self.gone[task]).first - 1
 
 
 def seen(desk: ToolContext) -> Generator[Call[Any], Any, int | None]:
@@ -57,7 +89,7 @@ def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
     try:
         while True:
             page: EventsResult = yield read(desk, changes.seq)
-            _take(changes, page, desk.actor)
+            _take(changes, page, desk)
             if len(page.events) < _PAGE:
                 return changes
             if changes.seq - after > _FARTHEST:
@@ -81,20 +113,37 @@ def is_others(desk: ToolContext, result: EventsResult) -> bool:
     return any(event.actor != desk.actor for event in result.events)
 
 
-def _take(changes: Changes, page: EventsResult, own: str) -> None:
+def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
     for recorded in page.events:
         event = decode_event(recorded.event)
-        if isinstance(event, ListCleared) and recorded.actor != own:
+        is_own = recorded.actor == desk.actor
+        if isinstance(event, ListCleared) and not is_own:
             changes.everything = True  # and numbers mean other tasks from here on
         task = _task_of(event)
-        if task is None:
+        if task is None or (isinstance(event, NoteAdded) and recorded.version <= desk.mind.noted.get(task, 0)):
             continue
-        place, other = (
-            (changes.gone, changes.changed) if isinstance(event, Deleted) else (changes.changed, changes.gone)
-        )
-        if other.pop(task, None) is not None or task in place or recorded.actor != own:
-            place[task] = recorded.actor
+        touched = changes.changed.pop(task, None) or changes.gone.pop(task, None)
+        if touched is None and is_own:
+            continue
+        touched = touched or Touched("", recorded.seq)
+        if not is_own:
+            _tell(touched, event, recorded)
+        (changes.gone if isinstance(event, Deleted) else changes.changed)[task] = touched
     changes.seq = max(changes.seq, page.next)
+
+
+_SHOWN = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
+"""What of an edited task its line shows."""
+
+
+def _tell(touched: Touched, event: AnyEvent, recorded: Recorded) -> None:
+    touched.by = recorded.actor
+    if isinstance(event, NoteAdded):
+        touched.notes.append(event.text)
+        touched.noted = recorded.version
+    elif isinstance(event, TaskEdited):
+        edited = (name for name in event.__struct_fields__ if getattr(event, name) is not msgspec.UNSET)
+        touched.members |= dict.fromkeys(name for name in edited if name not in _SHOWN)
 
 
 def _task_of(event: AnyEvent) -> str | None:

@@ -8,6 +8,7 @@ lost its task finishes nobody else's. What is in progress without a claim belong
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from punchlist.core import Request
 from punchlist.cursor import TaskList
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, phrases
+from punchlist.tools import changes, notes, phrases
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.changes import CHANGES, ListApply
@@ -33,8 +34,8 @@ from punchlist_schemas.events import (
     TaskAdded,
     decode_event,
 )
-from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
-from punchlist_schemas.results import ClaimResult, EventsResult, SetStatusResult
+from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
+from punchlist_schemas.results import ClaimResult, EventsResult, Path, SetStatusResult
 from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
@@ -273,6 +274,7 @@ def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any
     claim: ClaimResult = yield desk.calls.take(desk.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
     if claim.task is not None and claim.fence is not None:
         desk.mind.claims[claim.task.id] = claim.fence
+        notes.begin(desk, claim.task)
     return claim
 
 
@@ -390,6 +392,15 @@ def _loss(event: AnyEvent, actor: str) -> str:
 def name_of(actor: str) -> str:
     """Somebody's name as it stands in a reply: on one line and not too long."""
     return clip(one_line(actor), _NAME)
+
+
+def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
+    """The titles of the parents of a task, the outermost first."""
+    if task.parent is None:
+        return []
+    params = TaskGet(conversation=desk.conversation, task=task.id)
+    path: Path = yield Call("task.get", params, attrgetter("path"))
+    return [one.title for one in path]
 
 
 def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from punchlist.departures import ago
 from punchlist.text import clip, one_line
-from punchlist.tools.budget import joined, shorten
+from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits
 
@@ -17,10 +19,11 @@ BRIEF = 140
 """How many characters of a description `next` shows."""
 SOME = 4
 """How many ids are named where the number is what counts."""
+_NAME = 60
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
-"""How many of a task's notes are shown, the newest."""
+"""How many notes of the greatest length a task's details have room for."""
 
 
 def span(ids: Sequence[str]) -> str:
@@ -46,14 +49,14 @@ def some(ids: Sequence[str]) -> str:
     return joined(ids[:SOME], "#") + (f" and {len(ids) - SOME} more" if len(ids) > SOME else "")
 
 
-def line(task: Task) -> str:
-    """A task as `tasks` shows it."""
+def line(task: Task, above: Sequence[str] = ()) -> str:
+    """A task as `tasks` shows it, after the titles of the parents `above` it."""
     state = [waiting(task)] if task.waits_for else [] if task.status == "pending" else [task.status]
     state += [task.priority] if task.priority != "normal" else []
     state += [task.owner + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
     waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
-    return f"#{task.id}{mark} {task.title}{waits}"
+    return f"#{task.id}{mark} {with_path(task.title, above)}{waits}"
 
 
 def row(task: Task) -> dict[str, Any]:
@@ -64,12 +67,12 @@ def row(task: Task) -> dict[str, Any]:
     return value | ({"after": task.open_blockers[:100]} if task.open_blockers else {})
 
 
-def detail(task: Task, share: int, offset: int = 0, rest: str = "") -> list[str]:
-    """Everything about a task, in lines; each text takes at most `share` characters.
+def detail(task: Task, share: int, above: Sequence[str] = (), offset: int = 0, rest: str = "") -> list[str]:
+    """Everything about a task, in lines; each text, and all notes together, take at most `share` characters.
 
     The description begins at character `offset`; `rest` is the call that reads on, without its offset.
     """
-    parts = [line(task), shorten(task.description, share, offset, rest)]
+    parts = [line(task, above), shorten(task.description, share, offset, rest)]
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
     parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
@@ -78,12 +81,17 @@ def detail(task: Task, share: int, offset: int = 0, rest: str = "") -> list[str]
     parts += [f"{name}: {day or _minute(at)}" for name, day, at in times if at]
     parts += [f"Waits: {gated(task)}"] if task.waits_for else []
     parts += [f"{link.kind}: {clip(one_line(link.to), BRIEF)}" for link in task.links[:_LINKS]]
-    newest = task.notes[-_NOTES:]
-    parts += [f"Note by {one_line(_author(note))}: {shorten(note.text, share // (2 * _NOTES))}" for note in newest]
-    return [part for part in parts if part]
+    told, older = fitting(reversed(task.notes), partial(_note, most=share // (2 * _NOTES)), share // 2)
+    parts += [f"… {older} older notes"] if older else []
+    return [part for part in [*parts, *reversed(told)] if part]
 
 
-def _author(note: Note) -> str:
+def _note(note: Note, most: int) -> str:
+    return f"Note by {one_line(author(note))}: {shorten(note.text, most)}"
+
+
+def author(note: Note) -> str:
+    """Who wrote a note, and who imported it."""
     return f"{note.actor}, imported by {note.imported_by}" if note.imported_by else note.actor
 
 
@@ -101,13 +109,19 @@ def brief(task: Task) -> str:
     return text if len(text) <= BRIEF else f"{clip(text, BRIEF)} (all of it: tasks ids={task.id})"
 
 
-def current(task: Task, most: int) -> list[str]:
+def current(task: Task, most: int, above: Sequence[str] = ()) -> list[str]:
     """The task that an agent is to work on, in lines; its title takes at most `most` characters."""
     urgent = f" [{task.priority}]" if task.priority != "normal" else ""
-    lines = [f"Now #{task.id}: {clip(task.title, most)}{urgent}"]
+    lines = [f"Now #{task.id}: {with_path(clip(task.title, most), above)}{urgent}"]
     lines += [brief(task)] if task.description else []
     is_told = len(one_line(task.description)) > BRIEF
     return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
+
+
+def kept(task: Task) -> str:
+    """That a task was not added, since the list has it."""
+    by = f", {clip(one_line(task.owner), _NAME)}" if task.owner else ""
+    return f"#{task.id} has this title already ({task.status}{by}): kept"
 
 
 def finished(done: SetStatusResult) -> str:

@@ -15,13 +15,13 @@ from punchlist.aio import AsyncClient
 from punchlist.calls import Call
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.tools import claims, registry
+from punchlist.tools import claims, notes, registry
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, shorten
 from punchlist.tools.coercion import argument_names, arguments_of
 from punchlist.tools.history import ended_by_others
 from punchlist.tools.ids import resolved
-from punchlist.tools.model import Dialect, Problem, Reply, Steps, ToolContext
+from punchlist.tools.model import Arguments, Dialect, Problem, Reply, Steps, Tool, ToolContext
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
@@ -83,37 +83,43 @@ def steps(  # noqa: PLR0913 - what a call is made of
         dialect = named if isinstance(named, Dialect) else registry.dialect(named)
     except Problem as problem:
         return Reply(text=problem.text, refused=True)
+    desk: ToolContext | None = None
+    tool = dialect.tool(tool_name)
     try:
-        reply = yield from _steps(seat, dialect, tool_name, arguments, memory, log)
+        if tool is None:
+            there = ", ".join(tool.name for tool in dialect.tools)
+            raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
+        conversation, is_told = yield from _place(seat, dialect)
+        prepared = arguments_of(tool.arguments, arguments)
+        desk = _desk(seat, dialect, conversation, prepared, memory, log)
+        reply = yield from _replied(desk, tool, prepared, is_told=is_told)
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
-        tool = dialect.tool(tool_name)
         names = argument_names(tool.arguments) if tool else ()
         reply = dialect.refuse(problem_of(error, names, unblocks=dialect.unblocks))
-    return reply
+    return reply if desk is None else notes.told(desk, reply)
 
 
-def _steps(  # noqa: PLR0913 - as above
-    seat: ToolCaller, dialect: Dialect, tool_name: str, arguments: object, memory: Memory, log: str
-) -> Steps:
-    tool = dialect.tool(tool_name)
-    if tool is None:
-        there = ", ".join(tool.name for tool in dialect.tools)
-        raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
-    conversation, is_told = yield from _place(seat, dialect)
-    prepared = arguments_of(tool.arguments, arguments)
+def _desk(  # noqa: PLR0913 - as above
+    seat: ToolCaller, dialect: Dialect, conversation: str, prepared: Arguments, memory: Memory, log: str
+) -> ToolContext:
     agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
     actor = f"{seat.actor}/{agent}" if agent else seat.actor
     calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
-    desk = ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered, seat.person)
+    return ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered, seat.person)
+
+
+def _replied(desk: ToolContext, tool: Tool, prepared: Arguments, *, is_told: bool) -> Steps:
+    """Run a tool; its reply, with the list where the call did not name it and where that list is cut by damage."""
     cuts: list[Damage] = []
     try:
         yield from claims.renew(desk)
+        yield from notes.look(desk)
         reply = yield from _checking(desk, tool.run(desk, prepared), cuts)
     except NotFound as error:
         raise (yield from _gone(desk, error)) from None
-    reply = reply if is_told else _telling(reply, "conversation", conversation)
+    reply = reply if is_told else _telling(reply, "conversation", desk.conversation)
     return _telling(reply, "damaged", _CUT.format(cuts[0])) if cuts else reply
 
 

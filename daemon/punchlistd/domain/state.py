@@ -413,8 +413,7 @@ class State:
                 self.running[name] = None
             elif old.status == "in_progress":
                 self._stop(name)
-        if old.waits_for != task.waits_for:
-            self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
+        self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked

@@ -91,3 +91,23 @@ def test_no_list_however_hostile_takes_more_than_the_budget() -> None:
         ):
             assert 0 < len(text) <= BUDGET, f"seed {seed}"
             assert "…" in text
+
+
+def test_each_note_is_told_in_its_words() -> None:
+    notes = [change(e.NoteAdded("1", f'use "bcrypt" {number}'), "root") for number in range(2)]
+    told = what_changed("c", [task(1)], [*notes, change(e.Claimed("1", "bob", 60_000, 1, True), "bob")])
+    assert told.splitlines()[1:] == [
+        '  #1 "task 1" taken by bob',
+        '  #1 "task 1": root notes "use \'bcrypt\' 1"',
+        '  #1 "task 1": root notes "use \'bcrypt\' 0"',
+    ]
+    assert "x" * 299 + "…" in what_changed("c", [task(1)], [change(e.NoteAdded("1", "x" * 400))])
+
+
+def test_a_task_in_progress_comes_with_its_newest_notes() -> None:
+    notes = tuple(things.Note(version=at, at=at, actor="root", text=f"note {at}") for at in range(4))
+    tasks = [task(1, "in_progress", notes=notes), task(2, notes=notes)]
+    lines = ['  #1 "task 1" [in_progress]', '    root: "note 2"', '    root: "note 3"', '  #2 "task 2" [pending]']
+    assert briefing("c", tasks, []).splitlines()[1:] == lines
+    news = briefing("c", tasks, [change(e.NoteAdded("1", "note 3"), "root")])
+    assert news.count("note 3") == 1

@@ -1,5 +1,14 @@
+"""What an agent is told of others' changes: each of them, none twice, and nothing is told by a line of ids alone."""
+
+import random
+import re
+from typing import Any
+
+import pytest
+
 from punchlist import Client
 from punchlist.tools import Toolbox, ToolCaller
+from punchlist_schemas.events import Deleted, NoteAdded
 
 
 def restarted(client: Client) -> Toolbox:
@@ -34,9 +43,8 @@ def test_a_write_tells_what_others_did_before_it(client: Client, box: Toolbox) -
     client.conversation("work", actor="bob").edit("2", title="Changed")
     box = restarted(client)
     reply = box.call("native", "next")
-    assert "Others changed #2: tasks since=" in reply.text
-    after = reply.text.split("since=")[1].split(" ")[0]
-    assert "#2 Changed" in box.call("native", "tasks", {"since": after}).text
+    assert reply.text.splitlines()[-2:] == ["Others changed #2:", "#2 Changed — by bob"]
+    assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
 def test_an_agent_that_never_looked_gets_the_whole_list(client: Client) -> None:
@@ -77,3 +85,162 @@ def test_waiting_ends_with_what_others_did(client: Client, box: Toolbox) -> None
     box.call("native", "plan", {"tasks": ["One"]})
     client.conversation("work", actor="bob").edit("1", title="Changed")
     assert "#1 Changed — by bob" in box.call("native", "wait", {"seconds": "20"}).text
+
+
+def test_a_line_that_only_counts_changes_leaves_them_for_since_last(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": [f"task {number}" for number in range(9)]})
+    for number in range(2, 9):
+        client.conversation("work", actor="bob").edit(str(number), priority="high")
+    for _ in range(2):
+        reply = box.call("native", "update", {"id": "1", "priority": "low"})
+        assert reply.text.endswith("Others changed #2, #3, #4, #5 and 3 more: tasks since=last tells.")
+    told = box.call("native", "tasks", {"since": "last"}).text.splitlines()
+    assert [line for line in told if "— by bob" in line][::6] == [
+        "#2 [high] task 1 — by bob",
+        "#8 [high] task 7 — by bob",
+    ]
+    assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
+
+
+def test_what_does_not_fit_is_told_by_the_next_call(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": [f"task {number}" for number in range(120)]})
+    for number in range(120, 0, -1):
+        client.conversation("work", actor="bob").edit(str(number), priority="high")
+    told: list[str] = []
+    while (lines := box.call("native", "tasks", {"since": "last"}).text.splitlines())[0][0] != "N":
+        told += [line.split()[0] for line in lines if "— by bob" in line]
+    assert told == [f"#{number}" for number in range(120, 0, -1)], "in the order in which they were changed"
+
+
+def test_a_later_position_does_not_swallow_what_was_before(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    plan = client.conversation("work", actor="bob")
+    plan.edit("1", priority="high")
+    later = plan.list().seq
+    plan.edit("2", priority="high")
+    assert "#1" not in box.call("native", "tasks", {"since": str(later)}).text
+    assert "#1 [high] One — by bob" in box.call("native", "tasks", {"since": "last"}).text
+
+
+def test_the_list_marks_what_others_changed(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two", "Three"]})
+    plan = client.conversation("work", actor="bob")
+    plan.edit("1", description="keep the cookie")
+    plan.complete("2")
+    assert box.call("native", "tasks").text.splitlines()[1:] == [
+        "#1 One — by bob: description",
+        "#3 Three",
+        "Others changed #2:",
+        "#2 [completed] Two — by bob",
+    ]
+    assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
+
+
+def test_the_tree_is_planned_and_shown(client: Client, box: Toolbox) -> None:
+    steps: list[dict[str, Any]] = [{"title": "Backend", "ref": "b"}, {"title": "Frontend", "ref": "f"}]
+    steps += [{"title": "tests", "parent": name, "priority": "high"} for name in ("f", "b")]
+    box.call("native", "plan", {"tasks": steps})
+    assert box.call("native", "tasks").text.splitlines()[1:] == [
+        "#1 Backend",
+        "  #4 [high] tests",
+        "#2 Frontend",
+        "  #3 [high] tests",
+    ]
+    assert box.call("native", "tasks", {"offset": 3}).text.splitlines()[1:] == ["  #3 [high] tests"]
+    assert "Now #3: Frontend › tests [high]" in box.call("native", "next").text
+    assert "Now #3: Frontend › tests [high]" in box.call("native", "next").text
+    assert box.call("native", "tasks", {"ids": ["4"]}).text.startswith("#4 [high] Backend › tests")
+    assert "Path: Backend › tests" in box.call("claude", "TaskGet", {"taskId": "4"}).text
+    client.conversation("work", actor="bob").edit("4", priority="urgent")
+    assert "#4 [urgent] Backend › tests — by bob" in box.call("native", "tasks", {"since": "last"}).text
+    assert box.call("checklist", "CompleteTask", {"taskId": "3"}).data["nextTask"]["path"] == "Backend › tests"
+
+
+class Follower:
+    """An agent that only follows its replies, and what it was told at which position of the log."""
+
+    def __init__(self, client: Client, chance: random.Random) -> None:
+        self.client = client
+        self.chance = chance
+        self.box = Toolbox(client, ToolCaller("work", "ann"))
+        self.replies: list[tuple[int, str]] = []
+        self.added = 0
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        head = self.client.conversation("work").list(limit=1).seq
+        text = self.box.call("native", tool, arguments).text
+        self.replies.append((head, text))
+        return text
+
+    def step(self) -> None:
+        self.added += 1
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("plan", {"tasks": [f"by ann {self.added}"]}),
+            ("next", {}),
+            ("next", {"result": "done"}),
+            ("update", {"id": "1", "priority": self.chance.choice(("low", "high"))}),
+            ("tasks", {}),
+            ("tasks", {"since": "last"}),
+        ]
+        tool, arguments = self.chance.choice(calls)
+        if "tasks since=last tells" in self.call(tool, **arguments) and self.chance.random() < 0.5:
+            self.call("tasks", since="last")
+
+    def told(self, task: str) -> list[int]:
+        """The positions at which a line told what others did to a task."""
+        line = re.compile(rf"^ *#{task}\b.* — by |^gone: (.*, )?#{task}\b", re.MULTILINE)
+        return [head for head, text in self.replies if line.search(text)]
+
+
+def act(client: Client, chance: random.Random, number: int) -> None:
+    """A change of another session, or of a person."""
+    plan = client.conversation("work", actor=chance.choice(("bob", "root")))
+    tasks = [task for task in plan.list(status=("pending", "in_progress")) if task.id != "1"]
+    if not tasks or chance.random() < 0.2:
+        plan.add(f"by others {number}")
+        return
+    task = chance.choice(tasks)
+    steps = [
+        lambda: plan.note(task.id, f"note {number}."),
+        lambda: plan.edit(task.id, description=f"about {number}"),
+        lambda: plan.edit(task.id, priority=chance.choice(("low", "normal", "urgent"))),
+        lambda: plan.delete(task.id) if task.status == "pending" else plan.note(task.id, f"note {number}."),
+        lambda: plan.complete(task.id) if task.status == "pending" else plan.edit(task.id, title=f"again {number}"),
+    ]
+    chance.choice(steps)()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_change_is_told_and_none_twice(client: Client, seed: int) -> None:
+    chance = random.Random(seed)
+    ann = Follower(client, chance)
+    ann.call("plan", tasks=["One", "Two", "Three"])
+    start = client.conversation("work").list(limit=1).seq
+    for number in range(60):
+        if chance.random() < 0.6:
+            act(client, chance, number)
+        else:
+            ann.step()
+    ann.call("tasks", since="last")
+    assert ann.call("tasks", since="last").startswith("Nothing changed")
+    others = [change for change in client.read(start, "work") if change.actor != "ann"]
+    deleted = {change.event.task for change in others if isinstance(change.event, Deleted)}
+    for change in others:
+        event: Any = change.event
+        task = event.task if isinstance(event.task, str) else event.task.id
+        if isinstance(event, NoteAdded):
+            text = re.escape(event.text)
+            news = re.compile(rf"^Note on #{task} by .*{text}|— by .*{text}", re.MULTILINE)
+            assert sum(len(news.findall(text)) for _, text in ann.replies) <= 1, "no note is news twice"
+            assert task in deleted or any(event.text in text for _, text in ann.replies), event.text
+        else:
+            assert any(head >= change.seq for head in ann.told(task)), (task, event)
+    for task in {str(number) for number in range(1, 100)}:
+        heads = ann.told(task)
+        seqs = [change.seq for change in others if task in (getattr(change.event, "task", None), _added(change))]
+        for before, after in zip(heads, heads[1:], strict=False):
+            assert any(before < seq <= after for seq in seqs), f"#{task} was told twice"
+
+
+def _added(change: Any) -> str | None:
+    return getattr(getattr(change.event, "task", None), "id", None)

@@ -24,7 +24,7 @@ NOT_FOUND: list[tuple[str, str, dict[str, Any], str]] = [
         "native",
         "plan",
         {"tasks": [{"title": "x", "after": [GUID]}]},
-        f"Refused: task {GUID} not found; after takes ids, or refs of tasks in the same call",
+        f"Refused: task {GUID} not found; after and parent take ids, or refs of tasks in the same call",
     ),
 ]
 

@@ -187,6 +187,7 @@ def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Too
         "status": "in_progress",
         "priority": "low",
         "parent": "1",
+        "path": "one › two",
         "context": {"pr": 117},
     }
 
@@ -271,7 +272,8 @@ def test_a_restarted_agent_sees_its_task_as_it_was_handed_out(client: Client, bo
     long = "part\n" + "x" * 15_000
     given = {"description": long, "parent": "1", "context": {"pr": 117}}
     handed = box.call("queue", "add_task", given).data["nextTask"]
-    assert handed == {"id": "2", "description": long, "status": "in_progress", "parent": "1", "context": {"pr": 117}}
+    place = {"parent": "1", "path": "the whole › part"}
+    assert handed == {"id": "2", "description": long, "status": "in_progress", "context": {"pr": 117}, **place}
     assert listed(session(client, "ann"))["tasks"][0] == handed
 
 

@@ -117,26 +117,31 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     name = _conversation(context, session, cwd)
     looks = ReadPositions(context.target.data_dir)
     looked = looks.of(session, name) if session else ReadPosition()
-    # Changes are read before the list: what happens in between is then shown with the list and told once more.
-    epoch, changes = _changes(context, name, looked) if session else ("", [])
+    epoch, changes, seq = _changes(context, name, looked) if session else ("", [], None)
     listed = context.call("task.list", conversation=name)
+    if seq is None:
+        seq = listed["seq"]
     text = brief(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
     if text:
         context.lines([text])
-    if session and (looked.epoch, looked.seq) != (epoch, listed["seq"]):
-        looks.save(session, name, ReadPosition(epoch, listed["seq"], looked.reminded))
+    # What happened after the changes were read, or did not fit into one page, is told the next time.
+    if session and (looked.epoch, looked.seq) != (epoch, seq):
+        looks.save(session, name, ReadPosition(epoch, seq, looked.reminded))
     return 0
 
 
-def _changes(context: Context, name: str, looked: ReadPosition) -> tuple[str, list[dict[str, Any]]]:
-    """The epoch of the log that is served by now, and what happened in the list since the session looked."""
+def _changes(context: Context, name: str, looked: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
+    """The epoch of the log that is served by now, and what happened in the list since the session looked, to where.
+
+    The position is None where only the list tells what is there.
+    """
     if looked.seq is None:
-        return context.call("daemon.status")["epoch"], []
+        return context.call("daemon.status")["epoch"], [], None
     try:
         read = context.call("event.read", conversation=name, after=looked.seq, limit=_MAX_CHANGES, epoch=looked.epoch)
     except WrongEpoch as wrong:
-        return wrong.expected or "", []
-    return read["epoch"], read["events"]
+        return wrong.expected or "", [], None
+    return read["epoch"], read["events"], read["next"]
 
 
 def _stop(context: Context, session: str, own: str, given: HookInput) -> int:

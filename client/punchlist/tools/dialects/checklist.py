@@ -12,7 +12,7 @@ from punchlist.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
-from punchlist.tools import claims
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import LONG_TEXT, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -28,13 +28,14 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, kept
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
+from punchlist.tree import with_path
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult
-from punchlist_schemas.things import Description, Task, Title
+from punchlist_schemas.things import FINISHED, Description, Task, Title
 
 NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
 CORRUPT = "Error: Task file is corrupt or invalid."
@@ -102,12 +103,26 @@ def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0)
     return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
+def _noted(desk: ToolContext, task: Task) -> dict[str, Any]:
+    """A task with its notes, which are of use until it is finished."""
+    return item(desk, task) | ({} if task.status in FINISHED else notes.members(desk, task))
+
+
+def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
+    """The task that comes after a completion, with its place below its parents."""
+    task = done.next_task
+    if task is None:
+        return None
+    path = with_path(task.title, [one.title for one in done.next_path])
+    return _noted(desk, task) | ({"path": path} if done.next_path else {})
+
+
 def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
 def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
-    shown, left_out = fitting(tasks, partial(item, desk))
+    shown, left_out = fitting(tasks, partial(_noted, desk))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
@@ -123,14 +138,14 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
 
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
-    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
-    return _json(item(desk, task))
+    result = yield from creating.add(desk, one_line(args.title), description=args.description)
+    return _json(item(desk, result.task) | ({"note": kept(result.task)} if result.kept else {}))
 
 
 def _complete(desk: ToolContext, args: OneTask) -> Steps:
     before = yield from completed_by_others(desk, args.task_id)
     result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    following = None if result.next_task is None else item(desk, result.next_task)
+    following = _next(desk, result)
     data = {"ok": True, "task": item(desk, result.task), "nextTask": following, "remaining": result.remaining}
     note = gated(result.task) or (f"{before} before" if before else "")
     return _json(data | ({"note": note} if note else {}))
@@ -177,7 +192,7 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
             "ok": not failed,
             "completed": [one for one in wanted if not errors.get(one)],
             "failed": failed,
-            "nextTask": item(desk, following) if following else None,
+            "nextTask": _noted(desk, following) if following else None,
             "remaining": rest.remaining,
         },
         refused=bool(failed),

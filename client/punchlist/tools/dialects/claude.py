@@ -10,7 +10,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.text import one_line
-from punchlist.tools import claims
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.coercion import argument_names
 from punchlist.tools.history import ended_by_others
@@ -28,9 +28,10 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, waiting
+from punchlist.tools.phrases import departed, gated, kept, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
+from punchlist.tree import with_path
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Metadata, Task, Title, names_of
@@ -98,14 +99,16 @@ def _create(desk: ToolContext, args: TaskCreate) -> Steps:
     blockers = list(dict.fromkeys(args.add_blocked_by))
     while True:
         try:
-            task: Task = yield desk.calls.add(subject, blocked_by=blockers, **members)
+            result = yield from creating.add(desk, subject, blocked_by=blockers, **members)
             break
         except NotFound as error:
             if error.id not in blockers:
                 raise
             blockers.remove(error.id)
             refused.append(f"not blocked by {error.id}: task {error.id} not found")
-    text = "\n".join([f"Task #{task.id} created: {task.title}", *refused])
+    task = result.task
+    said = f"{kept(task)}; no task was created" if result.kept else f"Task #{task.id} created: {task.title}"
+    text = "\n".join([said, *refused])
     return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
 
 
@@ -113,8 +116,10 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
     rest = desk.call_of("TaskGet", f"taskId={task.id}")
     description = shorten(task.description, offset=args.offset, rest=rest)
+    above = yield from claims.above(desk, task)
     lines = [
         f"Task #{task.id}: {task.title}",
+        *_labelled("Path", with_path(task.title, above) if above else ""),
         f"Status: {task.status}",
         *_labelled("Description", description),
         *_labelled("Active form", task.active_form),
@@ -125,6 +130,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
         *_labelled("Failed because", shorten(task.fail_reason)),
+        *(line if line.startswith("…") else f"Note by {line}" for line in notes.with_task(desk, task)),
     ]
     data: dict[str, Any] = {
         "id": task.id,

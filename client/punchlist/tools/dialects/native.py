@@ -1,7 +1,7 @@
 """`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Container, Generator, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
@@ -10,7 +10,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, phrases
+from punchlist.tools import changes, claims, creating, notes, phrases
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -27,6 +27,7 @@ from punchlist.tools.model import (
     limited,
 )
 from punchlist.tools.replacing import replace
+from punchlist.tree import as_tree, titles_above
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
@@ -38,6 +39,10 @@ _ROWS = 50
 _DETAILS = 20
 _NAMED, _NAME = 8, 60
 """How many tasks the question before they are dropped names, and how many characters of each title."""
+_NEWS = 480
+"""How many characters a reply of `next` takes with what others changed; notes come on top."""
+_DEPTH = 8
+"""Levels of nesting that are shown by indentation."""
 
 
 class Step(Struct, frozen=True):
@@ -47,13 +52,17 @@ class Step(Struct, frozen=True):
     description: Annotated[str, limited(Description)] = ""
     ref: str = ""
     after: Ids = ()
+    parent: str = ""
     priority: Priority = "normal"
 
 
 class Plan(Arguments, frozen=True):
     """What plan takes."""
 
-    tasks: Annotated[tuple[Step, ...], Meta(description="ref: temporary name; after: refs or ids to be done before")]
+    tasks: Annotated[
+        tuple[Step, ...],
+        Meta(description="ref: temporary name; after: refs or ids to be done before; parent: ref or id"),
+    ]
     replace: Annotated[bool, Meta(description="Drop all tasks that are not among these")] = False
     agent: Agent = ""
     confirm: Confirm = ""
@@ -110,31 +119,58 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             description=step.description,
             ref=step.ref or None,
             blocked_by=step.after,
+            parent=step.parent or None,
             priority=step.priority,
         )
         for step in args.tasks
     ]
-    yield from changes.seen(desk)
+    last = yield from changes.seen(desk)
     stays: list[str] = []
+    kept: Collection[str] = ()
     if args.replace:
-        old, listed, kept = yield from replace(desk, new, confirm=args.confirm)
+        old, listed, theirs = yield from replace(desk, new, confirm=args.confirm)
         if isinstance(listed, Reply):
             titles = {task.title for task in new}
-            dropped = [task for task in old if task.title not in titles and task.id not in kept]
+            dropped = [task for task in old if task.title not in titles and task.id not in theirs]
             return _asked(listed, [task for task in dropped if task.status not in FINISHED])
-        stays = [f"{one}." for one in [*kept.values()][:_ROWS]]
+        stays = [f"{one}." for one in [*theirs.values()][:_ROWS]]
     else:
         try:
-            listed = yield desk.calls.add_many(new)
+            listed, kept = yield from creating.add_many(desk, new)
         except NotFound as error:
-            text = f"task {str(error.id)[:60]} not found; after takes ids, or refs of tasks in the same call"
+            text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
-    ids = [task.id for task in listed]
-    open_ = [task for task in listed if task.status not in FINISHED]
-    ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
+        stays = [f"{phrases.kept(task)}." for task in listed if task.id in kept]
+        if len(stays) > _NAMED:
+            more = len(stays) - _NAMED
+            stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
+    added = [task.id for task in listed if task.id not in kept]
+    parents = {task.parent for task in listed if task.status not in FINISHED}
+    ready = [
+        task.id for task in listed if task.status == "pending" and not task.open_blockers and task.id not in parents
+    ]
     verb = "The list is" if args.replace else "Added"
-    text = f"{verb} {phrases.span(ids)}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
-    return Reply(text="\n".join([text, *stays]), data={"added": ids[:1_000], "ready": ready[:1_000]})
+    text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
+    lines = [text, *stays]
+    if not args.replace:
+        lines += yield from _also_open(desk, {task.id for task in listed}, is_first=last is None)
+    lines += yield from _others(desk, last)
+    data = {"added": added[:1_000], "ready": ready[:1_000]} | ({"kept": [*kept][:1_000]} if kept else {})
+    return Reply(text="\n".join(lines), data=data)
+
+
+def _also_open(desk: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
+    """A line about what others and sub-agents work on, and for an agent that never looked what else is open."""
+    tasks: TaskList = yield desk.calls.list(status=("in_progress", "pending", "paused") if is_first else "in_progress")
+    others = [task for task in tasks if task.id not in planned and not _is_held(task, desk.actor)]
+    others.sort(key=lambda task: task.status != "in_progress")
+    named = [structs.replace(task, title=clip(task.title, _NAME // 2)) for task in others[: phrases.SOME]]
+    more = [f"{len(others) - phrases.SOME} more"] if len(others) > phrases.SOME else []
+    return [f"Also open: {', '.join([*map(phrases.line, named), *more])}."] if named else []
+
+
+def _is_held(task: Task, actor: str) -> bool:
+    return task.status == "in_progress" and task.owner == actor
 
 
 def _asked(reply: Reply, dropped: list[Task]) -> Reply:
@@ -166,7 +202,8 @@ def _next(desk: ToolContext, args: Next) -> Steps:
     last = yield from changes.seen(desk)
     own = yield from claims.mine(desk)
     if own and not finishes:
-        return (yield from _answer(desk, last, ["You are at it already."], {}, own[0]))
+        above = yield from claims.above(desk, own[0])
+        return (yield from _answer(desk, last, ["You are at it already."], {}, own[0], above))
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
@@ -183,7 +220,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
         lines.append(phrases.finished(done))
         data |= {"finished": current, "unblocked": done.unblocked[:100]}
     claim = yield from claims.take(desk)
-    return (yield from _answer(desk, last, lines, data, claim.task))
+    return (yield from _answer(desk, last, lines, data, claim.task, [one.title for one in claim.path]))
 
 
 def _refuse_second(desk: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
@@ -193,33 +230,100 @@ def _refuse_second(desk: ToolContext, task_id: str, result: str) -> Generator[Ca
         raise Problem("illegal_transition", text)
 
 
-def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], task: Task | None) -> Steps:
-    """The reply of `next`: the task, how many remain, and in a line what others have changed."""
+def _answer(  # noqa: PLR0913 - what a reply of next is made of
+    desk: ToolContext,
+    last: int | None,
+    lines: list[str],
+    data: dict[str, Any],
+    task: Task | None,
+    above: Sequence[str] = (),
+) -> Steps:
+    """The reply of `next`: the task with its notes, how many remain, and what others have changed."""
     tasks: TaskList = yield desk.calls.list(limit=1)
+    noted: list[str] = []
     if task is not None:
-        lines += phrases.current(task, _TITLE)
+        lines += phrases.current(task, _TITLE, above)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
+        notes.follow(desk, task)
+        noted = notes.with_task(desk, task, f"… {{}} older: {desk.tool('tasks')} ids={task.id}")
+        data["next"] |= {"path": list(above)} if above else {}
+        data["next"] |= {"notes": noted} if noted else {}
     else:
         told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
         lines += (yield from claims.offers(desk)) if tasks.counts.in_progress else []
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
-    others = yield from _others(desk, last)
-    return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
+    others = yield from _others(desk, last, _NEWS - sum(len(line) + 1 for line in lines))
+    text = [*lines[:-1], *(line if line.startswith("…") else f"Note by {line}" for line in noted), lines[-1], *others]
+    return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 
-def _others(desk: ToolContext, last: int | None) -> Generator[Call[Any], Any, list[str]]:
-    """A line about what others have done since the agent last looked, which it has seen with this."""
+def _others(desk: ToolContext, last: int | None, room: int = _NEWS) -> Generator[Call[Any], Any, list[str]]:
+    """What others have done since the agent last looked: the changes if they fit, and then they are told.
+
+    Otherwise a line counts them, and `tasks since=last` still shows them.
+    """
     if last is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
         changes.note_seen(desk, tasks.seq)
         return []
     told = yield from changes.since(desk, last)
-    changes.note_seen(desk, told.seq)
-    touched = [*told.changed, *told.gone]
-    if not touched:
-        return []
-    return [f"Others changed {phrases.some(touched)}: tasks since={last} tells."]
+    if told.everything:
+        return [f"Others cleared the list, or changed much of it: {desk.tool('tasks')} shows it."]
+    lines, _ = yield from _news(desk, told, room=room)
+    return lines
+
+
+def _news(
+    desk: ToolContext, told: changes.Changes, *, room: int = _NEWS, beside: Container[str] = ()
+) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
+    """Lines for changes that the reply does not show `beside` them, and whether all are told by that.
+
+    If they are, they are not told again. If not, a line counts them, and `tasks since=last` still shows them.
+    """
+    touched = [one for one in (*told.changed, *told.gone) if one not in beside]
+    if len(touched) <= phrases.SOME:
+        lines = yield from _lines(desk, told, touched)
+        lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
+        if sum(len(line) + 1 for line in lines) <= room:
+            _note_told(desk, told, told.changed)
+            changes.note_seen(desk, told.seq)
+            return lines, True
+    return [f"Others changed {phrases.some(touched)}: {desk.tool('tasks')} since=last tells."], False
+
+
+def _lines(desk: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Generator[Call[Any], Any, list[str]]:
+    """What others did to these tasks, a line for each that is there."""
+    lines: list[str] = []
+    gone: list[str] = []
+    for one in ids:
+        if one in told.gone or (task := (yield from _present(desk, one))) is None:
+            gone.append(one)
+            continue
+        above = yield from claims.above(desk, task)
+        lines.append(_changed(structs.replace(task, title=clip(task.title, _TITLE)), told.changed[one], above))
+    return lines + ([f"gone: {joined(gone, '#')}"] if gone else [])
+
+
+def _present(desk: ToolContext, task: str) -> Generator[Call[Any], Any, Task | None]:
+    try:
+        return (yield desk.calls.get(task))
+    except NotFound:
+        return None
+
+
+def _changed(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
+    """A task that others changed: who did, what they noted, and what they edited that the line does not show."""
+    said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
+    said += [", ".join(touched.members)] if touched.members else []
+    what = f": {'; '.join(said)}" if said else ""
+    return f"{phrases.line(task, above)} — by {claims.name_of(touched.by)}{what}"
+
+
+def _note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:
+    """The notes on these tasks were told with their lines."""
+    for one in shown:
+        notes.mark(desk, one, told.changed[one].noted)
 
 
 def _update(desk: ToolContext, args: Update) -> Steps:
@@ -269,57 +373,86 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
 def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     if args.ids:
         return (yield from _details(desk, args.ids, args.offset))
-    if args.since:
-        after = yield from _after(desk, args.since)
-        if after is not None:
-            told = yield from changes.since(desk, after)
-            if not told.everything:
-                return (yield from _changes(desk, told))
+    last = yield from changes.seen(desk)
+    if args.since and (after := _after(args.since, last)) is not None:
+        told = yield from changes.since(desk, after)
+        if not told.everything:
+            return (yield from _changes(desk, told, after))
+    news = None if last is None else (yield from changes.since(desk, last))
     statuses = None if args.all else ("pending", "in_progress", "paused")
-    tasks: TaskList = yield desk.calls.list(status=statuses, offset=args.offset)
-    changes.note_seen(desk, tasks.seq)
-    shown, _ = fitting(tasks[:_ROWS], phrases.line)
+    tasks: TaskList = yield desk.calls.list(status=statuses)
+    by_id = {task.id: task for task in tasks}
+    rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)[args.offset :]
+    page = {row["id"] for _, row in rows[:_ROWS]}
+    changed: dict[str, changes.Touched] = {}
+    foot: list[str] = []
+    if news is None or news.everything:
+        changes.note_seen(desk, tasks.seq)
+    else:
+        foot, is_all_told = yield from _news(desk, news, beside=page)
+        changed = news.changed if is_all_told else {}
+
+    def render(row: tuple[int, dict[str, Any]]) -> str:
+        task = by_id[row[1]["id"]]
+        text = _changed(task, changed[task.id]) if task.id in changed else phrases.line(task)
+        return "  " * min(row[0], _DEPTH) + text
+
+    shown, _ = fitting(rows[:_ROWS], render)
+    listed = [by_id[row["id"]] for _, row in rows[: len(shown)]]
     head = f"{phrases.summary(tasks.counts)}, seq {tasks.seq}"
-    left_out = len(tasks) - len(shown)
-    foot = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
-    return Reply(text="\n".join([head, *shown, *foot]), data=data)
+    left_out = len(rows) - len(shown)
+    more = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
+    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "seq": tasks.seq}
+    return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
 
 
-def _after(desk: ToolContext, text: str) -> Generator[Call[Any], Any, int | None]:
+def _after(text: str, last: int | None) -> int | None:
     if text == "last":
-        return (yield from changes.seen(desk))
+        return last
     if not text.isdecimal():
         raise Problem("invalid_arguments", 'since must be "last" or the seq of an earlier reply')
     return int(text)
 
 
-def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
+def _changes(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
+    """What others changed behind a position, in the order in which they began; it is known up to where that is told."""
     tasks: TaskList = yield desk.calls.list()
-    changes.note_seen(desk, told.seq)
-    changed = [task for task in tasks if task.id in told.changed]
-    gone = [one for one in told.gone if one not in {task.id for task in tasks}]
-    if not changed and not gone:
-        return Reply(text=f"Nothing changed, seq {told.seq}.", data={"tasks": [], "gone": [], "seq": told.seq})
+    by_id = {task.id: task for task in tasks}
+    builtin = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
+    changed = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
+    gone = [one for one in told.gone if one not in by_id]
 
     def render(task: Task) -> str:
-        return f"{phrases.line(task)} — by {told.changed[task.id]}"
+        return _changed(task, told.changed[task.id], titles_above(builtin[task.id], builtin))
 
     shown, _ = fitting(changed[:_ROWS], render)
-    left_out = len(changed) - len(shown)
+    rest = changed[len(shown) :]
+    seq = told.before(rest[0].id) if rest else told.seq
+    _note_told(desk, told, [task.id for task in changed[: len(shown)]])
+    if desk.mind.seen is None or after <= desk.mind.seen:  # else there is more before that was not told
+        changes.note_seen(desk, max(seq, desk.mind.seen or 0))
+    if not changed and not gone:
+        return Reply(text=f"Nothing changed, seq {seq}.", data={"tasks": [], "gone": [], "seq": seq})
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
-    foot += [f"… {left_out} more: call tasks for the list"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
-    return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
+    foot += [f"… {len(rest)} more: tasks since={seq}"] if rest else []
+    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": seq}
+    return Reply(text="\n".join([f"{len(changed)} changed, seq {seq}", *shown, *foot]), data=data)
 
 
 def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
     tasks: list[Task] = []
+    paths: list[list[str]] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
+        paths.append((yield from claims.above(desk, tasks[-1])))
     share = 30_000 // len(tasks)
-    rests = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
-    blocks = ["\n".join(phrases.detail(task, share, offset, rest)) for task, rest in zip(tasks, rests, strict=True)]
+    calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
+    blocks = [
+        "\n".join(phrases.detail(task, share, above, offset, rest))
+        for task, above, rest in zip(tasks, paths, calls, strict=True)
+    ]
+    for task in tasks:
+        desk.mind.unread.pop(task.id, None)
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
     data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})

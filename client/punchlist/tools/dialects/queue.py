@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from punchlist.calls import Call
+from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import joined_text, one_line
-from punchlist.tools import claims
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.current import current_tasks, why_none
 from punchlist.tools.history import ended
@@ -26,8 +26,9 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated
-from punchlist_schemas.results import ConversationResult, SetStatusResult
+from punchlist.tools.phrases import gated, kept
+from punchlist.tree import with_path
+from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
     PRIORITIES,
@@ -128,12 +129,15 @@ def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0)
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
 
-def _handed(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
+def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[Any], Any, dict[str, Any]]:
     """A task as it is handed out: with all that it takes to begin."""
+    notes.follow(desk, task)
     row = _row(desk, task, LONG_TEXT, offset)
     if len(compact(row)) > BUDGET // 2 + LONG_TEXT // 2:  # a text of characters that JSON escapes
         row = _row(desk, task, _IN_A_LIST, offset)
-    row |= {"parent": task.parent} if task.parent else {}
+    row |= notes.members(desk, task)
+    above = yield from claims.above(desk, task)
+    row |= {"parent": task.parent, "path": with_path(task.title, above)} if above else {}
     context = compact(task.metadata) if task.metadata else ""
     fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
     return row | ({"context": task.metadata} if fits else {})
@@ -149,10 +153,10 @@ def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: boo
     info: Conversation = yield desk.calls.info()
     current = yield from current_tasks(desk, info)
     if handed:
-        data["nextTask"] = _handed(desk, current.own[0]) if current.own else None
+        data["nextTask"] = (yield from _handed(desk, current.own[0])) if current.own else None
     why = yield from why_none(desk, info, current)
-    notes = [one for one in (note, why) if one]
-    return _json(data | ({"note": " ".join(notes)} if notes else {}))
+    said = [one for one in (note, why) if one]
+    return _json(data | ({"note": " ".join(said)} if said else {}))
 
 
 def _prepared(desk: ToolContext) -> Generator[Call[Any], Any, Conversation]:
@@ -183,27 +187,43 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
     if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
         members["status"] = "in_progress"
     try:
-        task: Task = yield desk.calls.add(title, **members)
+        result = yield from _created(desk, args, title, members)
     except (IllegalTransition, Blocked):
         members.pop("status", None)  # something has started meanwhile
-        task = yield desk.calls.add(title, **members)
-    data: dict[str, Any] = {"success": True, "taskId": task.id}
-    if counts.in_progress and settings.execution == "serial" and task.status != "in_progress":
+        result = yield from _created(desk, args, title, members)
+    data: dict[str, Any] = {"success": True, "taskId": result.task.id}
+    if result.kept:
+        return _json(data | {"note": f"{kept(result.task)}; no task was added."})
+    if counts.in_progress and settings.execution == "serial" and result.task.status != "in_progress":
         return _json(data)  # it waits behind the current one
     return (yield from _now(desk, data))
+
+
+def _created(
+    desk: ToolContext, args: AddTask, title: str, members: dict[str, Any]
+) -> Generator[Call[Any], Any, TaskResult]:
+    """Add a task, or keep one with the same whole text: its title is only the beginning."""
+    result = yield from creating.add(desk, title, **members)
+    if result.kept and one_line(joint(result.task)) != one_line(args.description):
+        call: Call[Any] = desk.calls.add(title, **members)
+        call.pick = itself
+        result = yield call
+    return result
 
 
 def _list(desk: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
         one: Task = yield desk.calls.get(args.task_id)
-        return _json({"tasks": [_handed(desk, one, args.offset)]})
+        return _json({"tasks": [(yield from _handed(desk, one, args.offset))]})
     info: Conversation = yield desk.calls.info()
     current = yield from current_tasks(desk, info)
     whose = {task.id: {"owner": claims.name_of(task.owner)} for task in current.others if task.owner}
-    own = {task.id for task in current.own}
+    own: dict[str, dict[str, Any]] = {}
+    for task in current.own:
+        own[task.id] = yield from _handed(desk, task)
 
     def row(task: Task) -> dict[str, Any]:
-        return _handed(desk, task) if task.id in own else _row(desk, task) | whose.get(task.id, {})
+        return own[task.id] if task.id in own else _row(desk, task) | whose.get(task.id, {})
 
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
     queue = [task for task in tasks if task.status in ("pending", "in_progress")]
@@ -299,7 +319,8 @@ def _resume(desk: ToolContext, args: OneTask) -> Steps:
     else:
         yield from claims.begin(desk, task.id)
     resumed: Task = yield desk.calls.get(task.id)
-    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": _handed(desk, resumed)})
+    following = yield from _handed(desk, resumed)
+    return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": following})
 
 
 def _prioritize(desk: ToolContext, args: PrioritizeTask) -> Steps:

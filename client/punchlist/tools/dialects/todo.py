@@ -9,6 +9,7 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
+from punchlist.tools import creating, notes
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -27,7 +28,7 @@ from punchlist.tools.model import (
     confirmed,
     limited,
 )
-from punchlist.tools.phrases import gated, waiting
+from punchlist.tools.phrases import gated, kept, waiting
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task, Title
 
@@ -89,7 +90,8 @@ def _full(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
         "result": shorten(task.result_summary, _IN_A_REPLY),
         "reason": shorten(task.fail_reason, _IN_A_REPLY),
     }
-    return row(task) | {name: text for name, text in texts.items() if text}
+    noted = {"notes": notes.newest(task)} if task.notes else {}
+    return row(task) | {name: text for name, text in texts.items() if text} | noted
 
 
 def outcome(task: Task, status: str, note: str = "") -> Reply:
@@ -137,8 +139,8 @@ def renamed(
 
 
 def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
-    task: Task = yield desk.calls.add(one_line(args.title))
-    return _reply(_full(desk, task))
+    result = yield from creating.add(desk, one_line(args.title))
+    return _reply(_full(desk, result.task) | ({"note": kept(result.task)} if result.kept else {}))
 
 
 def _get_todo(desk: ToolContext, args: GetTodo) -> Steps:

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from punchlist.text import one_line
+from punchlist.tools import creating
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, limited
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, kept
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Task, Title
 
@@ -66,8 +67,10 @@ def _own(desk: ToolContext, args: Users) -> None:
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
     _own(desk, args)
-    task: Task = yield desk.calls.add(one_line(args.title), description=args.description)
-    return outcome(task, "created")
+    result = yield from creating.add(desk, one_line(args.title), description=args.description)
+    if result.kept:
+        return outcome(result.task, "kept", kept(result.task))
+    return outcome(result.task, "created")
 
 
 def _list(desk: ToolContext, args: ListTasks) -> Steps:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from punchlist import connect
 from punchlist.hosts.sessions import agent_name, key_of
 from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository, worktree
@@ -204,3 +205,23 @@ def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle
     assert punch("list").lines[0] == "default  1/1"
     assert hook(punch, "Stop").out == ""
     assert punch("list").lines == ["default  0/0", "  no tasks"]
+
+
+def test_a_prompt_is_given_the_words_of_a_note(punch: Any) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    punch("note", "1", "the vendor answers on Monday", "--actor", "bob")
+    told = hook(punch, "UserPromptSubmit").lines[1:]
+    assert told == ['  #1 "Write": bob notes "the vendor answers on Monday"']
+    assert hook(punch, "UserPromptSubmit").out == ""
+
+
+def test_news_behind_a_thousand_changes_is_told_the_next_time(punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    tasks = [{"title": f"task {number}"} for number in range(1_000)]
+    with connect(socket=daemon.socket, autostart=False, name="bob") as client:
+        client.call("task.add_many", {"conversation": "default", "tasks": tasks})
+    punch("note", "1", "late", "--actor", "bob")
+    assert "more changes: see the list" in hook(punch, "UserPromptSubmit").out
+    assert hook(punch, "UserPromptSubmit").lines[1:] == ['  #1 "Write": bob notes "late"']

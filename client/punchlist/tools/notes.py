@@ -1,0 +1,130 @@
+"""Notes on tasks, as agents get them: the newest with the task, and new ones on an agent's task in its next reply.
+
+A note is what a person writes for the agent that works on a task. `look` runs before each call of a tool and collects
+what others have noted since on the tasks that the agent works on; `told` adds that to the reply. A handler that shows
+such a task with its notes takes them out of the collection by `with_task`, so that each is told once.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+import msgspec
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import RequestRefused
+from punchlist.text import clip, one_line
+from punchlist.tools import changes
+from punchlist.tools.model import Reply, ToolContext
+from punchlist.tools.phrases import author
+from punchlist_schemas.things import Note, Task
+
+TEXT = 300
+"""Characters of a note in a reply."""
+
+_WITH_TASK = 3
+"""How many notes come with a task: the newest."""
+
+_AT_ONCE = 20
+"""How many new notes on one task one reply tells."""
+
+_NAME = 60
+
+
+def told_as(note: Note) -> str:
+    """A note on one line: who wrote it, and what."""
+    return f"{clip(one_line(author(note)), _NAME)}: {clip(one_line(note.text), TEXT)}"
+
+
+def newest(task: Task, older: str = "… {} older") -> list[str]:
+    """The newest notes of a task, the last one last; before them how many are older, in the words of `older`."""
+    shown = task.notes[-_WITH_TASK:]
+    left_out = len(task.notes) - len(shown)
+    return ([older.format(left_out)] if left_out else []) + [told_as(note) for note in shown]
+
+
+def with_task(desk: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
+    """As `newest`, for a reply that shows a task: it tells what is unread of the notes on this task."""
+    _mark_all(desk, task)
+    unread = desk.mind.unread.pop(task.id, [])
+    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older)
+
+
+def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
+    """The notes of a task, as a member of its JSON."""
+    found = with_task(desk, task)
+    return {"notes": found} if found else {}
+
+
+def follow(desk: ToolContext, task: Task) -> None:
+    """From now on tell the agent what others note on a task; what is there is known, or unread."""
+    _mark_all(desk, task)
+    if task.status == "in_progress":
+        desk.mind.works_on.add(task.id)
+
+
+def mark(desk: ToolContext, task: str, version: int) -> None:
+    """The agent knows the notes on a task up to a version of the list."""
+    desk.mind.noted[task] = max(version, desk.mind.noted.get(task, 0))
+
+
+def _mark_all(desk: ToolContext, task: Task) -> None:
+    mark(desk, task.id, max((note.version for note in task.notes), default=0))
+
+
+def begin(desk: ToolContext, task: Task) -> None:
+    """The agent begins a task: others' notes on it are unread unless the reply shows them with the task."""
+    desk.mind.unread[task.id] = [note for note in task.notes if note.actor != desk.actor][-_WITH_TASK:]
+    follow(desk, task)
+
+
+def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
+    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none."""
+    mind = desk.mind
+    if desk.is_nameless or (mind.has_looked and not mind.works_on):
+        return
+    with suppress(RequestRefused):  # what the tool asks for is refused with the reason
+        running: TaskList = yield desk.calls.list(status="in_progress")
+        own = [task for task in running if task.owner == desk.actor or task.id in mind.works_on]
+        for task in own:
+            if task.id not in mind.noted and task.notes:
+                # After a restart: what was noted before the agent's last change was told in the reply to it.
+                known = yield from changes.find_back(
+                    desk, running.seq, lambda event: event.version if event.actor == desk.actor else None
+                )
+                mark(desk, task.id, known or 0)
+            known = mind.noted.get(task.id, 0)
+            new = [note for note in task.notes if note.version > known and note.actor != desk.actor]
+            if new:
+                mind.unread.setdefault(task.id, []).extend(new)
+            follow(desk, task)
+        mind.works_on.intersection_update(task.id for task in own)
+        mind.has_looked = True
+
+
+def told(desk: ToolContext, reply: Reply) -> Reply:
+    """The reply with the notes that the agent has not read. A bare JSON array has no place for them: they wait."""
+    if not any(desk.mind.unread.values()) or reply.text.startswith("["):
+        return reply
+    lines = [
+        f"Note on #{task} by {line}" if not line.startswith("…") else line
+        for task, unread in desk.mind.unread.items()
+        for line in _cut(unread, f"… {{}} older notes on #{task}")
+    ]
+    desk.mind.unread.clear()
+    data: Any = reply.data
+    if isinstance(data, dict):
+        data = {**cast("dict[str, Any]", data), "notes": lines}
+    if reply.text.startswith("{"):
+        return msgspec.structs.replace(reply, text=msgspec.json.encode(data).decode(), data=data)
+    return msgspec.structs.replace(reply, text="\n".join([reply.text, *lines]), data=data)
+
+
+def _cut(unread: Sequence[Note], older: str) -> list[str]:
+    left_out = max(len(unread) - _AT_ONCE, 0)
+    return ([older.format(left_out)] if left_out else []) + _lines(unread[left_out:])
+
+
+def _lines(notes: Iterable[Note]) -> list[str]:
+    return [told_as(note) for note in notes]

@@ -1,0 +1,93 @@
+"""What the list has already is not added twice, in the words of each dialect."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist.tools import Toolbox, ToolCaller
+from punchlist_testing.daemon import Running
+
+KEPT = "#1 has this title already (in_progress, codex/1a2b3c): kept"
+CREATES: dict[str, tuple[str, dict[str, Any]]] = {
+    "native": ("plan", {"tasks": ["fix  login."]}),
+    "claude": ("TaskCreate", {"subject": "fix  login.", "description": "d"}),
+    "checklist": ("AddTask", {"title": "fix  login."}),
+    "queue": ("add_task", {"description": "Fix login"}),
+    "todo": ("create_todo_task", {"title": "fix  login."}),
+    "todo-v1": ("add_task", {"user_id": "ann", "title": "fix  login."}),
+}
+
+
+@pytest.fixture
+def codex(client: Client) -> Toolbox:
+    """An agent that works on Fix login, and has planned Fix logout."""
+    codex = Toolbox(client, ToolCaller("work", "codex/1a2b3c"))
+    codex.call("native", "plan", {"tasks": ["Fix login", "Fix logout"]})
+    codex.call("native", "next")
+    return codex
+
+
+def titles(client: Client) -> list[str]:
+    return [task.title for task in client.conversation("work").list()]
+
+
+@pytest.mark.parametrize("dialect", CREATES)
+def test_each_create_keeps_an_open_task_of_the_title(
+    client: Client, box: Toolbox, codex: Toolbox, dialect: str
+) -> None:
+    tool, arguments = CREATES[dialect]
+    reply = box.call(dialect, tool, arguments)
+    assert KEPT in reply.text
+    assert not reply.refused
+    assert titles(client) == ["Fix login", "Fix logout"]
+
+
+def test_a_second_plan_names_what_is_kept_and_what_others_do(client: Client, box: Toolbox, codex: Toolbox) -> None:
+    client.conversation("work", actor="root").add("Docs")
+    reply = box.call(
+        "native", "plan", {"tasks": [{"title": "Fix Login!", "ref": "a"}, {"title": "Ship", "after": "a"}]}
+    )
+    assert reply.text.splitlines() == [
+        "Added #4. Ready: none. Call next to begin.",
+        f"{KEPT}.",
+        "Also open: #2 Fix logout, #3 Docs.",
+    ]
+    assert reply.data["kept"] == ["1"]
+    assert client.conversation("work").get("4").blocked_by == ("1",)
+
+
+def test_a_later_plan_tells_what_sub_agents_work_on(box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    box.call("native", "next", {"agent": "reviewer"})
+    text = box.call("native", "plan", {"tasks": ["Three"]}).text
+    assert "#1 [in_progress ann/reviewer] One" in text
+
+
+def test_many_kept_tasks_are_counted(box: Toolbox) -> None:
+    steps = [f"step {number}" for number in range(30)]
+    box.call("native", "plan", {"tasks": steps})
+    lines = box.call("native", "plan", {"tasks": steps}).text.splitlines()
+    assert lines[0] == "Added nothing. Ready: #1, #2, #3, #4 and 26 more. Call next to begin."
+    assert lines[-1] == "22 more are on the list already: kept."
+
+
+def test_instructions_of_a_queue_that_only_begin_alike_are_two(client: Client, box: Toolbox) -> None:
+    for end in ("one", "two"):
+        box.call("queue", "add_task", {"description": f"{'x' * 90} {end}"})
+    assert len(titles(client)) == 2
+
+
+def test_two_sessions_that_plan_at_once_make_one_plan(daemon: Running, client: Client) -> None:
+    steps = [{"title": f"step {number}", "ref": f"r{number}"} for number in range(40)]
+
+    def plan(name: str) -> str:
+        with connect(socket=daemon.socket, autostart=False, name=name) as own:
+            return Toolbox(own, ToolCaller("work", name)).call("native", "plan", {"tasks": steps}).text
+
+    with ThreadPoolExecutor(4) as pool:
+        texts = [*pool.map(plan, ("a", "b", "c", "d"))]
+    assert sorted(titles(client)) == sorted(step["title"] for step in steps)
+    assert sum("Added #1-#40" in text for text in texts) == 1
+    assert sum("Added nothing" in text for text in texts) == 3
