@@ -308,13 +308,14 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 class SetStatusResult(Written, frozen=True, kw_only=True):
     """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
 
-    `remaining` counts the unfinished tasks.
+    `remaining` counts the unfinished tasks, `failed` those that have failed.
     """
 
     task: Task
     next_task: Task | None = None
     unblocked: tuple[str, ...] = ()
     remaining: int
+    failed: int = 0
 
 
 class ClaimResult(Written, frozen=True, kw_only=True):

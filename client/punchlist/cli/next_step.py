@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from punchlist.cli.render import FINISHED
+from punchlist.cli.summaries import nothing_left
 from punchlist.text import clip, safe
 
 TYPE_CHECKING = False
@@ -29,6 +30,9 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if explained["ready"]:
         return f"next: punch start {_named(explained['next'])}"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
+    failed = [task["id"] for task in tasks if task["status"] == "failed"]
+    if not unfinished and failed:
+        return f"next: {nothing_left(len(failed), failed)}"
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"
     return (

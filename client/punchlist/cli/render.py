@@ -7,6 +7,7 @@ from time import localtime, strftime
 
 from punchlist import metadata
 from punchlist.cli.style import Style
+from punchlist.cli.summaries import nothing_left
 from punchlist.text import one_line, safe, safe_block
 
 TYPE_CHECKING = False
@@ -175,7 +176,9 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     if result.get("next_task"):
         following = result["next_task"]
         notes.append(f"next #{safe(following['id'])} {safe(following['title'])}")
-    notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
+    failed = [result["task"]["id"]] if result["task"]["status"] == "failed" else []
+    left = result["remaining"]
+    notes.append(f"{left} left" if left else nothing_left(result.get("failed", 0), failed))
     line = "    " + f" {style.glyphs['dot']} ".join(notes)
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 

@@ -115,6 +115,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
         next_task=_next(state, task) if asked in _ASKS_FOR_THE_NEXT else None,
         unblocked=_unblocked(state, task, done.events),
         remaining=state.remaining,
+        failed=state.counts().failed,
         version=state.version,
         seq=done.seq,
     )

@@ -112,3 +112,16 @@ def test_resuming_what_is_in_progress_changes_nothing(punch: Any) -> None:
     version = punch("list", "--json").json["version"]
     assert punch("resume", "1").code == 0
     assert punch("list", "--json").json["version"] == version
+
+
+def test_a_list_of_failures_is_not_finished(punch: Any) -> None:
+    for title in ("one", "two", "three"):
+        punch("add", title)
+    punch("fail", "1", "2", "--reason", "no paper")
+    punch("done", "3")
+    assert punch("fail", "1").lines[-1] == "    nothing left: 2 failed (punch list --status failed)"
+    assert punch("next").lines[-1] == "nothing left: 2 failed (punch list --status failed)"
+    punch("done", "2", "--force")
+    punch("reopen", "1")
+    assert punch("fail", "1").lines[-1] == "    nothing left: 1 failed (punch reopen 1)"
+    assert punch().lines[-1] == "next: nothing left: 1 failed (punch reopen 1)"
