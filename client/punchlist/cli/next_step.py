@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from punchlist.cli.render import FINISHED
-from punchlist.cli.summaries import nothing_left
+from punchlist.cli.render import FINISHED, nothing_left
 from punchlist.text import clip, safe
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished and failed:
-        return f"next: {nothing_left(len(failed), failed)}"
+        return f"next: {nothing_left(len(failed), failed[:1])}"
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"
     return (

@@ -5,9 +5,7 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 
 from time import localtime, strftime
 
-from punchlist import metadata
 from punchlist.cli.style import Style
-from punchlist.cli.summaries import nothing_left
 from punchlist.text import one_line, safe, safe_block
 
 TYPE_CHECKING = False
@@ -183,6 +181,14 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
+def nothing_left(failed: int, known: "Sequence[str]" = ()) -> str:
+    """What is said of a list without unfinished tasks: how many failed, and how to try them again."""
+    if not failed:
+        return "all finished"
+    way = f"punch reopen {safe(known[0])}" if failed == len(known) else "punch list --status failed"
+    return f"nothing left: {failed} failed ({way})"
+
+
 _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
 """What is said of a list whose changes are refused with a kind that names no state."""
 
@@ -196,15 +202,6 @@ def shared_note(shared: "Any") -> str:
     refused = "" if state == "behind" else ", changes are refused"
     told = _SHARED_STATES.get(state, state)
     return f"{safe(str(shared.get('space', '')))}: {safe(told)}{when}{refused}"
-
-
-STARTED = 2
-"""Events of an addition that starts a list: its opening, and the task."""
-
-
-def may_restart(added: "Any") -> bool:
-    """Return whether a task that was added may have started a deleted list again."""
-    return added["task"]["id"] == "1" and added["version"] > STARTED
 
 
 def list_lines(  # noqa: PLR0913 - what a list can be shown with
@@ -371,6 +368,12 @@ def _spent_ms(task: "Task", now: int) -> int:
     return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
 
+def _metadata(given: "dict[str, Any]") -> str:
+    from punchlist import metadata
+
+    return ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))
+
+
 def _ids(ids: "list[str]") -> str:
     return ", ".join(f"#{safe(str(one))}" for one in ids)
 
@@ -392,6 +395,6 @@ FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
     ("estimate", "estimate_ms", duration),
     ("counts as done after", "gate", _gate),
-    ("metadata", "metadata", lambda given: ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))),
+    ("metadata", "metadata", _metadata),
 )
 """What `punch show` and `punch log` tell of a task: name, member and form."""

@@ -1,10 +1,10 @@
-"""Lists, errors and servers in few words."""
+"""Errors and servers in few words."""
 
 from punchlist.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -20,12 +20,3 @@ def product(space: "dict[str, Any]") -> str:
     """What runs a space, with its version."""
     name = "PostgreSQL" if space.get("server", "").startswith("postgres://") else "NATS"
     return f"{name} {safe(space.get('server_version', ''))}"
-
-
-def nothing_left(failed: int, known: "Sequence[str]" = ()) -> str:
-    """What is said of a list without unfinished tasks: how many failed, and how to try them again."""
-    if not failed:
-        return "all finished"
-    if failed == 1 and known:
-        return f"nothing left: 1 failed (punch reopen {safe(known[0])})"
-    return f"nothing left: {failed} failed (punch list --status failed)"

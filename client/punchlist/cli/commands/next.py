@@ -8,8 +8,7 @@ from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.render import task_lines
-from punchlist.cli.summaries import nothing_left
+from punchlist.cli.render import nothing_left, task_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
