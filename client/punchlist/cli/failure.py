@@ -140,8 +140,9 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
         text = _help_of(command)
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = f"there is no list {error.data['id']}" if is_list else error.message
-    if text and not _as_json and error.kind in _SAID_TWICE:
-        message = message.partition(";")[0].rstrip(".") + "."
+    what_failed, semicolon, _ = message.partition(";")
+    if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
+        message = f"{what_failed}."
     show_error(error.kind, message, text)
     return REFUSED
 

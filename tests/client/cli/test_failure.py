@@ -1,8 +1,10 @@
+import json
 from typing import Any
 
 import pytest
 
-from punchlist.cli.failure import FormatError, UsageError, show_error, show_exception
+from punchlist.cli import failure
+from punchlist.cli.failure import FormatError, StateError, UsageError, show_error, show_exception
 from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.project_file import DirectoryError
@@ -11,13 +13,32 @@ Told = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
+def test_every_refusal_is_told_by_its_sentence(kind: str, capsys: Told) -> None:
     facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
     if "blockers" in facts:
         facts["blockers"] = [{"id": "1", "title": "a"}]
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
     assert capsys.readouterr().err.startswith("error: a sentence\n")
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_json_tells_the_kind_and_the_whole_message(kind: str, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure, "_as_json", True)
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a failure; a way", {})) == 1
+    told = json.loads(capsys.readouterr().err)["error"]
+    assert (told["kind"], told["message"]) == (kind, "a failure; a way")
+
+
+def test_what_to_do_is_said_once(capsys: Told) -> None:
+    message = "There is no task '77'; list the tasks for their ids."
+    show_exception(RequestRefused("not_found", ERRORS["not_found"].code, message, {"what": "task"}))
+    assert capsys.readouterr().err == "error: There is no task '77'.\n  punch list --all shows what there is\n"
+
+
+def test_an_error_of_the_state_names_no_help(capsys: Told) -> None:
+    assert show_exception(StateError("the list was not there yet"), "revert") == 2
+    assert capsys.readouterr().err == "error: the list was not there yet\n"
 
 
 @pytest.mark.parametrize(

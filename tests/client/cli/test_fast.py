@@ -55,7 +55,7 @@ def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refus
     assert punch("start", "1").out == first.out
     monkeypatch.setenv("PUNCHLIST_OWNER", "eve")
     refused = punch("start", "1")
-    assert refused.code == REFUSED and "lease_held" in refused.err
+    assert refused.code == REFUSED and "is held by root" in refused.err
 
 
 OURS = (

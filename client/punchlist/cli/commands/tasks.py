@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from punchlist.cli.argument_types import when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
@@ -100,6 +98,8 @@ def run_add(context: Context) -> int:
     if not any(word.strip() for word in args.title):
         raise UsageError(f"{_NO_TITLE}, such as punch add Write the lexer")
     if are_titles(args.title):
+        import shlex
+
         first, whole = shlex.quote(args.title[0]), shlex.quote(" ".join(args.title))
         raise UsageError(
             f"these are {len(args.title)} titles: add one task a command (punch add {first}), or quote one title as a"

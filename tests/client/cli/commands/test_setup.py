@@ -51,7 +51,7 @@ MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip in
     [
         (
             MISSING,
-            "configuration: it needs the extra mcp\n  /py -m pip install x[mcp]\n",
+            "it needs the extra mcp\n  /py -m pip install x[mcp]\n",
         ),
         ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
         (

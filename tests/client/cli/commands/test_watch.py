@@ -150,7 +150,7 @@ def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client
         thread.join()
     plan.fail("2", "no \x1bluck")
     failed = punch("wait", "#2", "1")
-    assert (failed.code, failed.err) == (1, "error: #2 b\n  no \\x1bluck\n")
+    assert (failed.code, failed.err) == (1, "error: #2 b failed\n  no \\x1bluck\n")
     assert punch("wait", "9").err.startswith("error: ")
     plan.complete("3")
     assert punch("wait", "--json").json["counts"]["completed"] == 2
