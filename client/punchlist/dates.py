@@ -3,9 +3,12 @@
 A day stays that day in every time zone; `at` is when it begins here.
 """
 
-from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
-from typing import Any, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
 """Some of what `read` takes, for errors."""
@@ -36,13 +39,13 @@ def _months_on(day: date, on: int) -> date:
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = tuple("january february march april may june july august september october november december".split())
-_IN_UNITS: dict[str, Callable[[date, int], date]] = {
+_IN_UNITS: "dict[str, Callable[[date, int], date]]" = {
     **dict.fromkeys(("d", "day"), lambda day, count: day + timedelta(days=count)),
     **dict.fromkeys(("w", "week"), lambda day, count: day + timedelta(weeks=count)),
     **dict.fromkeys(("mo", "month"), _months_on),
     **dict.fromkeys(("y", "year"), lambda day, count: _months_on(day, 12 * count)),
 }
-_WORDS: dict[str, Callable[[date], date]] = {
+_WORDS: "dict[str, Callable[[date], date]]" = {
     **dict.fromkeys(("today", "eod", "end of day"), lambda day: day),
     "yesterday": lambda day: day - timedelta(days=1),
     "tomorrow": lambda day: day + timedelta(days=1),
@@ -66,13 +69,25 @@ _CLOCK_WORDS = {"noon": time(12), "midday": time(12)}
 _LEAD_INS = ("on ", "by ", "at ", "due ")
 
 
-class When(NamedTuple):
+class When:
     """A moment in milliseconds since 1970 UTC, 0 for none. With `day` that day, and `at` is when it begins here."""
 
-    at: int
-    day: str = ""
+    __slots__ = ("at", "day")
 
-    def members(self, name: str) -> dict[str, Any]:
+    def __init__(self, at: int, day: str = "") -> None:
+        self.at = at
+        self.day = day
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, When) and (self.at, self.day) == (other.at, other.day)
+
+    def __hash__(self) -> int:
+        return hash((self.at, self.day))
+
+    def __repr__(self) -> str:
+        return f"When({self.at}, {self.day!r})"
+
+    def members(self, name: str) -> "dict[str, Any]":
         """Return this as the members of a task on the wire: `due` or `not_before`, or its day.
 
         Which moment a due day stands for is the daemon's rule; a deferral ends when the day begins here.
@@ -81,7 +96,7 @@ class When(NamedTuple):
             return {"due_day": self.day}
         return {name: self.at or None} | ({f"{name}_day": self.day} if self.day else {})
 
-    def is_due_by(self) -> dict[str, Any]:
+    def is_due_by(self) -> "dict[str, Any]":
         """Return this as the filters of `task.list`: what is due on that day or before, or before that moment."""
         if not self.at:
             return {}

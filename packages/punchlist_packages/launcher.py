@@ -75,7 +75,7 @@ def _unpack(archive: str, home: str, base: str, carried: str) -> None:
 
 
 def _end(message: str, advice: str = "") -> None:
-    sys.stderr.write(f"error: configuration: {message}\n" + (f"  {advice}\n" if advice else ""))
+    sys.stderr.write(f"error: {message}\n" + (f"  {advice}\n" if advice else ""))
     sys.exit(_CONFIGURATION)
 
 

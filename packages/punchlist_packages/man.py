@@ -33,9 +33,10 @@ def _page(name: str, parser: argparse.ArgumentParser, version: str) -> Iterator[
     for block in blocks:
         yield from _block(block, ".SS") if ":\n" in block else [".PP", escaped(block)]
     for group in parser._action_groups:  # noqa: SLF001  (argparse has no other way to ask)
-        if group._group_actions:  # noqa: SLF001
+        shown = [action for action in group._group_actions if action.help != argparse.SUPPRESS]  # noqa: SLF001
+        if shown:
             yield f".SH {escaped((group.title or 'options').upper())}"
-        for action in group._group_actions:  # noqa: SLF001
+        for action in shown:
             yield ".TP"
             yield f"\\fB{escaped(_called(action))}\\fR"
             yield escaped((action.help or "").replace("%%", "%"))

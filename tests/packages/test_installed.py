@@ -238,7 +238,7 @@ def test_the_debian_package_goes_on_working_when_the_systems_python_becomes_anot
 def test_the_one_file_tells_a_python_that_is_too_old_what_it_needs(user: User, python: Path) -> None:
     done = subprocess.run([python, made("*.pyz")], env=user.env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr.startswith("error: configuration: this is Python 3.")
+    assert done.stderr.startswith("error: this is Python 3.")
     assert "needs Python 3.11 to 3.14 on Linux" in done.stderr
     assert not (user.home / ".local").exists()
 

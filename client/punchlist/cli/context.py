@@ -8,7 +8,6 @@ from punchlist import __version__, plain_json, project
 from punchlist.cli import wire
 from punchlist.cli.failure import UnknownList, UsageError
 from punchlist.cli.person import person
-from punchlist.cli.render import may_restart
 from punchlist.cli.style import Style, style_of, write
 from punchlist.launch import Target
 from punchlist.text import safe, safe_block, safe_json, task_id
@@ -186,7 +185,7 @@ class Context:
         named = self.args.conversation
         may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.version_of(named)
         result = self.send(method, given, writes=True)
-        if method == "task.add" and may_restart(result):
+        if method == "task.add" and wire.may_restart(result):
             from punchlist.cli import deletions
 
             read = self.send("event.read", deletions.first_event(self.conversation))

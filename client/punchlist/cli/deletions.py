@@ -3,7 +3,8 @@
 The log of such a list begins with its deletion.
 """
 
-from punchlist.cli.render import STARTED, moment
+from punchlist.cli.render import moment
+from punchlist.cli.wire import STARTED
 from punchlist.text import safe
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""Refusals and faults as a line that names the kind, a line that says what to do, and an exit code."""
+"""Refusals and faults as a line that says what failed, a line that says what to do, and an exit code."""
 
 import sys
 from time import time
@@ -24,6 +24,10 @@ _NAMED = 8
 
 class UsageError(Exception):
     """The arguments make no sense together."""
+
+
+class StateError(UsageError):
+    """The arguments make sense, but not as things are now: the help of the command would not help."""
 
 
 class NotShipped(Exception):
@@ -113,6 +117,9 @@ _NEXT: "dict[str, Callable[[Facts], str]]" = {
     "shutting_down": lambda data: "try again in a moment",
 }
 
+_SAID_TWICE = frozenset(("not_found", "version_conflict", "blocked"))
+"""Kinds whose message ends in what to do, which the advice here says with the command to type."""
+
 
 _as_json = False
 
@@ -124,7 +131,10 @@ def write_json(wanted: bool) -> None:
 
 
 def show_error(kind: str, message: str, advice: str = "") -> None:
-    """Write an error and what to do next to standard error, harmless for a terminal, or as a line of JSON."""
+    """Write an error and what to do next to standard error, harmless for a terminal, or as a line of JSON.
+
+    The kind is for programs, so that JSON alone has it.
+    """
     sys.stderr.write(error_text(kind, message, advice))
     sys.stderr.flush()
 
@@ -136,7 +146,7 @@ def error_text(kind: str, message: str, advice: str = "") -> str:
 
         found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
         return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
-    return f"error: {safe(kind)}: {safe_block(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
+    return f"error: {safe_block(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:
@@ -146,7 +156,11 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
     if error.kind == "invalid_params" and not text:
         text = _help_of(command)
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
-    show_error(error.kind, f"there is no list {error.data['id']}" if is_list else error.message, text)
+    message = f"there is no list {error.data['id']}" if is_list else error.message
+    what_failed, semicolon, _ = message.partition(";")
+    if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
+        message = f"{what_failed}."
+    show_error(error.kind, message, text)
     return REFUSED
 
 
@@ -184,7 +198,7 @@ def _shown_as(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
 
 
 def _show_usage(error: UsageError, command: str) -> int:
-    show_error("usage", str(error), _help_of(command))
+    show_error("usage", str(error), "" if isinstance(error, StateError) else _help_of(command))
     return USAGE
 
 

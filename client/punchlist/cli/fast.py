@@ -167,7 +167,7 @@ def _status(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, st
 
 
 def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
-    if not words:
+    if not words or wire.are_titles(words):
         return None
     result = _change("task.add", {"title": " ".join(words)}, options, env)
     if result is None:
@@ -181,7 +181,7 @@ def _add(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]"
 
 def _note_restart(added: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> None:
     """Print a note if an addition started a deleted list again."""
-    if render.may_restart(added) and (name := _conversation(options, env)):
+    if wire.may_restart(added) and (name := _conversation(options, env)):
         from punchlist.cli import deletions
 
         try:

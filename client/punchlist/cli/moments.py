@@ -2,7 +2,7 @@
 
 from punchlist.cli.context import Context
 from punchlist.cli.events import events
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError
 
 
 def version_at(context: Context, point: tuple[int | None, int]) -> int:
@@ -20,5 +20,7 @@ def version_at(context: Context, point: tuple[int | None, int]) -> int:
             break
         found = event["version"]
     if not found:
-        raise UsageError(f"the list {context.conversation} was not there yet at that time")
+        raise StateError(
+            f"the list {context.conversation} was not there yet at that time; punch log shows when it began"
+        )
     return found

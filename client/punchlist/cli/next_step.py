@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punchlist.cli.render import FINISHED
+from punchlist.cli.render import FINISHED, nothing_left
 from punchlist.departures import departure, is_gone
 from punchlist.text import clip, safe
 from punchlist.tree import titles_above, with_path
@@ -34,6 +34,9 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if gone := next((task for task in tasks if is_gone(task)), None):
         return f"next: {departure(gone, now)}: punch start {_named(gone, tasks)} takes it"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
+    failed = [task["id"] for task in tasks if task["status"] == "failed"]
+    if not unfinished and failed:
+        return f"next: {nothing_left(len(failed), failed[:1])}"
     if not unfinished:
         return "next: all tasks are finished; punch add TITLE adds another"
     return (

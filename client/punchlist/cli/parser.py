@@ -25,6 +25,7 @@ examples:
   punch start 1; punch done 1
   punch watch
   punch help add; punch help daemon; punch help undo"""
+_COMMON_ELSEWHERE = "common options: punch --help"
 _REQUIRED = "the following arguments are required: "
 VERSION = flag("--version", text="print the version")
 
@@ -82,9 +83,9 @@ def of_group(group: str) -> Parser:
         f"punch {group}",
         usage=f"punch {group} COMMAND ...",
         description=_table(f"{about}:", entries, _width(entries)),
-        epilog=f"punch {group} COMMAND --help shows the arguments and examples of one",
+        epilog=f"punch {group} COMMAND --help shows the arguments and examples of one\n\n{_COMMON_ELSEWHERE}",
     )
-    declare(parser.add_argument_group("common options"), COMMON)
+    _declare_common(parser)
     return parser
 
 
@@ -95,10 +96,10 @@ def of_command(entry: Entry) -> Parser:
     parser = _parser(
         f"punch {entry.name}",
         description="\n\n".join(parts),
-        epilog="examples:\n" + "\n".join(f"  {example}" for example in entry.usage.examples),
+        epilog="\n".join(["examples:", *(f"  {example}" for example in entry.usage.examples), "", _COMMON_ELSEWHERE]),
     )
     declare(parser, entry.usage.arguments)
-    declare(parser.add_argument_group("common options"), COMMON)
+    _declare_common(parser)
     return parser
 
 
@@ -118,6 +119,12 @@ def declare(parser: Any, arguments: Iterable[Argument]) -> None:
     """Add arguments to a parser or to a group of one."""
     for argument in arguments:
         parser.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options)
+
+
+def _declare_common(parser: Parser) -> None:
+    """Add the common options. The help of each command would be half of them, so `punch --help` alone shows them."""
+    for argument in COMMON:
+        parser.add_argument(*argument.flags, help=argparse.SUPPRESS, **argument.options)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

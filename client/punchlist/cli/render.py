@@ -5,7 +5,6 @@ Works on the plain JSON values of the wire contract, prints nothing, and is ligh
 
 from time import localtime, strftime
 
-from punchlist import metadata
 from punchlist.cli.style import Style
 from punchlist.departures import clock, departure
 from punchlist.text import one_line, safe, safe_block
@@ -157,9 +156,19 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     if result.get("next_task"):
         following = result["next_task"]
         notes.append(f"next #{safe(following['id'])} {path_title(following, result.get('next_path', ()))}")
-    notes.append(f"{result['remaining']} left" if result["remaining"] else "all finished")
+    failed = [result["task"]["id"]] if result["task"]["status"] == "failed" else []
+    left = result["remaining"]
+    notes.append(f"{left} left" if left else nothing_left(result.get("failed", 0), failed))
     line = "    " + f" {style.glyphs['dot']} ".join(notes)
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
+
+
+def nothing_left(failed: int, known: "Sequence[str]" = ()) -> str:
+    """What is said of a list without unfinished tasks: how many failed, and how to try them again."""
+    if not failed:
+        return "all finished"
+    way = f"punch reopen {safe(known[0])}" if failed == len(known) else "punch list --status failed"
+    return f"nothing left: {failed} failed ({way})"
 
 
 _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
@@ -175,15 +184,6 @@ def shared_note(shared: "Any") -> str:
     refused = "" if state == "behind" else ", changes are refused"
     told = _SHARED_STATES.get(state, state)
     return f"{safe(str(shared.get('space', '')))}: {safe(told)}{when}{refused}"
-
-
-STARTED = 2
-"""Events of an addition that starts a list: its opening, and the task."""
-
-
-def may_restart(added: "Any") -> bool:
-    """Return whether a task that was added may have started a deleted list again."""
-    return added["task"]["id"] == "1" and added["version"] > STARTED
 
 
 def list_lines(  # noqa: PLR0913 - what a list can be shown with
@@ -353,6 +353,12 @@ def _spent_ms(task: "Task", now: int) -> int:
     return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
 
+def _metadata(given: "dict[str, Any]") -> str:
+    from punchlist import metadata
+
+    return ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))
+
+
 def _ids(ids: "list[str]") -> str:
     return ", ".join(f"#{safe(str(one))}" for one in ids)
 
@@ -374,6 +380,6 @@ FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
     ("estimate", "estimate_ms", duration),
     ("counts as done after", "gate", _gate),
-    ("metadata", "metadata", lambda given: ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))),
+    ("metadata", "metadata", _metadata),
 )
 """What `punch show` and `punch log` tell of a task: name, member and form."""

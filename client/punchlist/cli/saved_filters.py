@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from punchlist.cli.argument_types import when
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError, UsageError
 from punchlist_schemas import directory, project_file
 from punchlist_schemas.vocabulary import STATUSES
 
@@ -73,15 +73,15 @@ def saved(name: str) -> dict[str, Any]:
 
     meant = directory.meant(None)
     if meant is None or meant.file is None:
-        raise UsageError(f"no {project_file.NAME} here keeps filters: punch init writes one")
+        raise StateError(f"no {project_file.NAME} here keeps filters: punch init writes one")
     try:
         filters = tomllib.loads(project_file.small_file(meant.file).decode("utf-8")).get("filters", {})
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{meant.file}: {error}") from None
+        raise StateError(f"{meant.file}: {error}") from None
     found = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(found, dict):
         known = ", ".join(map(str, filters)) if isinstance(filters, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
-        raise UsageError(f"{meant.file} has no filter {name!r}" + (f"; it has {known}" if known else ""))
+        raise StateError(f"{meant.file} has no filter {name!r}" + (f"; it has {known}" if known else ""))
     options: dict[str, Any] = {}
     for key, value in found.items():  # pyright: ignore[reportUnknownVariableType]
         if key not in _MEMBERS:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from punchlist import extras
 from punchlist.cli import space_postgres, space_server
-from punchlist.cli.failure import NotShipped, UsageError
+from punchlist.cli.failure import NotShipped, StateError, UsageError
 from punchlist.hosts.files import FileError, Raced, Replacement, read, replace_all
 
 _POSTGRES = "postgres.sql"
@@ -180,7 +180,7 @@ def update(folder: str, request: Request) -> Outcome:
             name: data.decode() for name in _files(folder, request) if (data := read(_in(folder, name))) is not None
         }
     except (FileError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder} can't be used: {error}") from None
+        raise StateError(f"{folder} can't be used: {error}") from None
     engine = _engine(folder, request, kept)
     members = _members(folder, engine, kept)
     new = _check(folder, request, members)
@@ -245,7 +245,7 @@ def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, st
                 " with --to"
             ) from None
         if members is not None and found != members:
-            raise UsageError(f"{_in(folder, name)} lets in others than {next(iter(kept))}: make them alike first")
+            raise StateError(f"{_in(folder, name)} lets in others than {next(iter(kept))}: make them alike first")
         members = found
     return members or {}
 
@@ -267,11 +267,11 @@ def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
             change = f"--without {name} --{role} {name}"
             raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} by new creds: {change}")
         if name not in members and os.path.lexists(path := _in(folder, f"{name}.creds")):
-            raise UsageError(f"{path} is there, and no member {name}: move it away, or choose another name")
+            raise StateError(f"{path} is there, and no member {name}: move it away, or choose another name")
     new = [name for name in request.roles if name not in members or name in request.without]
     if not new and set(request.without) >= set(members):
         if members:
-            raise UsageError(f"{request.without[-1]} is the last one in {folder}: to close the space, end its server")
+            raise StateError(f"{request.without[-1]} is the last one in {folder}: to close the space, end its server")
         raise UsageError("server needs a member at least: --member ann")
     return new
 
@@ -288,9 +288,9 @@ def _replace(
                 changes.append(Replacement(path, before, _bytes(creds.get(name))))
         replace_all(changes)
     except FileError as error:
-        raise UsageError(f"{error}; nothing was changed") from None
+        raise StateError(f"{error}; nothing was changed") from None
     except Raced as error:
-        raise UsageError(f"{error} was changed by another program meanwhile; nothing was changed, try again") from None
+        raise StateError(f"{error} was changed by another program meanwhile; nothing was changed, try again") from None
 
 
 def _bytes(text: str | None) -> bytes | None:

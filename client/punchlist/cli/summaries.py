@@ -1,4 +1,4 @@
-"""Facts about what punchlist runs on, in few words."""
+"""Errors and servers in few words."""
 
 from punchlist.text import safe
 

@@ -15,6 +15,7 @@ from punchlist_schemas.build import build_stamp, is_same_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Sequence
     from typing import Any
 
 TIMEOUT_S = 10.0
@@ -108,3 +109,17 @@ def _exchange(sock: "_socket.socket", number: int, method: str, params: str, wai
     if not (text.startswith(prefix) and text.endswith("}")):
         raise ValueError
     return text[len(prefix) : -1]
+
+
+STARTED = 2
+"""Events of an addition that starts a list: its opening, and the task."""
+
+
+def may_restart(added: "Any") -> bool:
+    """Return whether a task that was added may have started a deleted list again."""
+    return added["task"]["id"] == "1" and added["version"] > STARTED
+
+
+def are_titles(words: "Sequence[str]") -> bool:
+    """Return whether the words of `punch add` are several titles: each was quoted, since it holds a space."""
+    return len(words) > 1 and all(" " in word.strip() for word in words)

@@ -42,7 +42,7 @@ def read(documents: Sequence[Document]) -> Draft:
             line=line,
             priority=_PRIORITIES.get(text_of(task.get("priority")), "normal"),
             due=words.when(draft, task.get("due"), "due", line, midnight_is_day=True),
-            not_before=max(filter(None, waits), default=None),
+            not_before=max((one for one in waits if one), key=lambda one: one.at, default=None),
             estimate_ms=words.duration_ms(task.get("estimate") or task.get("est")),
             notes=notes,
             links=[("url", url) for note in notes for url in _URL.findall(note.text)],

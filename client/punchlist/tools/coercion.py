@@ -221,7 +221,7 @@ def _mapping(kind: Type, name: str, value: Any) -> Any:
 def _list(kind: Any, name: str, value: Any) -> Any:
     item: Type = kind.item_type
     if isinstance(value, str):
-        value = _parsed(value)
+        value = _json_or_text(value, name)
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     if isinstance(_bare(item), StrType):
         return [_id(_text(item, name, one), name) for one in values if one not in (None, "", {})]
@@ -230,7 +230,7 @@ def _list(kind: Any, name: str, value: Any) -> Any:
 
 def _struct(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
-        parsed = _parsed(value)
+        parsed = _json_or_text(value, name)
         # Text in the place of a task is its title: the first member.
         value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_fields(kind.cls))): value}
     if not isinstance(value, dict):
@@ -250,6 +250,17 @@ _REPAIRS: tuple[tuple[Any, Callable[[Any, str, Any], Any]], ...] = (
     (_LISTS, _list),
     (StructType, _struct),
 )
+
+
+_BEGINNINGS = ("[{", '["', "['", "[[", '{"', "{'")
+
+
+def _json_or_text(text: str, name: str) -> Any:
+    """The JSON value in a text, or the text itself. What is meant as a value must be one: it would be a title else."""
+    value = _parsed(text)
+    if isinstance(value, str) and "".join(text[:80].split()).startswith(_BEGINNINGS):
+        raise _wrong(f"{name} is not valid JSON: {text[:60]!r}; pass it as a value of the call, not as text", name)
+    return value
 
 
 def _parsed(text: str) -> Any:

@@ -128,6 +128,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
         next_path=() if following is None else state.path(following),
         unblocked=_unblocked(state, done.events),
         remaining=state.remaining,
+        failed=state.counts().failed,
         version=state.version,
         seq=done.seq,
     )

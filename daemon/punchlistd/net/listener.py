@@ -40,7 +40,8 @@ def private_directory(path: str) -> int:
     except OSError as error:
         if os.path.islink(path):
             raise PlaceUnusable(f"{path} is a symbolic link. Name the directory that it leads to.") from error
-        raise PlaceUnusable(f"{path} can't be used as a directory: {error.strerror}. Choose another one.") from error
+        way = "Choose another one." if os.environ.get("HOME") else "HOME is not set: set it, or PUNCHLIST_DATA_DIR."
+        raise PlaceUnusable(f"{path} can't be used as a directory: {error.strerror}. {way}") from error
     status = os.fstat(descriptor)
     message = None
     if status.st_uid != os.getuid():

@@ -167,9 +167,12 @@ def taken(name: str, space: str) -> Rejection:
     return Rejection("forbidden", message, {"what": "space"})
 
 
-def not_empty(name: str) -> Rejection:
-    """A list of this name is here."""
-    message = f"There is a list {name} here already, and it is not empty. Nothing was changed. Choose another name."
+def not_empty(name: str, *, deleted: bool = False) -> Rejection:
+    """A list of this name is here, or was: its versions go on, so no other history can take its place."""
+    found = f"There is a list {name} here already, and it is not empty."
+    if deleted:
+        found = f"A list {name} was deleted here, and its versions go on."
+    message = f"{found} Nothing was changed. Choose another name."
     return Rejection("forbidden", message, {"what": "conversation"})
 
 

@@ -552,8 +552,9 @@ class Sharing:
 
     async def _copy(self, name: str, other: str) -> Rejection | None:
         """Let a list of another name begin with this one's history."""
-        if (await self._parts.conversations.durable(other)).state.version:
-            return refusals.not_empty(other)
+        known = (await self._parts.conversations.durable(other)).state
+        if known.version:
+            return refusals.not_empty(other, deleted=not known.exists)
         async for first, steps, _ in history.slices(self._parts.log, name, self.member):
             done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
             self._parts.inbox.submit(Arrival(other, first, Place(), Place(), steps, done.set_result))

@@ -77,3 +77,8 @@ test("every command of the package is registered, and none else", () => {
   const single = [...code.matchAll(/register\("(\w+)"/g)].map((found) => found[1]);
   assert.deepEqual([...tables, ...single].sort(), declared.sort());
 });
+
+test("a day is shown as that day, and an imported note with who brought it", () => {
+  assert.match(details(row({ due: 1_798_156_799_999, due_day: "2026-12-24" })), /^due +2026-12-24$/m);
+  assert.match(details(row({ notes: [{ at: 0, actor: "ann", text: "hello", imported_by: "root\x1b" }] })), / ann \(imported by root\\x1b\): hello/);
+});

@@ -144,7 +144,7 @@ def test_an_export_moves_days_notes_and_times_whole(punch: Any, home: Path, zone
     if form == "md":
         text = (home / "2.md").read_text()
         assert f'"due": "{DAY}"' in text and '"due": "2126-12-24T17:00:00Z"' in text
-    release, call = punch("list", "-c", "n3", "--json").json["tasks"]
+    release = punch("list", "-c", "n3", "--json").json["tasks"][0]
     assert (release["due_day"], release["not_before_day"]) == (DAY, "2126-12-01")
     (note,) = release["notes"]
     (first,) = punch("show", "1", "--json").json["task"]["notes"]

@@ -18,8 +18,8 @@ Punch = Callable[..., Any]
 @pytest.mark.parametrize(
     ("fault", "code", "told"),
     [
-        (DaemonUnavailable("gone"), 69, "error: no_daemon: gone\n"),
-        (UsageError("odd"), 2, "error: usage: odd\n"),
+        (DaemonUnavailable("gone"), 69, "error: gone\n"),
+        (UsageError("odd"), 2, "error: odd\n"),
         (BrokenPipeError(), 0, ""),
         (KeyboardInterrupt(), 130, ""),
         (SystemExit(143), 143, ""),
@@ -86,7 +86,7 @@ def test_an_empty_task_is_refused_by_every_command(punch: Punch, words: list[str
     punch("add", "a")
     version = punch("list", "--json").json["version"]
     told = punch(*words, empty)
-    assert told.code == 2 or (empty == "," and told.code == 1 and "not_found" in told.err)
+    assert told.code == 2 or (empty == "," and told.code == 1 and "," in told.err)
     assert punch("list", "--json").json["version"] == version
 
 
@@ -155,13 +155,13 @@ def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
 def test_a_list_whose_name_is_empty_is_refused_instead_of_taken_for_another(punch: Punch) -> None:
     for command in (("add", "x"), ("list",), ("list", "clear", "--yes")):
         done = punch(*command, "-c", "")
-        assert done.code == 1 and "error: invalid_params: conversation" in done.err
+        assert done.code == 1 and "error: conversation" in done.err
 
 
 def test_a_daemon_of_another_data_directory_is_not_taken_for_the_one_named(punch: Punch, home: Path) -> None:
     for command in (("add", "x"), ("list",)):
         done = punch(*command, "--data-dir", str(home / "elsewhere"))
-        assert done.code == 78 and f"error: configuration: The daemon on {home}/run/daemon.sock" in done.err
+        assert done.code == 78 and f"error: The daemon on {home}/run/daemon.sock" in done.err
         assert f"not {home / 'elsewhere'}" in done.err and f"set PUNCHLIST_SOCKET={home}/run/daemon.sock" in done.err
     assert punch("list", "--data-dir", str(home / "data")).code == 0
 

@@ -1,8 +1,10 @@
+import json
 from typing import Any
 
 import pytest
 
-from punchlist.cli.failure import FormatError, UsageError, show_error, show_exception
+from punchlist.cli import failure
+from punchlist.cli.failure import FormatError, StateError, UsageError, show_error, show_exception
 from punchlist.errors import ConnectionLost, DaemonUnavailable, ProtocolError, RequestRefused, TimedOut
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.project_file import DirectoryError
@@ -11,13 +13,32 @@ Told = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
+def test_every_refusal_is_told_by_its_sentence(kind: str, capsys: Told) -> None:
     facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
     if "blockers" in facts:
         facts["blockers"] = [{"id": "1", "title": "a"}]
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
-    assert capsys.readouterr().err.startswith(f"error: {kind}: a sentence\n")
+    assert capsys.readouterr().err.startswith("error: a sentence\n")
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_json_tells_the_kind_and_the_whole_message(kind: str, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure, "_as_json", True)
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a failure; a way", {})) == 1
+    told = json.loads(capsys.readouterr().err)["error"]
+    assert (told["kind"], told["message"]) == (kind, "a failure; a way")
+
+
+def test_what_to_do_is_said_once(capsys: Told) -> None:
+    message = "There is no task '77'; list the tasks for their ids."
+    show_exception(RequestRefused("not_found", ERRORS["not_found"].code, message, {"what": "task"}))
+    assert capsys.readouterr().err == "error: There is no task '77'.\n  punch list --all shows what there is\n"
+
+
+def test_an_error_of_the_state_names_no_help(capsys: Told) -> None:
+    assert show_exception(StateError("the list was not there yet"), "revert") == 2
+    assert capsys.readouterr().err == "error: the list was not there yet\n"
 
 
 @pytest.mark.parametrize(
@@ -43,12 +64,12 @@ def test_every_refusal_is_told_with_its_kind(kind: str, capsys: Told) -> None:
 )
 def test_a_refusal_says_what_to_do_next(kind: str, facts: dict[str, Any], advice: str, capsys: Told) -> None:
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "no", facts)) == 1
-    assert capsys.readouterr().err == f"error: {kind}: no\n  {advice}\n"
+    assert capsys.readouterr().err == f"error: no\n  {advice}\n"
 
 
 def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told) -> None:
     assert show_exception(RequestRefused("novelty", -32099, "no", {})) == 1
-    assert capsys.readouterr().err == "error: novelty: no\n"
+    assert capsys.readouterr().err == "error: no\n"
 
 
 @pytest.mark.parametrize(
@@ -72,15 +93,15 @@ def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told
 def test_every_fault_has_its_exit_code_and_its_kind(error: Exception, code: int, kind: str, capsys: Told) -> None:
     assert show_exception(error) == code
     told = capsys.readouterr().err
-    assert told.startswith(f"error: {kind}: ")
+    assert told.startswith("error: ")
     assert "gone" in told.splitlines()[0]
 
 
 def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> None:
     show_exception(PermissionError(13, "Permission denied", "/x"))
-    assert capsys.readouterr().err == "error: file: /x: Permission denied\n"
+    assert capsys.readouterr().err == "error: /x: Permission denied\n"
     show_exception(TimeoutError())
-    assert capsys.readouterr().err == "error: timed_out: the time is up\n"
+    assert capsys.readouterr().err == "error: the time is up\n"
 
 
 @pytest.mark.parametrize(
@@ -98,4 +119,4 @@ def test_a_bug_is_not_hidden(capsys: Told) -> None:
 
 def test_foreign_words_can_not_steer_the_terminal(capsys: Told) -> None:
     show_error("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
-    assert capsys.readouterr().err == "error: kind: a\n\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"
+    assert capsys.readouterr().err == "error: a\n\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"

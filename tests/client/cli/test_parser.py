@@ -50,7 +50,7 @@ def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
     assert main(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("error: usage: ")
+    assert told.err.startswith("error: ")
     assert message in told.err
     assert "--help" in told.err
 
@@ -128,3 +128,12 @@ def test_a_former_name_works_once_more_and_says_the_new_one(punch: Any) -> None:
     assert (done.code, done.out) == (0, "no lists\n")
     assert "`punch list all` now" in done.err
     assert punch("lists").err == ""
+
+
+@pytest.mark.parametrize("words", [("why",), ("daemon",), ("space", "add")])
+def test_the_help_of_a_command_names_the_common_options_in_a_line(run: Any, words: tuple[str, ...]) -> None:
+    told = run(*words, "--help")
+    assert told.lines[-1] == "common options: punch --help"
+    assert "--socket" not in told.out
+    assert "--socket" in run("--help").out
+    assert run("list", "--socket").code == 2, "they are taken all the same"

@@ -45,7 +45,7 @@ def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> N
     told = run_with_closed(words, ">&-")
     assert told.returncode == 1
     lines = told.stderr.decode().splitlines()
-    assert "error: file: standard output: Bad file descriptor" in lines
+    assert "error: standard output: Bad file descriptor" in lines
     assert ("  the change is stored (#1 of default), so don't repeat it" in lines) == ("add a" in words)
 
 
@@ -86,7 +86,7 @@ def test_a_change_whose_output_is_lost_is_stored(daemon: Running) -> None:
             json.dumps({"error": {"kind": "file", "message": message, "advice": f"{advice}, so don't repeat it"}})
             + "\n"
             if "--json" in words
-            else f"error: file: {message}\n  {advice}, so don't repeat it\n"
+            else f"error: {message}\n  {advice}, so don't repeat it\n"
         )
         assert (done.returncode, done.stderr) == (1, shown), words
 

@@ -127,7 +127,7 @@ def test_a_mistyped_option_is_told_with_the_one_that_was_meant(punch: Any) -> No
 @pytest.mark.parametrize("command", ["share", "join"])
 def test_a_space_without_its_option_is_understood(run: Any, command: str) -> None:
     told = run(command, "plan", "team").err
-    assert told.startswith("error: usage: unknown arguments: team; did you mean '--space team'?")
+    assert told.startswith("error: unknown arguments: team; did you mean '--space team'?")
     assert "did you mean" not in run(command, "plan", "team", "--space", "other").err
     assert "did you mean" not in run(command, "plan", "--zzz").err
     assert "did you mean" not in run("leave", "plan", "team").err

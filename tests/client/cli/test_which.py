@@ -71,7 +71,7 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
         }
         return
     assert refused.err == (
-        "error: not_found: there is no list web-site\n  did you mean website? punch list all shows what there is\n"
+        "error: there is no list web-site\n  did you mean website? punch list all shows what there is\n"
     )
 
 

@@ -92,6 +92,11 @@ def test_objects_and_lists_of_objects_may_be_json_text() -> None:
     assert taken(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
 
 
+def test_a_title_may_begin_with_a_bracket() -> None:
+    assert taken(parts="[urgent] fix it").parts == (Part("[urgent] fix it"),)
+    assert taken(parts=["[P] a", "{{ name }} is shown raw"]).parts == (Part("[P] a"), Part("{{ name }} is shown raw"))
+
+
 def test_empty_texts_and_nulls_count_as_not_given() -> None:
     assert taken(activeForm="", status="", metadata=None, ids=None) == Sample(task_id="1")
 
@@ -106,6 +111,10 @@ WRONG: list[tuple[Any, str]] = [
     ({"taskId": "1", "count": -1}, "count is wrong: expected an integer of at least 0"),
     ({"taskId": "1", "metadata": "x"}, "metadata is wrong: expected an object, not text"),
     ({"taskId": "1", "parts": [{}]}, "parts[0]: title is required"),
+    ({"taskId": "1", "parts": "[{'title': 'a', 'after': []}]"}, "parts is not valid JSON: \"[{'title'"),
+    ({"taskId": "1", "parts": '[ {"title": "a"'}, "parts is not valid JSON: "),
+    ({"taskId": "1", "parts": ["{'title': 'a'}"]}, "parts[0] is not valid JSON: "),
+    ({"taskId": "1", "ids": "['1', '2']"}, "ids is not valid JSON: "),
     ({"taskId": {}}, "taskId is wrong: expected the id of one task"),
     ([1], "the arguments must be a JSON object"),
     ("do it", "the arguments must be a JSON object"),

@@ -6,13 +6,17 @@ import json
 import os
 import re
 import subprocess
+import time
 import unicodedata
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from punchlist.cli import words
 from punchlist.cli.render import shared_note, since, state_of
+from punchlist.dates import is_late
 from punchlist.text import safe, safe_block
 from punchlist.tree import as_tree
 from punchlist.web.files import PAGE, is_made_of_sources
@@ -134,6 +138,23 @@ def test_words_for_states_and_times_are_those_of_the_command_line() -> None:
         [state_of(task) for task in tasks],
         [since(time) for time in times],
     ]
+
+
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/New_York", "UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"]
+)
+def test_the_page_shows_and_compares_days_as_the_command_line(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    dues: list[dict[str, Any]] = [{"due": 1_798_156_799_999, "due_day": "2026-12-24"}, {"due": 1_798_135_200_000}, {}]
+    tasks = [{"status": "pending", **due} for due in dues]
+    hours = [1_798_070_400_000 + hour * 3_600_000 for hour in range(-15, 40, 5)]
+    days, *late = in_node({"days": tasks[:1]}, *({"late": {"tasks": tasks, "at": at}} for at in hours))
+    expected = [[is_late(due.get("due"), due.get("due_day"), at) for due in dues] for at in hours]
+    monkeypatch.undo()
+    time.tzset()
+    assert late == expected
+    assert days in (["Dec 24"], ["Dec 24, 2026"])
 
 
 def test_what_is_said_of_a_list_of_a_space_is_what_the_command_line_says() -> None:

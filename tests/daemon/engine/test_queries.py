@@ -238,6 +238,10 @@ async def test_an_explanation_tells_until_when_who_has_what_and_knows_no_foreign
         ({"label": []}, "1234"),
         ({"parent": "1"}, "2"),
         ({"due_before": 20}, "1"),
+        ({"due_before": 21, "due_by": "2026-12-24"}, "124"),
+        ({"due_before": 21, "due_by": "2026-12-23"}, "12"),
+        ({"due_by": "2026-12-24"}, "4"),
+        ({"due_before": 1 << 50}, "124"),
         ({"text": "STRASSE"}, "2"),
         ({"text": "noted"}, "4"),
         ({"text": "big", "label": "ui"}, "3"),
@@ -250,7 +254,7 @@ async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
         {"title": "a", "labels": ["ui"], "due": 10, "ref": "a"},
         {"title": "b", "description": "Straße", "parent": "a", "due": 20},
         {"title": "c", "labels": ["big", "ui"]},
-        {"title": "d"},
+        {"title": "d", "due_day": "2026-12-24"},
     ]
     await peer.result("task.add_many", conversation=C, tasks=tasks)
     await peer.result("task.note", conversation=C, task="4", text="Noted.")

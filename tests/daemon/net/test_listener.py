@@ -230,6 +230,13 @@ def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
         OwnSocket(str(tmp_path / "file" / "s"))
 
 
+def test_without_a_home_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("HOME")
+    with pytest.raises(PlaceUnusable, match="HOME is not set: set it, or PUNCHLIST_DATA_DIR"):
+        private_directory(str(tmp_path / "file" / "data"))
+
+
 # who may come near
 
 

@@ -100,6 +100,9 @@ async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_a
         await follows(bob, "copy", "one", "mine")
         with pytest.raises(errors.Forbidden, match="not empty"):
             await bob.conversation("release").leave(keep_as="copy")
+        await erase(bob, "copy")
+        with pytest.raises(errors.Forbidden, match="copy was deleted here.*Choose another name"):
+            await bob.conversation("release").leave(keep_as="copy")
 
 
 async def erase(one: AsyncClient, name: str) -> None:

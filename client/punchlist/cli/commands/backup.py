@@ -17,7 +17,7 @@ from punchlist.cli import stored
 from punchlist.cli.arguments import YES, Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import FAULT, REFUSED
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import StateError, UsageError, show_error
 from punchlist.cli.supervisor import start, stop
 from punchlist.errors import DaemonUnavailable, Damaged, WrongDataDirectory
 from punchlist.starter import environment
@@ -202,7 +202,7 @@ def run_restore(context: Context) -> int:
         plan = {"stops": served, "sets_aside": aside or None, "restores": backup, "head": found["head"]}
         return context.answer(plan, ["would", *(f"  {step}" for step in would)])
     if is_there and not context.confirmed(f"Set {log} aside, and put the backup in its place?"):
-        raise UsageError("nothing was changed")
+        raise StateError("nothing was changed")
     if served:
         stop(context.target, context.options)
     code, report = _punchlistd("--restore", backup, "--data-dir", data_dir, *(("--aside", aside) if aside else ()))

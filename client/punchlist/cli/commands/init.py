@@ -8,7 +8,7 @@ from punchlist.cli import stored
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import StateError, UsageError, show_error
 from punchlist.errors import PunchlistError
 from punchlist.sync_link import Caller
 from punchlist.text import safe
@@ -48,7 +48,7 @@ def run_init(context: Context) -> int:
         place = within.root
     path = os.path.join(place, project_file.NAME)
     if args.commit and within is None:
-        raise UsageError("--commit needs a git repository, and this directory is in none")
+        raise StateError("--commit needs a git repository, and this directory is in none")
     name = wanted or (within.conversation if within else repository.fresh_name(place, secrets.token_hex(3)))
     if not project_file.is_conversation_id(name):
         raise UsageError(f"{name!r} can't be a conversation's id: 1 to 128 of A-Z a-z 0-9 . _ : -")
@@ -83,7 +83,7 @@ def _trust(context: Context) -> int:
         raise UsageError("--trust goes alone: it is about the file that is there")
     meant = directory.meant()
     if meant is None or meant.file is None:
-        raise UsageError("there is no project file here; punch init writes one")
+        raise StateError("there is no project file here; punch init writes one")
     meant.allow(context.target.data_dir)
     stored.record(f"the trust in {meant.file}")
     line = f"{meant.file} may name the list {meant.conversation} from now on"

@@ -184,5 +184,5 @@ def _log(problem: Problem) -> None:
 
 def _directory(context: Context) -> str:
     if not context.args.directory:
-        raise UsageError("name a directory")
+        raise UsageError("name a directory or a Markdown file")
     return os.path.realpath(os.path.expanduser(context.args.directory))

@@ -8,7 +8,7 @@ from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.render import task_lines
+from punchlist.cli.render import nothing_left, task_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _none(context: Context, result: dict[str, Any]) -> int:
     if any(counts[status] for status in _UNFINISHED):
         return show_claim(context, result)
     if any(counts.values()):
-        return context.answer(result, ["all tasks are finished"])
+        failed = counts["failed"]
+        return context.answer(result, [nothing_left(failed) if failed else "all tasks are finished"])
     if context.args.json:
         context.json(result)
     else:

@@ -11,7 +11,7 @@ from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.deletions import describe_deletion
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import StateError, UsageError, show_error
 from punchlist.cli.render import moment
 from punchlist.cli.space_server import ROLES
 from punchlist.cli.style import Style
@@ -280,7 +280,7 @@ def _only_space(context: Context) -> str:
     if len(names) == 1:
         return str(names[0])
     if not names:
-        raise UsageError("there is no space yet: punch space add NAME tls://HOST --creds FILE")
+        raise StateError("there is no space yet: punch space add NAME tls://HOST --creds FILE")
     raise UsageError(f"there are several spaces: add --space, one of {', '.join(names)}")
 
 

@@ -6,10 +6,11 @@ from punchlist.cli.argument_types import when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import UsageError
 from punchlist.cli.names import resolve_new
-from punchlist.cli.render import detail_lines, task_lines
-from punchlist.text import safe
+from punchlist.cli.render import cut, task_lines
+from punchlist.cli.wire import are_titles
+from punchlist.text import one_line, safe
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES
 
 TYPE_CHECKING = False
@@ -115,6 +116,14 @@ def run_add(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.title):
         raise UsageError(f"{_NO_TITLE}, such as punch add Write the lexer")
+    if are_titles(args.title):
+        import shlex
+
+        first, whole = shlex.quote(args.title[0]), shlex.quote(" ".join(args.title))
+        raise UsageError(
+            f"these are {len(args.title)} titles: add one task a command (punch add {first}), or quote one title as a"
+            f" whole (punch add {whole})"
+        )
     _resolve_owner(context)
     result = context.change(
         "task.add",
@@ -198,7 +207,9 @@ def run_note(context: Context) -> int:
     """Add a note to a task."""
     args = context.args
     result = context.change("task.note", task=one_id(args.task), text=" ".join(args.text))
-    return context.answer(result, detail_lines(result["task"], context.style))
+    task, note = result["task"], result["task"]["notes"][-1]
+    line = f"noted on #{safe(task['id'])} {safe(task['title'])}: {safe(one_line(note['text']))}"
+    return context.answer(result, [cut(line, context.style.width, context.style.glyphs["cut"])])
 
 
 def run_move(context: Context) -> int:

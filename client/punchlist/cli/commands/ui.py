@@ -8,7 +8,7 @@ from punchlist import extras
 from punchlist.cli.arguments import Argument, Usage, flag
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import CONFIGURATION
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import StateError, UsageError, show_error
 
 COMMANDS = {
     "ui": Usage(
@@ -35,7 +35,7 @@ def run_ui(context: Context) -> int:
         return CONFIGURATION
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):
-        raise UsageError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
+        raise StateError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
     named = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
     _ = context.caller
     from punchlist.ui.app import PunchApp

@@ -123,7 +123,7 @@ def run_wait(context: Context) -> int:
     code = context.answer(value, [])
     failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
     for task in failed:
-        show_error("task_failed", f"#{task.id} {task.title}", task.fail_reason)
+        show_error("task_failed", f"#{task.id} {task.title} failed", task.fail_reason)
     return REFUSED if failed else code
 
 

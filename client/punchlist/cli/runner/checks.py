@@ -6,7 +6,7 @@ import msgspec
 
 from punchlist.aio import AsyncConversation
 from punchlist.cli import stored
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError
 from punchlist.cli.runner.child import Child, environment
 from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.display import Show
@@ -129,7 +129,7 @@ class Checks:
         except (Unfit, ValueError) as error:
             return f"{self._check}: {error}"
         except OSError as error:
-            raise UsageError(f"can't start {self._command.words[0]}: {error.strerror}; no task was touched") from error
+            raise StateError(f"can't start {self._command.words[0]}: {error.strerror}; no task was touched") from error
         try:
             ending = await self._child.wait(self._timeout_ms / 1000)
         finally:

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections.abc import Sequence
 
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError, UsageError
 from punchlist.text import joined_text
 from punchlist_schemas.things import Task
 
@@ -73,7 +73,7 @@ class Command:
                     f"$PUNCHLIST_DESCRIPTION, in double quotes, in place of {text}; no task was touched"
                 )
         if not _ANY.search(self.words[0]) and shutil.which(self.words[0]) is None:
-            raise UsageError(f"there is no command {self.words[0]!r}; no task was touched")
+            raise StateError(f"there is no command {self.words[0]!r}; no task was touched")
 
     def _runner_of(self, place: int) -> str | None:
         """What would run the word at a place as a program, or take it for the name of one; None: nothing known."""

@@ -12,7 +12,7 @@ import msgspec
 
 from punchlist.aio import AsyncConversation
 from punchlist.cli import stored
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError
 from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.display import LogFile, Show
@@ -273,7 +273,7 @@ class Lanes:
         except OSError as error:
             if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
                 await work.release()
-                raise UsageError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
+                raise StateError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
             said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
             log.line(said)
             return self._fail(work, task, said)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import StateError, UsageError
 from punchlist.cli.runner.child import Child
 from punchlist.cli.runner.display import Show
 
@@ -88,7 +88,7 @@ def _words(command: str | None) -> list[str]:
     except ValueError as error:
         raise UsageError(f"--notify: {error}") from None
     if not words or shutil.which(words[0]) is None:
-        raise UsageError(f"--notify: there is no command {command!r}; no task was touched")
+        raise StateError(f"--notify: there is no command {command!r}; no task was touched")
     return words
 
 

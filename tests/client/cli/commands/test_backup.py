@@ -108,7 +108,7 @@ def test_the_log_of_another_data_directory_is_not_mistaken_for_the_one_that_is_s
 
 def test_a_log_in_use_that_is_named_is_left_to_its_daemon(punch: Any, home: Path) -> None:
     refused = punch("daemon", "verify", str(home / "data" / "log.db"))
-    assert refused.code == 75 and refused.err.startswith("error: in_use: process ")
+    assert refused.code == 75 and refused.err.startswith("error: process ")
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
@@ -119,7 +119,7 @@ def test_what_is_no_log_is_said_so(run: Any, home: Path, name: str) -> None:
         ("daemon", "restore", str(home / name), "--data-dir", str(home / "new")),
     ):
         refused = run(*words)
-        assert refused.code == 78 and refused.err.startswith("error: unusable: ") and str(home / name) in refused.err
+        assert refused.code == 78 and refused.err.startswith("error: ") and str(home / name) in refused.err
 
 
 def test_a_program_that_ends_without_a_report_is_a_fault_of_ours(
@@ -129,7 +129,7 @@ def test_a_program_that_ends_without_a_report_is_a_fault_of_ours(
     refused = run("daemon", "verify", str(home / "x"))
     assert (refused.code, refused.err) == (
         70,
-        "error: internal_error: punchlistd ended without a report (exit code 1)\n",
+        "error: punchlistd ended without a report (exit code 1)\n",
     )
 
 
@@ -250,7 +250,7 @@ def test_a_restore_that_fails_leaves_everything_where_it_was(run: Any, home: Pat
 
 def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path: Path) -> None:
     refused = run("daemon", "restore", str(damaged / "log.db"), "--data-dir", str(tmp_path / "new"))
-    assert refused.code == 1 and refused.err.startswith("error: backup: ") and "a at 3" in refused.err
+    assert refused.code == 1 and refused.err.startswith("error: ") and "a at 3" in refused.err
     assert not (tmp_path / "new" / "log.db").exists()
 
 

@@ -34,4 +34,4 @@ def test_a_number_is_text_where_only_text_fits(punch: Any) -> None:
     assert punch("daemon", "call", "task.get", "task=1").json["task"]["title"] == "a"
     assert punch("daemon", "call", "task.list", "limit=1").json["total"] == 1
     assert punch("daemon", "call", "task.edit", "task=1", "title=7", "metadata={}").json["task"]["title"] == "7"
-    assert punch("daemon", "call", "task.list", "limit=few").err.startswith("error: invalid_params: limit is wrong")
+    assert punch("daemon", "call", "task.list", "limit=few").err.startswith("error: limit is wrong")

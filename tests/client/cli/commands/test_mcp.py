@@ -28,7 +28,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, module, None)
     told = run("agent", "mcp")
     assert told.code == 78
-    assert told.err == f"error: configuration: {extras.MISSING}\n  {extras.install()}\n"
+    assert told.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
 
 
 @pytest.mark.usefixtures("home")
@@ -60,4 +60,4 @@ def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
         port = taken.getsockname()[1]
         told = run("agent", "mcp", "--http", "--port", str(port))
     assert told.code == 1
-    assert f"error: file: port {port}: in use by another program; --port takes another\n" in told.err
+    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err

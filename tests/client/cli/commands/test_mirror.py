@@ -41,6 +41,10 @@ def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
     assert run("mirror", "list").code == 78
 
 
+def test_a_mirror_without_a_path_asks_for_one(run: Any) -> None:
+    assert run("mirror", "add").err.startswith("error: name a directory or a Markdown file\n")
+
+
 def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
     punch("add", "one", "-c", "web")
     punch("mirror", "add", str(home), "-c", "web")

@@ -60,7 +60,7 @@ def test_a_failing_command_fails_its_task_with_the_end_of_its_errors(plan: Any, 
 def test_a_mistyped_command_ends_the_runner_and_touches_no_task(plan: Any, tmp_path: Path) -> None:
     before = plan("log", "--json").out
     done = plan("run", "--", "mkae", "{title}")
-    assert (done.code, done.err.splitlines()[0]) == (2, "error: usage: there is no command 'mkae'; no task was touched")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: there is no command 'mkae'; no task was touched")
     assert plan("log", "--json").out == before
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
@@ -273,7 +273,7 @@ def test_a_lost_output_loses_no_result(punch: Any, home: Path) -> None:
         )
     assert (home / "ran").read_text() == "ran\n"
     assert statuses(punch) == ["completed", "pending", "pending"]
-    error = b"error: file: standard output: No space left on device\n"
+    error = b"error: standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (
         1,
         error + b"  the change is stored (#1 of default), so don't repeat it\n",

@@ -42,11 +42,11 @@ def test_a_wrong_name_or_value_changes_nothing(punch: Any) -> None:
 
 
 def test_showing_the_settings_of_a_list_that_is_not_there_is_refused(punch: Any) -> None:
-    assert punch("set", "-c", "nonesuch").err.startswith("error: not_found: there is no list nonesuch")
+    assert punch("set", "-c", "nonesuch").err.startswith("error: there is no list nonesuch")
     assert punch("set", "auto_clear=idle", "-c", "fresh").code == 0
 
 
 def test_what_the_daemon_refuses_is_told(punch: Any) -> None:
     punch("add", "a", "--status", "in_progress")
     punch("add", "b", "--status", "in_progress")
-    assert punch("set", "execution=serial").err.startswith("error: illegal_transition: ")
+    assert punch("set", "execution=serial").err.startswith("error: ")

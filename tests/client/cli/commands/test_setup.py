@@ -43,7 +43,7 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
     assert {path.name for path in home.iterdir()} <= {"project", "data", "bin"}
 
 
-MISSING = "import sys; sys.exit('error: configuration: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
+MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ MISSING = "import sys; sys.exit('error: configuration: it needs the extra mcp\\n
     [
         (
             MISSING,
-            "configuration: it needs the extra mcp\n  /py -m pip install x[mcp]\n",
+            "it needs the extra mcp\n  /py -m pip install x[mcp]\n",
         ),
         ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
         (
@@ -65,7 +65,7 @@ def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path
     before = tree(home)
     refused = run("setup", "claude-code")
     assert refused.code == 1
-    assert refused.err.startswith("error: server: the MCP server does not start, so nothing was changed: ")
+    assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
     assert told in refused.err
     assert tree(home) == before
     assert run("setup", "claude-code", "--remove").code == 0

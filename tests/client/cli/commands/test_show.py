@@ -139,7 +139,7 @@ def test_what_damage_does_not_allow_is_refused_with_one_way_out(
     damaged: Path, punch: Any, words: tuple[str, ...]
 ) -> None:
     refused = punch(*words, "-c", "a")
-    assert refused.code == 1 and refused.err.startswith("error: damaged: The log of a is damaged at position 3 ")
+    assert refused.code == 1 and refused.err.startswith("error: The log of a is damaged at position 3 ")
     assert refused.err.count("punch daemon verify --repair") == 1
     assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n")
 

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -89,9 +90,10 @@ def test_a_refusal_names_its_kind_and_the_way_out(punch: Any, words: tuple[str, 
     refused = punch(*words)
     assert refused.code == (2 if kind == "usage" else 1)
     assert refused.out == ""
-    assert refused.err.startswith(f"error: {kind}: ")
+    assert refused.err.startswith("error: ")
     assert advice in refused.err
     assert "Traceback" not in refused.err
+    assert json.loads(punch(*words, "--json").err)["error"]["kind"] == kind
 
 
 def test_errors_show_hostile_words_escaped(punch: Any) -> None:
@@ -125,7 +127,8 @@ def test_a_day_that_does_not_exist_is_refused_with_an_example(punch: Any, text: 
 def test_notes_are_added_with_actor_and_time_and_told_in_the_log(punch: Any) -> None:
     punch("add", "a")
     punch("note", "1", "first", "line", "--actor", "ann")
-    shown = punch("note", "1", "second\x1b[31m").lines
+    assert punch("note", "1", "second\x1b[31m").lines == ["noted on #1 a: second\\x1b[31m"]
+    shown = punch("show", "1").lines
     assert shown[-1] == "  second\\x1b[31m"
     assert [line.strip() for line in shown if "ann" in line or "first" in line][-1] == "first line"
     assert "#1 note: first line" in punch("log").out
@@ -153,7 +156,7 @@ def test_a_label_of_ten_kilobytes_and_a_note_on_a_deleted_task_are_refused_and_c
     punch("add", "a")
     punch("rm", "1", "--yes")
     before = punch("log", "--json").out
-    assert punch("note", "1", "too late").err.startswith("error: not_found: ")
+    assert punch("note", "1", "too late").err.startswith("error: ")
     assert punch("log", "--json").out == before
 
 
@@ -164,12 +167,28 @@ def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any, words:
     punch("add", "one")
     told = punch(*words)
     assert told.code == 2
-    assert told.err.startswith("error: usage: the title is empty: say what is to be done")
+    assert told.err.startswith("error: the title is empty: say what is to be done")
 
 
 def test_a_list_that_is_not_there_is_called_a_list(punch: Any) -> None:
     told = punch("undo", "-c", "imp")
     assert (told.code, told.err) == (
         1,
-        "error: not_found: there is no list imp\n  punch list all shows what there is\n",
+        "error: there is no list imp\n  punch list all shows what there is\n",
     )
+
+
+def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
+    for words in (("a b", "c d"), ("a b", "c d", "--label", "x")):
+        refused = punch("add", *words)
+        assert refused.code == 2
+        assert refused.err.startswith("error: these are 2 titles: ")
+        assert "punch add 'a b'" in refused.err and "punch add 'a b c d'" in refused.err
+    assert punch("list", "--json").json["tasks"] == []
+    for words in (("a b", "c"), ("a", "b"), ("a b",)):
+        assert punch("add", *words).code == 0
+
+
+def test_a_note_answers_with_one_line(punch: Any) -> None:
+    punch("add", "Write the lexer")
+    assert punch("note", "1", "the vendor\nanswers").lines == ["noted on #1 Write the lexer: the vendor answers"]

@@ -52,7 +52,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "starlette", None)
     told = run("web")
     assert told.code == 78
-    assert told.err == f"error: configuration: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
+    assert told.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
 
 
 @pytest.mark.usefixtures("daemon")
@@ -94,7 +94,7 @@ def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
         port = taken.getsockname()[1]
         told = run("web", "--port", str(port))
     assert told.code == 1
-    assert f"error: file: port {port}: in use by another program; --port takes another\n" in told.err
+    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err
 
 
 class Over(http.client.HTTPConnection):
