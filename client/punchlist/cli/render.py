@@ -317,12 +317,6 @@ def _note(task: "Task", state: str, style: Style) -> str:
     return doing
 
 
-def product(space: "dict[str, Any]") -> str:
-    """What runs a space, with its version."""
-    name = "PostgreSQL" if space.get("server", "").startswith("postgres://") else "NATS"
-    return f"{name} {safe(space.get('server_version', ''))}"
-
-
 def moment(at: int) -> str:
     """A time in milliseconds since 1970 as a local date, with the time of day where there is one."""
     try:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from punchlist import __version__
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
-from punchlist.cli.render import product, with_counts
+from punchlist.cli.render import with_counts
+from punchlist.cli.space_product import product
 from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused
 from punchlist.launch import Target
 from punchlist.sync_link import Caller

@@ -12,7 +12,8 @@ from punchlist.cli.context import Context
 from punchlist.cli.deletions import describe_deletion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.render import moment, product
+from punchlist.cli.render import moment
+from punchlist.cli.space_product import product
 from punchlist.cli.space_server import ROLES
 from punchlist.cli.style import Style
 from punchlist.text import safe

@@ -203,8 +203,7 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
         if tasks.counts.blocked and tasks.counts.failed:
             told: TaskExplainResult = yield desk.calls.explain()
             failed = [reason for reason in told.reasons if reason.kind == "failed"]
-        lines.append(phrases.nothing(tasks.counts, failed, desk.names.get("plan", "")))
-        lines += (yield from claims.offers(desk)) if tasks.counts.in_progress else []
+        lines += [phrases.nothing(tasks.counts, failed, desk.names.get("plan", "")), *(yield from claims.offers(desk))]
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
