@@ -7,6 +7,7 @@ import msgspec
 
 from punchlist.cli.render import as_tree, cells, cut, moment, shared_note, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.departures import departure, facts_of
 from punchlist.text import clip, one_line, safe
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
@@ -108,6 +109,8 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
         tail.append(("paused", f"  waits for a {task.waits_for}"))
     if task.owner and shown != "completed":
         tail.append(("owner", f"  @{text(task.owner)}"))
+    if gone := departure(facts_of(task), context.now):
+        tail.append(("failed", f"  {gone}"))
     if shown in FINISHED:
         return tail
     tail += [("label", f"  +{text(label)}") for label in task.labels]
