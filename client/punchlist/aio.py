@@ -87,6 +87,7 @@ class AsyncClient:
     add_space = _awaiting(ClientCalls.add_space)
     spaces = _awaiting(ClientCalls.spaces)
     remove_space = _awaiting(ClientCalls.remove_space)
+    agents = _awaiting(ClientCalls.agents)
     shutdown = _awaiting(ClientCalls.shutdown)
     conversations = _awaiting(ClientCalls.conversations)
     resolve = _awaiting(ClientCalls.resolve)

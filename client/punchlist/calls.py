@@ -18,7 +18,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.changes import MAKES, OF_THE_CALL, TaskChange
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.spaces import SpaceAdd, SpacePlace, SpaceResult, SpaceView
-from punchlist_schemas.things import Status
+from punchlist_schemas.things import Agent, Status
 
 R = TypeVar("R")
 
@@ -145,6 +145,14 @@ class ClientCalls:
         addresses = (urls,) if isinstance(urls, str) else tuple(urls)
         params = SpaceAdd(space=space, urls=addresses, creds=creds, ca=ca, monitors=tuple(monitors), replicas=replicas)
         return Call("space.add", params, itself)
+
+    def agents(self, *, conversation: str | None = None) -> Call[tuple[Agent, ...]]:
+        """Who is connected, and then who has left lately, with what each has claimed.
+
+        Args:
+            conversation: Only those who have a task of this list, or whose last call was about it.
+        """
+        return Call("agent.list", p.AgentList(conversation=conversation), attrgetter("agents"))
 
     def spaces(self) -> Call[tuple[SpaceView, ...]]:
         """The spaces of this daemon: how the way to each stands, and which lists are shared there."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from punchlist_schemas.things import Task
+
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -36,6 +38,11 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
     else:
         return ""
     return f"{words}, free at {clock(until)}" if until else words
+
+
+def facts_of(task: "Task") -> "dict[str, Any]":
+    """Return the members that `departure` looks at, as the wire has them."""
+    return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
 
 
 def ago(at: int, now: int) -> str:

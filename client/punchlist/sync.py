@@ -3,8 +3,7 @@
 Any number of threads may use one client: their calls run at the same time over one connection, a call that waits
 (`take`, `wait`, a watch, `work`) does not block the others, and claims are renewed in the background. At most 64 calls
 of one client may wait (`LimitExceeded`). The timeout of a call starts with the call. After `os.fork` the child opens
-its own connection and holds none of its parent's claims. A client that nobody closes is closed when it is collected,
-and at the latest when the interpreter exits.
+its own connection and holds none of its parent's claims. An open client is closed when collected, or at exit.
 """
 
 import time
@@ -82,6 +81,7 @@ class Client:
     add_space = _blocking(ClientCalls.add_space)
     spaces = _blocking(ClientCalls.spaces)
     remove_space = _blocking(ClientCalls.remove_space)
+    agents = _blocking(ClientCalls.agents)
     shutdown = _blocking(ClientCalls.shutdown)
     conversations = _blocking(ClientCalls.conversations)
     resolve = _blocking(ClientCalls.resolve)

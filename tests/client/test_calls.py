@@ -24,7 +24,8 @@ DIFFERENT = {
 """Parameters of the wire that a typed method leaves to the untyped call, and why."""
 
 BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"}
-"""Methods that the library itself uses: connections, cancelled calls, watches and waits."""
+BY_HAND |= {"agent.enter", "agent.leave"}
+"""Methods that the library itself uses: connections, who works over them, cancelled calls, watches and waits."""
 
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
 """Methods for clients that are made for language servers, which send them by themselves."""

@@ -35,10 +35,9 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
         return f"next: {departure(gone, now)}: punch start {_named(gone, tasks)} takes it"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
-    if not unfinished and failed:
-        return f"next: {nothing_left(len(failed), failed[:1])}"
     if not unfinished:
-        return "next: all tasks are finished; punch add TITLE adds another"
+        finished = "all tasks are finished; punch add TITLE adds another"
+        return f"next: {nothing_left(len(failed), failed[:1]) if failed else finished}"
     return (
         f"next: no task is ready; punch why {safe(unfinished[0]['id'])} tells what keeps #{safe(unfinished[0]['id'])}"
     )

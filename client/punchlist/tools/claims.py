@@ -101,7 +101,7 @@ def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     running: TaskList = yield desk.calls.list(status="in_progress")
     gone = [task for task in running if phrases.departed(task)][:_OFFERED]
     return [
-        f"#{task.id} belongs to {name_of(task.owner)}, whose {phrases.departed(task)}; {_how_to_take(desk, task.id)}."
+        f"Task {task.id} belongs to {name_of(task.owner)}, whose {phrases.departed(task)}; {_how_to_take(desk, task.id)}."
         for task in gone
     ]
 

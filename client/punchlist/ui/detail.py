@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from punchlist.cli.render import moment
+from punchlist.departures import departure, facts_of
 from punchlist.metadata import shown as shown_metadata
 from punchlist.text import safe_block
 from punchlist.ui.members import duration_text
@@ -22,6 +23,7 @@ def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[
         (task.priority, task.priority if task.priority != "normal" else ""),
         ("owner", f"@{text(task.owner)}" if task.owner else ""),
         ("dim", f"attempt {task.attempts}" if task.attempts > 1 else ""),
+        ("failed", departure(facts_of(task), context.now)),
     )
     for style, fact in facts:
         parts += [("dim", " · "), (style, fact)] if fact else []

@@ -8,6 +8,7 @@ import msgspec
 from punchlist.cli.render import cells, cut, moment, shared_note, since, state_of
 from punchlist.cli.style import UNICODE_GLYPHS
 from punchlist.dates import is_late
+from punchlist.departures import departure, facts_of
 from punchlist.text import clip, one_line, safe
 from punchlist.tree import as_tree
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
@@ -115,6 +116,8 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
         tail.append(("paused", f"  waits for {gate_wait(task)}"))
     if task.owner and shown != "completed":
         tail.append(("owner", f"  @{text(task.owner)}"))
+    if gone := departure(facts_of(task), context.now):
+        tail.append(("failed", f"  {gone}"))
     if shown in FINISHED:
         return tail
     tail += [("label", f"  +{text(label)}") for label in task.labels]

@@ -1,6 +1,6 @@
 // Tasks in words: everything of others is made harmless before it is shown.
 
-import { gateOf, ownerOf } from "../../../client/punchlist/web/page/rows.js";
+import { departureOf, gateOf, ownerOf } from "../../../client/punchlist/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist/web/page/text.js";
 import { type Card, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
 
@@ -47,7 +47,7 @@ export function details(row: Row): string {
   const lines: [name: string, value: string | undefined][] = [
     ["status", stateOf(row).replace("_", " ")],
     ["priority", row.priority],
-    ["owner", row.owner && safe(ownerOf(row)) + (row.lease_expires_at ? `, claimed until ${at(row.lease_expires_at)}` : "")],
+    ["owner", row.owner && safe(ownerOf(row)) + (row.lease_expires_at && !departureOf(row) ? `, claimed until ${at(row.lease_expires_at)}` : "")],
     ["part of", row.parent ? `#${row.parent}` : undefined],
     ["blocked by", row.blocked_by?.length ? ids(row.blocked_by) : undefined],
     ["waits for", row.open_blockers?.length ? ids(row.open_blockers) : undefined],

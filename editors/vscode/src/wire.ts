@@ -36,6 +36,9 @@ export interface Row {
   result_summary?: string;
   fail_reason?: string;
   lease_expires_at?: number | null;
+  /** Since when the session of its owner, or its machine, is gone. */
+  left_at?: number | null;
+  silent_at?: number | null;
   fence?: number | null;
   due?: number | null;
   /** It is due on that day, wherever it is read. */

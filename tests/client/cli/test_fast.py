@@ -61,7 +61,7 @@ def test_starting_again_what_one_has_begun_is_fast_and_what_another_has_is_refus
 
 OURS = (
     *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
-    *(".plain_json", ".project", ".text", ".tree", ".waiting"),
+    *(".departures", ".plain_json", ".project", ".text", ".tree", ".waiting"),
 )
 SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux")
 

@@ -155,6 +155,24 @@ def test_a_closed_window_is_seen_to_be_gone(how: str, client: Client, windows: C
     assert 0 < found.lease_expires_at - found.left_at <= 301_000
 
 
+def test_another_session_takes_what_was_left(client: Client, windows: Callable[..., Window]) -> None:
+    gone, other = windows("a"), windows("b")
+    gone.call()
+    gone.call("update", id="3", status="in_progress", agent="reviewer")
+    assert "Now #2" in other.call()
+    gone.kill()
+    wait_for(client, has_left)
+    told = other.call(result="r")
+    assert "Nothing ready: 2 in progress" in told
+    for name in ("1", "3"):
+        assert f"take it with update id={name} status=in_progress" in told, "its sub-agent's, too"
+    assert other.call("update", id="1", status="in_progress") == "#1 is yours."
+    assert is_there(task(client))
+    late = windows("a")
+    assert "Now #3" not in late.call()
+    assert f"is being worked on by {task(client).owner}" in late.call("update", id="1", status="completed")
+
+
 def test_a_left_task_is_pending_after_the_grace(client: Client, windows: Callable[..., Window]) -> None:
     client.conversation("work").configure(settings={"leave_grace": 1})
     window = windows("a")

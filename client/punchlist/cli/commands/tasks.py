@@ -6,7 +6,7 @@ from punchlist.cli.argument_types import when, work
 from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError
+from punchlist.cli.failure import UsageError, show_error
 from punchlist.cli.names import resolve_new
 from punchlist.cli.render import cut, task_lines
 from punchlist.cli.wire import are_titles

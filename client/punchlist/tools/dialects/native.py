@@ -251,7 +251,7 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     else:
         told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
-        lines += (yield from claims.offers(desk)) if tasks.counts.in_progress else []
+        lines += yield from claims.offers(desk)
     lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
     others = yield from _others(desk, last, _NEWS - sum(len(line) + 1 for line in lines))
     text = [*lines[:-1], *(line if line.startswith("…") else f"Note by {line}" for line in noted), lines[-1], *others]

@@ -1,7 +1,18 @@
 // A list folded from the pushes of the view `rows`, as docs/protocol.md says, and its order as a tree.
 
-/** Who works on a task and, in a list that machines share, where. */
-export const ownerOf = (task) => `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}`;
+const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+/** When the owner went and when the task is free, as `punchlist.departures` says it; empty if it is there. */
+export function departureOf(task) {
+  const gone = task.left_at ? `left at ${clock(task.left_at)}` : task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
+  return gone && task.lease_expires_at ? `${gone}, free at ${clock(task.lease_expires_at)}` : gone;
+}
+
+/** Who works on a task, in a list that machines share where, and whether they are gone. */
+export function ownerOf(task) {
+  const gone = departureOf(task);
+  return `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}${gone ? `, ${gone}` : ""}`;
+}
 
 /** The state as shown: an unfinished task with open blockers is `blocked`. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);

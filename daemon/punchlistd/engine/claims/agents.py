@@ -153,8 +153,10 @@ class Agents:
         found = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
         entered = {peer.pid for peer in self._of_peer}
         others: dict[_Key, list[Peer]] = {}
+        connected: set[_Key] = set()
         for peer in peers:
             key = (peer.user or "", peer.client)
+            connected.add(key)
             # A process that has entered an agent also has connections that only call or watch.
             if peer.client and peer.pid not in entered and key not in found and user in (None, key[0]):
                 others.setdefault(key, []).append(peer)
@@ -162,7 +164,7 @@ class Agents:
         yield from sorted(found.values(), key=lambda agent: (agent.since, agent.name))
         oldest = now_ms() - LATELY_MS
         for key, agent in reversed(self._left.items()):
-            if agent.last_call >= oldest and key not in found and user in (None, key[0]):
+            if agent.last_call >= oldest and key not in found and key not in connected and user in (None, key[0]):
                 yield agent
 
     def _connected(self, key: _Key, peers: list[Peer]) -> Agent:

@@ -157,7 +157,9 @@ function M:mark(at)
   if row.fence then
     local till = row.lease_expires_at and os.date(" until %H:%M", math.floor(row.lease_expires_at / 1000)) or ""
     local where = (row.machine or "") ~= "" and " on " .. text.safe(row.machine) or ""
-    said[1] = "claimed" .. where .. till
+    local left = row.left_at or row.silent_at
+    local gone = left and "left at " .. os.date("%H:%M", math.floor(left / 1000)) or "claimed"
+    said[1] = gone .. where .. till
   end
   if row.status == "failed" and (row.fail_reason or "") ~= "" then said[#said + 1] = text.safe(row.fail_reason):sub(1, 120) end
   if row.waits_for then said[#said + 1] = "waits for " .. text.gate(row) end

@@ -1,0 +1,96 @@
+"""What agents are told of tasks whose owner is gone, and how they take them."""
+
+from typing import Any
+
+import pytest
+
+from punchlist import Client
+from punchlist.tools import Toolbox, ToolCaller, claims, offered
+from punchlist_schemas.things import Task
+
+A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
+
+
+@pytest.fixture
+def left(client: Client) -> Toolbox:
+    """Tools of session B, where session A has left with task 1, the only one."""
+    client.conversation("work", actor="zed").add("one")
+    client.call("agent.enter", {"agent": A})
+    Toolbox(client, ToolCaller("work", A)).call("native", "next")
+    client.call("agent.leave", {"agent": A})
+    return Toolbox(client, ToolCaller("work", B))
+
+
+def owner(client: Client) -> str:
+    return client.conversation("work").get("1").owner
+
+
+def test_next_offers_a_task_that_was_left(client: Client, left: Toolbox) -> None:
+    told = left.call("native", "next").text.splitlines()
+    assert told[0].startswith("Nothing ready: 1 in progress")
+    assert told[1].startswith(f"Task 1 belongs to {A}, whose session ended ")
+    assert told[1].endswith(" ago; take it with update id=1 status=in_progress.")
+    assert owner(client) == A
+    assert left.call("native", "update", {"id": "1", "status": "in_progress"}).text == "#1 is yours."
+    assert "#1 done" in left.call("native", "next", {"result": "r"}).text
+    assert client.conversation("work").get("1").owner == B
+
+
+def test_the_list_says_who_has_left(client: Client, left: Toolbox) -> None:
+    assert f"#1 [in_progress {A}, session ended " in left.call("native", "tasks").text
+    assert f"(owner: {A}, session ended " in left.call("claude", "TaskList").text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "update", {"id": "1", "status": "completed"}),
+        ("native", "update", {"id": "1", "status": "pending"}),
+        ("native", "update", {"id": "1", "owner": "me"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}),
+    ],
+)
+def test_what_was_left_is_taken_before_it_is_changed(
+    dialect: str, tool: str, arguments: dict[str, Any], client: Client, left: Toolbox
+) -> None:
+    refused = left.call(dialect, tool, arguments)
+    assert refused.refused
+    assert f"task 1 belongs to {A}, whose session ended " in refused.text
+    name = "id" if dialect == "native" else "taskId"
+    assert f"take it with {tool} {name}=1 status=in_progress" in refused.text
+    assert owner(client) == A
+
+
+def test_claude_takes_what_was_left(client: Client, left: Toolbox) -> None:
+    assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
+    assert owner(client) == B
+    assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
+
+
+def test_without_a_tool_that_takes_a_person_is_named(client: Client, left: Toolbox) -> None:
+    (dialect,) = offered(("native",), ["next"])
+    assert left.call(dialect, "next").text.splitlines()[1].endswith("; a person frees it with: punch reopen 1.")
+
+
+def test_at_most_three_are_offered(client: Client, left: Toolbox) -> None:
+    client.call("agent.enter", {"agent": A})
+    for name in client.conversation("work", actor="zed").add_many([str(number) for number in range(4)]):
+        Toolbox(client, ToolCaller("work", A)).call("native", "update", {"id": name.id, "status": "in_progress"})
+    client.call("agent.leave", {"agent": A})
+    assert left.call("native", "next").text.count("session ended") == 3
+
+
+def test_a_machine_that_is_not_heard_of_is_named() -> None:
+    task = Task(
+        id="1",
+        title="t",
+        status="in_progress",
+        priority="normal",
+        created_at=1,
+        updated_at=1,
+        status_changed_at=1,
+        version=1,
+        machine="mb",
+        silent_at=1,
+    )
+    assert claims.departed(task).startswith("machine mb has not been heard of for ")
