@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist.cli.render import as_tree, cells, cut, moment, shared_note, since, state_of
-from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.cli.style import FRAMES, UNICODE_GLYPHS
 from punchlist.text import clip, one_line, safe
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]
-FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR = 10
 _MOST = 600
 """No line is wider than so many characters of one text."""
