@@ -20,9 +20,12 @@ if TYPE_CHECKING:
         look_s: float | None
         until: float
 
-        def too_late(self) -> Exception: ...
+        def too_late(self) -> Exception:
+            """Return the error for a call that ran out of time."""
+            ...
 
-        def look(self, *, greeted: bool) -> None: ...
+        def look(self, *, greeted: bool) -> None:
+            """Raise if waiting longer is no use."""
 
 
 _HEED_S = 1.0

@@ -3,13 +3,14 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 from punchlist.cli.render import cut
-from punchlist.cli.style import Style, terminal_width, write
+from punchlist.cli.style import FRAME_S, FRAMES, SPIN, Style, terminal_width, write
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _FALLBACK_HEIGHT = 24
@@ -25,6 +26,15 @@ def frame(lines: Sequence[str], drawn: int) -> str:
     return f"{up}\r" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
+def turn(lines: Sequence[str], spinner: str) -> str:
+    """What to send to show `spinner` in the lines above the cursor that have one; nothing if none has."""
+    turned: list[str] = []
+    for up, line in zip(range(len(lines), 0, -1), lines, strict=True):
+        if SPIN in line:
+            turned.append(f"\x1b[{up}A\r{line.replace(SPIN, spinner)}\x1b[K\x1b[{up}B\r")
+    return "".join(turned)
+
+
 def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
     """At most `height` lines; the last one tells how many are missing."""
     if len(lines) <= height:
@@ -37,7 +47,7 @@ def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
 class Screen:
     """Draws what `content` returns; again whenever the window changes its size. Use it in a `with`, in the main thread.
 
-    Other threads may scroll it and write above it.
+    Other threads may scroll it and write above it. A spinner turns while one is shown.
 
     Args:
         style: Its width follows the window.
@@ -50,11 +60,14 @@ class Screen:
         self._style = style
         self._content = content
         self._most = most
-        self._drawn = 0
+        self._drawn: list[str] = []
         self._offset = 0
         self._lock = threading.RLock()
+        self._spins = threading.Event()
+        self._is_over = False
         self._busy = False
         self._resized = False
+        self._spinner: threading.Thread | None = None
         self._handlers: dict[int, Handler] = {}
 
     def draw(self) -> None:
@@ -65,8 +78,9 @@ class Screen:
             lines = list(self._content(room))
             self._offset = max(0, min(self._offset, len(lines) - room))
             lines = crop([*lines[:1], *lines[1 + self._offset :]], room, self._style)
-            write(frame(lines, self._drawn))
-            self._drawn = len(lines)
+            write(frame([line.replace(SPIN, _spinner()) for line in lines], len(self._drawn)))
+            self._drawn = lines
+            self._set_spinning()
             self._busy = False
             if self._resized:
                 self._redraw_all()
@@ -80,10 +94,32 @@ class Screen:
     def above(self, text: str) -> None:
         """Write whole lines above what is drawn."""
         with self._lock:
-            up = f"\x1b[{self._drawn}A" if self._drawn else ""
+            up = f"\x1b[{len(self._drawn)}A" if self._drawn else ""
             write(f"{up}\r\x1b[J{text}")
-            self._drawn = 0
+            self._drawn = []
             self.draw()
+
+    def _set_spinning(self) -> None:
+        if not any(SPIN in line for line in self._drawn):
+            self._spins.clear()
+        elif not self._spins.is_set():
+            self._spins.set()
+            if self._spinner is None:
+                self._spinner = threading.Thread(target=self._spin, name="punchlist-spinner", daemon=True)
+                self._spinner.start()
+
+    def _spin(self) -> None:
+        with suppress(OSError):  # the terminal is gone
+            while self._spins.wait():
+                time.sleep(FRAME_S)
+                with self._lock:
+                    if self._is_over:
+                        return
+                    self._busy = True
+                    write(turn(self._drawn, _spinner()))
+                    self._busy = False
+                    if self._resized:
+                        self._redraw_all()
 
     def _redraw_all(self) -> None:
         self._resized = False
@@ -92,7 +128,7 @@ class Screen:
             self.above("")
             return
         # Lines that were wrapped by a narrower window can't be counted any more: begin at the top.
-        self._drawn = 0
+        self._drawn = []
         write("\x1b[H\x1b[2J")
         self.draw()
 
@@ -121,9 +157,15 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._lock:
+            self._is_over = True
         _show_cursor()  # first: by the handlers from before, a signal may end the process at once
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+
+
+def _spinner() -> str:
+    return FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)]
 
 
 def _show_cursor() -> None:

@@ -25,6 +25,15 @@ UNICODE_GLYPHS = {
     "high": "!",
     "low": "↓",
 }
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""Glyphs of the spinner, one after the other."""
+
+FRAME_S = 0.1
+"""How long each of them is shown, in seconds."""
+
+SPIN = "\x01"
+"""Stands for the spinner in lines that are drawn in place. Texts of others never contain it."""
+
 ASCII_GLYPHS = {
     "completed": "[x]",
     "in_progress": "[>]",
@@ -78,6 +87,11 @@ class Style:
         self.terminal = terminal
         self.now = now
         self.moves = False
+
+    def spin(self) -> None:
+        """Mark what is in progress with `SPIN`, where the terminal can show a spinner."""
+        if self.moves and self.glyphs is UNICODE_GLYPHS:
+            self.glyphs = {**UNICODE_GLYPHS, "in_progress": SPIN}
 
     def paint(self, style: str, text: str) -> str:
         """`text` in the colour of a style, or plain where colours are not wanted."""

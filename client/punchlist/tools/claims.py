@@ -99,10 +99,10 @@ def _how_to_take(desk: ToolContext, task: str) -> str:
 def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     """A line for each task whose owner is gone: what else there is where nothing is ready."""
     running: TaskList = yield desk.calls.list(status="in_progress")
-    gone = [task for task in running if phrases.departed(task)][:_OFFERED]
+    gone = [(task, since) for task in running if (since := phrases.departed(task))][:_OFFERED]
     return [
-        f"Task {task.id} belongs to {name_of(task.owner)}, whose {phrases.departed(task)}; {_how_to_take(desk, task.id)}."
-        for task in gone
+        f"Task {task.id} belongs to {name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
+        for task, since in gone
     ]
 
 

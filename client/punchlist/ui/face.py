@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
+from punchlist.cli.style import FRAME_S
 from punchlist.errors import PunchlistError
 from punchlist.text import safe
 from punchlist.ui.dialogs import Notice, painted
@@ -19,7 +20,6 @@ from punchlist.ui.lines import COLOURS, Lines
 from punchlist.ui.parts import DrawContext, Item, Part, fitted, width_of
 from punchlist.ui.program import Program
 
-FRAME_S = 0.1
 BREATH_S = 0.1
 """However many changes come, the screen is drawn no more often than this, in seconds."""
 _NAMED = "up down left right home end pageup pagedown enter escape space tab backspace delete".split()

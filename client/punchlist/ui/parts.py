@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist.cli.render import cells, cut, moment, shared_note, since, state_of
-from punchlist.cli.style import UNICODE_GLYPHS
+from punchlist.cli.style import FRAMES, UNICODE_GLYPHS
 from punchlist.dates import is_late
 from punchlist.departures import departure, facts_of
 from punchlist.text import clip, one_line, safe
@@ -14,7 +14,6 @@ from punchlist.tree import as_tree
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]
-FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR = 10
 _MOST = 600
 """No line is wider than so many characters of one text."""

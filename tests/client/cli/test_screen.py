@@ -3,8 +3,8 @@ import signal
 import subprocess
 import sys
 
-from punchlist.cli.screen import crop, frame
-from punchlist.cli.style import Style
+from punchlist.cli.screen import crop, frame, turn
+from punchlist.cli.style import SPIN, Style
 from punchlist_testing.unmeasured import unmeasured
 
 
@@ -34,3 +34,8 @@ def test_a_signal_at_any_step_of_a_screen_leaves_the_cursor_shown() -> None:
         assert got.rfind("\x1b[?25h") >= got.rfind("\x1b[?25l"), (number, code, got)
     ways = {(number, code) for number, code, _ in ends}
     assert (signal.SIGTERM, 143) in ways and (signal.SIGINT, 130) in ways
+
+
+def test_only_lines_with_a_spinner_are_drawn_again() -> None:
+    assert turn(["head", f"  {SPIN} one", "two"], "⠙") == "\x1b[2A\r  ⠙ one\x1b[K\x1b[2B\r"
+    assert turn(["head", "two"], "⠙") == ""

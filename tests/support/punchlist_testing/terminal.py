@@ -93,6 +93,10 @@ class Terminal:
         found, self.shown = self.shown[:end], self.shown[end:]
         return found
 
+    def is_quiet(self, for_s: float) -> bool:
+        """Whether nothing is written for so many seconds."""
+        return not self.shown and not select.select([self._master], [], [], for_s)[0]
+
     def finish(self) -> int:
         """Read to the end; the exit code."""
         while self._read():

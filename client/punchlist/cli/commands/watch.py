@@ -14,7 +14,7 @@ from punchlist.cli.events import stream
 from punchlist.cli.exit_codes import REFUSED, TIME_UP
 from punchlist.cli.failure import show_error
 from punchlist.cli.incoming import incoming
-from punchlist.cli.render import FINISHED, list_lines, shared_note, task_lines
+from punchlist.cli.render import FINISHED, header, list_lines, shared_note, task_lines
 from punchlist.cli.screen import Screen
 from punchlist.cli.style import Style
 from punchlist.cursor import BoardStart, BoardView, Cursor, TaskList, Until
@@ -90,6 +90,7 @@ def _live(
                 context.lines([*lines(None), ""])
             return 0
         most = context.args.inline
+        context.style.spin()
         screen = Screen(context.style, lines, most)
         with screen, incoming(screen, watch.close, above=most is not None):
             for item in watch:
@@ -158,6 +159,8 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
     note = shared_note(msgspec.to_builtins(newest[0].shared))
     if newest[0].damaged is not None:
         note = "damaged: not the whole list"
+    if room is not None and not tasks and not note:
+        return [] if context.args.inline else [header(context.conversation, counts, context.style, "no tasks")]
     lines = list_lines(context.conversation, tasks, counts, context.style, note=note, folded=True)
     if room is None or len(lines) <= room:
         return lines

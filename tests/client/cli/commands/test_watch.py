@@ -19,6 +19,7 @@ from punchlist import Client, connect
 from punchlist.cli import main
 from punchlist.cli.context import Context
 from punchlist.cli.events import wire_value
+from punchlist.cli.style import FRAME_S, FRAMES
 from punchlist.cursor import Change
 from punchlist.errors import ConfirmationRequired
 from punchlist.options import Options
@@ -74,12 +75,70 @@ def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
         drawn = shown.wait_for("Write \\x1b[31m中文")
         assert "\x1b[2A" in drawn, "drawn over what was there"
         plan.start("1", actor="ada")
-        shown.wait_for("●")
+        shown.wait_for("1 in progress")
         shown.resize(12, 20)
         assert "default  0/2" in shown.wait_for("Writ…")
         shown.process.send_signal(signal.SIGINT)
         shown.wait_for("\x1b[?25h")
         assert shown.finish() == 130
+
+
+def test_a_spinner_turns_while_something_runs(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many(["Read", "Write"])
+    with terminal("watch") as shown:
+        shown.wait_for("Write")
+        shown.wait_for("\x1b[J")
+        assert shown.is_quiet(5 * FRAME_S)
+        plan.start("2")
+        frames = {mark for mark in FRAMES if shown.wait_for(mark)}
+        assert frames == set(FRAMES)
+        assert "default" not in shown.wait_for(FRAMES[0]), "more than the task's line was drawn"
+        plan.complete("2")
+        shown.wait_for("✓")
+        shown.wait_for("\x1b[J")
+        assert shown.is_quiet(5 * FRAME_S)
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
+def test_no_spinner_turns_where_none_can_be_shown(client: Client, env: dict[str, str]) -> None:
+    plan = client.conversation("default")
+    plan.add("Read")
+    plan.start("1")
+    with terminal("watch", env=env) as shown:
+        shown.wait_for("Read")
+        shown.wait_for("\n")
+        plan.note("1", "x")
+        shown.wait_for("Read")
+        drawn = shown.wait_for("\n")
+        assert not set(FRAMES) & set(drawn)
+
+
+def test_a_cleared_list_disappears_below_a_program(client: Client, tmp_path: Path) -> None:
+    plan = client.conversation("default")
+    os.mkfifo(tmp_path / "output")
+    shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"
+    shown = Terminal(["sh", "-c", shell], environment(TERM="xterm"), columns=60, rows=20)
+    try:
+        with open(tmp_path / "output", "w") as output:
+            print("cc main.c", file=output, flush=True)
+            shown.wait_for("cc main.c")
+            plan.add("Read")
+            before = shown.wait_for("Read")
+            assert "no tasks" not in before and "0/0" not in before
+            shown.wait_for("\x1b[J")
+            plan.complete("1")
+            shown.wait_for("✓")
+            shown.wait_for("\x1b[J")
+            plan.clear()
+            assert shown.wait_for("\x1b[J") == "\x1b[2A\r\x1b[J"
+            print("done", file=output, flush=True)
+            shown.wait_for("done")
+        rest = shown.wait_for("\x1b[?25h")
+        assert "default" not in rest
+        assert shown.finish() == 0
+    finally:
+        shown.close()
 
 
 def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
