@@ -8,6 +8,7 @@ import msgspec
 
 from punchlist.aio import AsyncClient
 from punchlist.errors import Blocked, RequestRefused, VersionConflict
+from punchlist.mirror.gates import check_gate
 from punchlist.mirror.merge import Add, Change, Conflict, Delete, Edit, Move, Sheet
 from punchlist.mirror.proposal import NEW, Adopted, Past, Reading, Snapshot, likeliest, read
 from punchlist.taskfiles.file_format import FOREIGN_ID, Document, Fields, Form, Origin
@@ -186,6 +187,7 @@ class _Run:
         self.refused.append(Conflict(task, type(change).__name__.lower(), fields, None, said))
 
     async def _call(self, method: str, params: dict[str, Any], key: str | None = None) -> Any:
+        check_gate(self._tasks.get(params.get("task", "")), method, params)
         common = {**self._common, "expect_version": self._version} | ({"key": key} if key else {})
         result = await self._client.call(method, {**common, **params})
         self.calls += 1

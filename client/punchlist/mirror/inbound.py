@@ -18,6 +18,7 @@ from punchlist import project
 from punchlist.aio import AsyncClient
 from punchlist.errors import NotFound, RequestRefused
 from punchlist.mirror.files import Folder, Trouble
+from punchlist.mirror.gates import check_gate
 from punchlist.mirror.sessions import Session, own_list, project_of, session_of
 from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Fields, Unreadable
@@ -182,6 +183,8 @@ class Inbound:
         seen = state.files[number]
         for method, params, then in _changes(state, seen.said, said, common["actor"]):
             try:
+                listed = self._client.conversation(common["conversation"])
+                check_gate(await listed.get(seen.task), method, params)
                 await self._client.call(method, {**common, "task": seen.task, **params})
             except NotFound:
                 seen.said = said  # it was deleted here, and stays so

@@ -23,8 +23,10 @@ from punchlist.importers.document import Document, decoded
 from punchlist.importers.matching import compare
 from punchlist.importers.outline import Entry
 from punchlist.importers.wrong import FormatError
+from punchlist.mirror.gates import check_gate
 from punchlist.mirror.plan_text import Known, Proposal, entries_of, proposed, rewritten, status_of, title_of
 from punchlist.taskfiles.report import Problem, Report
+from punchlist.tools.phrases import unanswered
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 from punchlist_schemas.things import Task
@@ -106,7 +108,8 @@ class PlanFile:
             missing = f"{len(proposal.deleted)} of {held} tasks are missing in the file, so it is left alone"
             self._report_problem("kept", f"{missing}: put their lines back, or delete the tasks: punch rm")
             return True
-        added = await self._carry_out(proposal, entries, present)
+        waiting = {task.id: task for task in tasks if task.waits_for == "yes"}
+        added = await self._carry_out(proposal, entries, present, waiting)
         tasks = list(await self._list.list())
         present = {task.id: _plain(task) for task in tasks}
         names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
@@ -137,18 +140,26 @@ class PlanFile:
                 return
 
     async def _carry_out(
-        self, proposal: Proposal, entries: Sequence[Entry], present: dict[str, dict[str, Any]]
+        self,
+        proposal: Proposal,
+        entries: Sequence[Entry],
+        present: dict[str, dict[str, Any]],
+        waiting: dict[str, Task],
     ) -> dict[int, str]:
         """Make the calls that a file asks for; the ids of its new tasks by their entries."""
         added = await self._add(proposal, entries, present)
         for task, member, value in proposal.edits:
             try:
                 if member == "status":
+                    check_gate(waiting.get(task), "task.set_status", {"status": value})
                     await self._call("task.set_status", task=task, status=value)
                 else:
                     await self._call("task.edit", task=task, **{member: value})
             except RequestRefused as error:
                 proposal.conflicts.append(f"#{task} {member}: {error.message}")
+        for task in [task for task in proposal.deleted if task in waiting]:
+            proposal.deleted.remove(task)
+            proposal.conflicts.append(unanswered(waiting[task]))
         if proposal.deleted:
             await self._call("task.delete", tasks=proposal.deleted)
         return added

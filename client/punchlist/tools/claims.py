@@ -208,10 +208,7 @@ def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Ge
 
 
 def _answered_by_a_person(task: Task) -> Problem:
-    text = (
-        f"{phrases.left_alone(task.id, phrases.awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
-    )
-    return Problem("forbidden", text, {"what": "gate", "task": task.id})
+    return Problem("forbidden", phrases.unanswered(task), {"what": "gate", "task": task.id})
 
 
 def _changes_nothing(params: object, task: Task) -> bool:

@@ -171,6 +171,11 @@ def left_alone(task: str, awaits: str) -> str:
     return f"task {task} waits for {awaits}: leave it"
 
 
+def unanswered(task: Task) -> str:
+    """Why no agent changes a task that waits for a person's yes, and how they answer."""
+    return f"{left_alone(task.id, awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
+
+
 def summary(counts: Counts) -> str:
     """How many tasks there are in each state."""
     names = ("in_progress", "pending", "paused", "failed", "completed")

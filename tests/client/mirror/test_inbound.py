@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from punchlist import Gate
 from punchlist.mirror.inbound import ORIGIN, Inbound
 from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
@@ -190,3 +191,19 @@ async def test_no_link_in_the_tasks_is_followed(place: Place, claude: ClaudeHome
     claude.task(SESSION, 2, "No link any more")
     await sync(place, claude)
     assert "No link any more" in [title for _, title, _ in await shown(place)]
+
+
+@pytest.mark.parametrize("status", ["in_progress", "pending", "deleted"])
+async def test_a_sessions_file_leaves_what_waits_for_a_yes(place: Place, claude: ClaudeHome, status: str) -> None:
+    claude.task(SESSION, 1, "Deploy")
+    await sync(place, claude)
+    await place.list.edit("1", gate=Gate(yes=True))
+    claude.task(SESSION, 1, "Deploy", status="completed")
+    await sync(place, claude)
+    assert (before := await place.list.get("1")).waits_for == "yes"
+    claude.task(SESSION, 1, "Deploy", status=status)
+    await sync(place, claude)
+    assert await place.list.get("1") == before
+    assert "waits for a person's yes: leave it" in place.problems[-1].text
+    await place.list.approve("1")
+    assert (await place.list.get("1")).status == "completed"

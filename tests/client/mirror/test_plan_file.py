@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from punchlist import Gate
 from punchlist.mirror import plan_file
 from punchlist.mirror.plan_file import PlanFile
 from punchlist.mirror.plans import Plans
@@ -292,3 +293,15 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a", "b"], timeout_s=15)
         Config(place.daemon.data_dir).set_plan(str(desk.path), None)
         group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("line", ["1. [/] Tag it", "1. [ ] Tag it", ""])
+async def test_a_plan_leaves_what_waits_for_a_yes(desk: Desk, line: str) -> None:
+    task = await desk.id_of("Tag it")
+    await desk.place.list.edit(task, gate=Gate(yes=True))
+    await desk.place.list.complete(task)
+    await desk.file.sync()
+    before = await desk.place.list.get(task)
+    await desk.edit("1. [=] Tag it", line)
+    assert await desk.place.list.get(task) == before
+    assert "waits for a person's yes: leave it" in desk.place.problems[-1].text

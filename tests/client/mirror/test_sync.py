@@ -9,7 +9,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from punchlist import SettingsPatch, connect_async
+from punchlist import Gate, SettingsPatch, connect_async
 from punchlist.errors import ConfirmationRequired, ConnectionLost
 from punchlist.mirror import files
 from punchlist.mirror import sync as module
@@ -628,3 +628,19 @@ async def test_the_file_of_a_list_that_is_cut_at_damage_stays_as_it_was(tmp_path
         assert "damaged" in place.problems[0].text
         await place.mirrored(conversation="b").sync()
         assert (place.file.parent / "b.json").exists()
+
+
+async def test_no_file_takes_back_what_waits_for_a_yes(place: Place) -> None:
+    await place.list.add("a", gate=Gate(yes=True))
+    await place.list.add("b")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.complete("1", "done")
+    before = await place.list.get("1")
+    mirror.is_stale = True
+    await mirror.sync()
+    place.edit(lambda value: value["tasks"].pop(0))
+    await mirror.sync()
+    assert await place.list.get("1") == before
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+    assert "waits for a person's yes: leave it" in place.problems[-1].text
