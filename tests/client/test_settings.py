@@ -33,7 +33,7 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         (
             "colour=red",
             "there is no setting 'colour': "
-            "there are title, execution, on_failure, max_attempts, auto_clear, rate_limit",
+            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit",
         ),
         ("execution=seral", "execution is one of manual, serial, not 'seral'; did you mean serial?"),
         ("auto_clear=", "auto_clear is one of never, when_done, idle, not ''"),
@@ -42,7 +42,8 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         ("max_attempts=²", "max_attempts is a number from 0 to 1000, not '²'"),
         (
             "serial",
-            "'serial' is not NAME=VALUE: there are title, execution, on_failure, max_attempts, auto_clear, rate_limit",
+            "'serial' is not NAME=VALUE: "
+            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit",
         ),
         (f"title={'x' * 501}", "title is at most 500 characters"),
     ],

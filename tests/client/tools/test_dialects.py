@@ -310,7 +310,6 @@ def test_checklist_names_what_a_claim_would_give_out_where_it_completed_nothing(
     work.add("Whole")
     work.add("Part", parent="1")
     work.add("Other")
-    work.start("1")
     work.pause("1")
     refused = box.call("checklist", "CompleteTasks", {"taskIds": ["9"]}).data
     assert (refused["ok"], refused["nextTask"]["id"]) == (False, "3")

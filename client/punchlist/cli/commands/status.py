@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FORCE = flag("--force", text="also change tasks that somebody else has claimed")
+_FORCE_DONE = flag("--force", text="also complete tasks that somebody else has claimed, or that have open tasks")
 
 COMMANDS = {
     "start": Usage(
@@ -28,7 +29,7 @@ COMMANDS = {
         ("punch start 3", "punch start 3 4 --owner ann"),
     ),
     "done": Usage(
-        (TASKS, value("-r", "--result", text="what came of it, in a sentence"), _FORCE),
+        (TASKS, value("-r", "--result", text="what came of it, in a sentence"), _FORCE_DONE),
         ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
     ),
     "fail": Usage(
@@ -63,14 +64,19 @@ def _run(context: Context) -> int:
     """Set the status of each task; one that is refused does not keep the others from being tried."""
     step = _STEPS[context.args.command]
     extra = {step.member: getattr(context.args, step.option)} if step.option else {}
+    if context.args.command == "done" and context.args.force:
+        extra["force"] = True
     code = 0
-    for task in ids(context.args.tasks) or ():
+    waiting = list(ids(context.args.tasks) or ())
+    while waiting:
+        task = waiting.pop(0)
         try:
             if step.only_from and (state := context.ask("task.get", task=task)["task"]["status"]) not in step.only_from:
                 code = _not_from(context.args.command, task, state)
                 continue
             result = _set(context, task, {"status": step.status, **extra})
-            if context.args.command == "resume" and result["task"].get("owner", context.owner) == context.owner:
+            is_own = result["task"].get("owner", context.owner) == context.owner
+            if context.args.command == "resume" and is_own and result["task"]["status"] == "in_progress":
                 # The claim ended with the pause: who goes on with a task of theirs has it for themselves again.
                 result["task"] = _claimed(context, task)["task"]
         except LeaseHeld as error:
@@ -78,6 +84,10 @@ def _run(context: Context) -> int:
             way = f"punch {context.args.command} {task} --force does it all the same, in your name"
             show_error(error.kind, error.message, way)
         except RequestRefused as error:
+            parts = {one["id"] for one in error.data.get("open_children", ())}
+            if parts and parts <= set(waiting):
+                waiting.append(task)  # once those are done
+                continue
             code = show_refusal(error, context.args.command)
         else:
             context.answer(result, step_lines(result, context.style))

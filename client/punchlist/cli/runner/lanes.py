@@ -17,10 +17,10 @@ from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.display import LogFile, Show
 from punchlist.cli.runner.notify import Notifier
-from punchlist.errors import LeaseHeld, LeaseLost, RequestRefused
+from punchlist.errors import IllegalTransition, LeaseHeld, LeaseLost, RequestRefused
 from punchlist.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import PRIORITIES, Task
+from punchlist_schemas.things import PRIORITIES, Task, is_heading
 
 LEASE_MS = 60_000
 
@@ -106,10 +106,12 @@ class Lanes:
         await self._close()
 
     async def _restart_failed(self) -> None:
-        failed = await self._conversation.list(status="failed")
-        for task in failed:
-            await self._conversation.reopen(task.id)
-        self._show.note(f"restarted {len(failed)} failed {'task' if len(failed) == 1 else 'tasks'}")
+        restarted = 0
+        for task in await self._conversation.list(status="failed"):
+            with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
+                await self._conversation.reopen(task.id)
+                restarted += not is_heading(task.metadata)
+        self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
 
     async def _close(self) -> None:
         """Say how it ended."""

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, structs
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import Blocked, RequestRefused
+from punchlist.errors import Blocked, IllegalTransition, RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
 from punchlist.tools import claims
@@ -143,11 +143,10 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
                     errors[one] = told
                 else:
                     completed.append(one)
-            except Blocked as error:
-                errors[one] = _sentence(problem_of(error))
-                blocked.append(one)  # another one of them may be what it waits for
             except (Problem, RequestRefused) as error:
                 errors[one] = _sentence(error if isinstance(error, Problem) else problem_of(error))
+                if isinstance(error, Blocked) or (isinstance(error, IllegalTransition) and error.open_children):
+                    blocked.append(one)  # others of them may be what it waits for
         waiting = blocked if len(blocked) < len(waiting) else []
     failed = [{"id": one, "error": errors[one]} for one in wanted if one not in completed]
     return _json(

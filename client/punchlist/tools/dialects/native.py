@@ -28,7 +28,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task
+from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task, is_heading
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -130,7 +130,15 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             raise Problem("not_found", text) from None
     ids = [task.id for task in listed]
     open_ = [task for task in listed if task.status not in FINISHED]
-    ready = [task.id for task in open_ if task.status == "pending" and not task.open_blockers]
+    holds = {task.parent for task in open_}
+    ready = [
+        task.id
+        for task in open_
+        if task.status == "pending"
+        and not task.open_blockers
+        and task.id not in holds
+        and not is_heading(task.metadata)
+    ]
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(ids)}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     return Reply(text="\n".join([text, *stays]), data={"added": ids[:1_000], "ready": ready[:1_000]})
@@ -163,7 +171,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
     last = yield from changes.seen(desk)
-    own = yield from claims.mine(desk)
+    own = yield from claims.at_work(desk)
     if own and not finishes:
         return (yield from _answer(desk, last, ["You are at it already."], {}, own[0]))
     lines: list[str] = []

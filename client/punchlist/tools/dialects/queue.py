@@ -1,6 +1,6 @@
 """`queue`: one task after the other; completing the current one starts the next."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -112,6 +112,13 @@ def _handed(task: Task) -> dict[str, Any]:
     return row | ({"context": task.metadata} if task.metadata and len(compact(task.metadata)) <= LONG_TEXT else {})
 
 
+def _inner(running: Iterable[Task]) -> list[Task]:
+    """The tasks in progress without those that hold another one of them: those wait for it."""
+    tasks = list(running)
+    above = {task.parent for task in tasks}
+    return [task for task in tasks if task.id not in above]
+
+
 def _place(task: Task) -> tuple[bool, int]:
     """Where a task stands in the order of execution; of equals the first in the list comes first."""
     return (task.status != "in_progress", -PRIORITIES.index(task.priority))
@@ -122,7 +129,7 @@ def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: boo
     info: Conversation = yield desk.calls.info()
     running: TaskList = yield desk.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
-    own = [task for task in running if task.owner == desk.actor or (is_serial and not task.owner)]
+    own = [task for task in _inner(running) if task.owner == desk.actor or (is_serial and not task.owner)]
     if handed:
         data["nextTask"] = _handed(own[0]) if own else None
     notes = [note] if note else []
@@ -245,7 +252,8 @@ def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Gener
 
 
 def _complete(desk: ToolContext, args: CompleteTask) -> Steps:
-    running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
+    listed: TaskList = yield desk.calls.list(status="in_progress")
+    running = _inner(listed)
     result: SetStatusResult = yield from _finish(desk, args.task_id, "completed", args.result_summary)
     done, note = result.task, ""
     if running and running[0].id != done.id:

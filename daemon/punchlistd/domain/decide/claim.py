@@ -100,7 +100,8 @@ def _refused(state: State, task: Task, owner: str) -> Rejection | None:  # noqa:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
-    if (refused := refused_by_children(state, task)) is not None:
+    is_own = task.status == "in_progress" and task.owner == owner
+    if not is_own and (refused := refused_by_children(state, task)) is not None:
         return refused
     if task.status == "in_progress":
         taken = task.owner not in ("", owner) and not is_serial(state)
