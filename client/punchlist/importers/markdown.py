@@ -183,7 +183,7 @@ _Rows = Sequence[tuple[int, dict[str, Any]]]
 
 def _level(task: dict[str, Any]) -> int:
     """The level of a heading; 0 of any other task, also of an item that groups others."""
-    metadata = task.get("metadata") or {}
+    metadata: dict[str, Any] = task.get("metadata") or {}
     return max(0, min(int(metadata["heading"]), _LEVELS)) if is_heading(metadata) else 0
 
 

@@ -7,11 +7,11 @@ import { go, list, mayChange, place, shownRows, task } from "./model.js";
 import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
 import { isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
-import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
+import { Key, Mark, Since, TaskLink, Text, WORDS, wordsOf } from "./parts.js";
 import { clock, moment, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
-  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one)],
+  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && !one.open_blockers?.length && !isDeferred(one) && (one.status === "paused" || !shownRows.value.holds(one))],
   ["done", "Done", "d", (one) => one.status === "in_progress"],
   ["fail", "Failed", "f", (one) => one.status === "in_progress"],
   ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
@@ -37,7 +37,7 @@ export function Detail() {
   return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
     <div class="top">
       <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
-      <span class=${`pill s-${state}`}><${Mark} state=${state} />${state === "pending" && isDeferred(one) ? "put off" : WORDS[state]}</span>
+      <span class=${`pill s-${state}`}><${Mark} state=${state} />${wordsOf(one)}</span>
       <span class="id">#${one.id}</span>
       ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
       ${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}
@@ -91,6 +91,8 @@ const REASONS = {
   serial: () => "the list runs one task at a time, and this is in progress:",
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
+  child: () => "has an open task:",
+  heading: () => "it only holds the tasks below it:",
   deferred: (reason) => `not before ${moment(reason.not_before)}:`,
 };
 
