@@ -118,6 +118,9 @@ class Lanes:
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
+        if left > 0:  # headings are no work
+            unfinished = await self._conversation.list(status=("pending", "in_progress", "paused"))
+            left -= sum(is_heading(task.metadata) for task in unfinished)
         parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
         said = ", ".join(part for part in parts if part)
