@@ -164,24 +164,31 @@ class VersionConflict(RequestRefused, kind="version_conflict"):
 
 
 class IllegalTransition(RequestRefused, kind="illegal_transition"):
-    """The task can't change from its status to the new one; in a serial list `running` is the task in the way."""
+    """The task can't change from its status to the new one.
+
+    In a serial list `running` is the task in the way. `open_children` are the unfinished children that keep a parent
+    from being completed, each a mapping with its `id`, `title` and `status`.
+    """
 
     task: str
     from_: str
     to: str
     allowed: list[str]
     running: str | None
+    open_children: list[dict[str, str]] | None
 
 
 class Blocked(RequestRefused, kind="blocked"):
     """The task has open blockers, each a mapping with its `id` and `title`, or is deferred until `not_before`.
 
-    `not_before` is in milliseconds since 1970 UTC, and None if the task is not deferred.
+    `not_before` is in milliseconds since 1970 UTC, and None if the task is not deferred. Where the blockers are the
+    task's own unfinished children, `open_children` holds them as well.
     """
 
     task: str
     blockers: list[dict[str, str]]
     not_before: int | None
+    open_children: list[dict[str, str]] | None
 
 
 class DependencyCycle(RequestRefused, kind="dependency_cycle"):

@@ -52,6 +52,15 @@ SETTINGS = (
             "idle": "10 s after its last change, or at the end of a turn",
         },
     ),
+    Setting(
+        "complete_parents",
+        "which tasks are completed with the last task below them",
+        {
+            "headings": "those imported as headings; others become ready",
+            "auto": "all",
+            "never": "none; headings are completed by hand, and others become ready",
+        },
+    ),
     Setting("rate_limit", "how many changes each actor may make per minute, 0 for any number", {}, _MAX_RATE),
     Setting("leave_grace", "how many seconds a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
 )

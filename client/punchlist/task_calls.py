@@ -320,20 +320,22 @@ class TaskCalls:
         result_summary: str | None = None,
         fail_reason: str | None = None,
         fence: int | None = None,
+        force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
         """Moves a task through its life; `start`, `complete` and the others read better.
 
-        Repeating the present status changes nothing and is no error.
+        Repeating the present status changes nothing and is no error. With `force` a task is completed without its
+        unfinished children.
 
         Raises:
-            Blocked: It has open blockers.
-            IllegalTransition: The status can't go there from here.
+            Blocked: It has open blockers, or is to be started and has unfinished children.
+            IllegalTransition: The status can't go there from here, or `open_children` keep it from being completed.
             LeaseHeld: `fence` is not the number of the claim in force, or another connection holds the task.
             LeaseLost: `fence` was given and nobody holds the task.
         """
         texts = {"result_summary": result_summary, "fail_reason": fail_reason}
-        params = self._write(p.TaskSetStatus, write, task=task, status=status, fence=fence, **texts)
+        params = self._write(p.TaskSetStatus, write, task=task, status=status, fence=fence, force=force, **texts)
         return Call("task.set_status", params, itself)
 
     def start(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
@@ -341,13 +343,19 @@ class TaskCalls:
         return self.set_status(task, "in_progress", **write)
 
     def complete(
-        self, task: str, result: str | None = None, *, fence: int | None = None, **write: Unpack[Write]
+        self,
+        task: str,
+        result: str | None = None,
+        *,
+        fence: int | None = None,
+        force: bool = False,
+        **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Completes a task, saying in `result` what came of it.
+        """Completes a task, saying in `result` what came of it; with `force` also if it has unfinished children.
 
         The answer tells what comes next: `next_task`, the ids that are `unblocked`, how many are `remaining`.
         """
-        return self.set_status(task, "completed", result_summary=result, fence=fence, **write)
+        return self.set_status(task, "completed", result_summary=result, fence=fence, force=force, **write)
 
     def fail(
         self, task: str, reason: str | None = None, *, fence: int | None = None, **write: Unpack[Write]

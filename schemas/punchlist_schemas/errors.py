@@ -32,9 +32,14 @@ _ROWS = (
         "illegal_transition",
         -32003,
         "The status can't go there from here.",
-        ("task", "from", "to", "allowed", "running"),
+        ("task", "from", "to", "allowed", "running", "open_children"),
     ),
-    ErrorKind("blocked", -32004, "The task has open blockers, or is deferred.", ("task", "blockers", "not_before")),
+    ErrorKind(
+        "blocked",
+        -32004,
+        "The task has open blockers or unfinished children, or is deferred.",
+        ("task", "blockers", "not_before", "open_children"),
+    ),
     ErrorKind("dependency_cycle", -32005, "The edge would close a cycle.", ("path",)),
     ErrorKind(
         *("lease_held", -32006, "Another owner holds the task, or it is reserved for one."),

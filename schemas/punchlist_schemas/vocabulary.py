@@ -1,6 +1,8 @@
 """The words of the contract for states and urgency. Light: a command line that only offers them loads nothing else."""
 
-from collections.abc import Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STATUSES = ("pending", "in_progress", "paused", "completed", "failed")
 FINISHED = frozenset({"completed", "failed"})
@@ -12,6 +14,6 @@ MCP_CLIENT = "punch mcp"
 PRIORITIES = ("low", "normal", "high", "urgent")
 
 
-def is_heading(metadata: Mapping[str, object] | None) -> bool:
+def is_heading(metadata: "Mapping[str, object] | None") -> bool:
     """Whether a task was imported as a heading, by its metadata: it holds tasks and is not worked on itself."""
     return bool(metadata) and type(metadata.get("heading")) is int

@@ -33,7 +33,8 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         (
             "colour=red",
             "there is no setting 'colour': "
-            "there are title, execution, on_failure, max_attempts, auto_clear, rate_limit, leave_grace",
+            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "leave_grace",
         ),
         ("execution=seral", "execution is one of manual, serial, not 'seral'; did you mean serial?"),
         ("auto_clear=", "auto_clear is one of never, when_done, idle, not ''"),
@@ -43,7 +44,8 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         (
             "serial",
             "'serial' is not NAME=VALUE: "
-            "there are title, execution, on_failure, max_attempts, auto_clear, rate_limit, leave_grace",
+            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "leave_grace",
         ),
         (f"title={'x' * 501}", "title is at most 500 characters"),
     ],

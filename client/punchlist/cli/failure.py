@@ -55,7 +55,13 @@ class UnknownName(Exception):
         self.is_ambiguous = is_ambiguous
 
 
+_NAMED = 12
+"""How many tasks advice names at most."""
+
+
 def _blocked(data: "Facts") -> str:
+    if parts := _open_children(data):
+        return f"begin with one of them: punch start {parts[0]}"
     blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
     return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
 
@@ -71,7 +77,16 @@ def _nearest(data: "Facts") -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
+def _open_children(data: "Facts") -> "list[str]":
+    return [str(one.get("id", "")) for one in data.get("open_children", ())]
+
+
 def _possible(data: "Facts") -> str:
+    task = data.get("task")
+    if parts := _open_children(data):
+        return f"complete all: punch done {' '.join(parts[:_NAMED])} {task}; without them: punch done {task} --force"
+    if data.get("heading"):
+        return f"see what is below it: punch list --parent {task}"
     if data.get("running"):
         return f"punch pause {data['running']} makes room for it"
     return (

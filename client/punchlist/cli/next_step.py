@@ -26,14 +26,17 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     """
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
-    mine = [task for task in tasks if task["status"] == "in_progress" and task.get("owner") in (owner, None, "")]
+    unfinished = [task for task in tasks if task["status"] not in FINISHED]
+    holding = {task.get("parent") for task in unfinished}
+    own = (owner, None, "")
+    mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
+    mine = [task for task in mine if task["id"] not in holding]  # what holds open tasks goes on with those
     if mine:
         return f"next: punch done {_named(mine[0], tasks)}"
     if explained["ready"]:
         return f"next: punch start {_named(explained['next'], tasks)}"
     if gone := next((task for task in tasks if is_gone(task)), None):
         return f"next: {departure(gone, now)}: punch start {_named(gone, tasks)} takes it"
-    unfinished = [task for task in tasks if task["status"] not in FINISHED]
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
         finished = "all tasks are finished; punch add TITLE adds another"

@@ -1,6 +1,7 @@
 """Why a task can't start, in sentences: what the daemon's facts say to a person."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from punchlist.cli.render import gate_yes, shown_time, since
@@ -13,6 +14,7 @@ _SENTENCES = {
     "serial": "the list runs one task at a time, and {by} is {progress}",
     "blocker": "waits for {by} ({status})",
     "parent": "its parent {by} is {status}",
+    "heading": "it is a heading: the tasks below it are the work",
     "deferred": "it is deferred until {until}",
     "reserved": "it is reserved for {owner}: punch assign {id} --nobody frees it for all",
     "yes": "it is done and waits for {who}: punch approve {id}",
@@ -24,10 +26,20 @@ _SENTENCES = {
     "failed": "it has failed: punch reopen {id}",
 }
 
+_NAMED = 12
+"""How many open tasks of a parent are named at most."""
+
 
 def reasons(told: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:
     """The reasons against a task as sentences, each with its depth; without one, its place among the ready ones."""
-    tree = [(int(reason.get("depth", 0)), _sentence(reason, style)) for reason in told.get("reasons", ())]
+    told_reasons = list(told.get("reasons", ()))
+    tree: list[tuple[int, str]] = []
+    for parent, group in groupby(told_reasons, lambda reason: reason["of"] if reason["kind"] == "child" else None):
+        found = list(group)
+        if parent is None:
+            tree.extend((int(reason.get("depth", 0)), _sentence(reason, style)) for reason in found)
+        else:
+            tree.append((int(found[0].get("depth", 0)), _parts(found, is_cut=bool(told.get("more")))))
     return tree or [(0, _place(told))]
 
 
@@ -35,6 +47,13 @@ def reason_lines(told: Mapping[str, Any], style: Style) -> list[str]:
     """The reasons as an indented tree, harmless for a terminal."""
     tree = reasons(told, style)
     return [f"{'  ' * depth}{style.glyphs['arrow']} {text}" for depth, text in tree]
+
+
+def _parts(children: Sequence[Mapping[str, Any]], *, is_cut: bool) -> str:
+    count = "more than " if is_cut else ""
+    count += f"{len(children)} open task{'s' if len(children) != 1 else ''}"
+    names = ", ".join(f"#{safe(one['by'])}" for one in children[:_NAMED])
+    return f"has {count}: {names}{', …' if len(children) > _NAMED else ''}"
 
 
 def _sentence(reason: Mapping[str, Any], style: Style) -> str:

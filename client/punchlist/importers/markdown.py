@@ -2,7 +2,7 @@
 
 Boxes alone are tasks where there are boxes; without any, each item of a list is one. Headings above tasks become their
 parents, nesting is `parent`, what else stands in an item is its description. What a check list has no words for is
-written into an HTML comment at the item's end.
+written into an HTML comment at the item's end. A heading, or an item that only groups others, is written as one again.
 """
 
 import json
@@ -18,6 +18,7 @@ from punchlist.importers.draft import MOST_TASKS, Draft, Item, Note, too_many
 from punchlist.importers.outline import ANY_BOX, Entry, outline
 from punchlist.importers.wrong import FormatError
 from punchlist.text import one_line
+from punchlist_schemas.vocabulary import is_heading
 
 BOXES: dict[str, dict[str, Any]] = {
     **dict.fromkeys((" ", "", "\u00a0", ".", "<", "_"), {}),
@@ -36,6 +37,9 @@ _KIRO = re.compile(r"^[^\S\n]*+- _Requirements: ", re.MULTILINE)
 """In Kiro's task lists `[-]` is in progress; elsewhere it is cancelled."""
 
 BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "✗"}
+_LEVELS = 6
+_STATUS = "\0status"
+"""Where a heading that is written holds the status that its comment has to name."""
 EXTRAS = re.compile(r"<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
 """What `write` puts behind a title and a space."""
 
@@ -69,12 +73,13 @@ def read(documents: Sequence[Document]) -> Draft:
     found = outline(document.text)
     is_kiro = bool(_KIRO.search(document.text))
     refs: list[str] = []
+    plain: set[str] = set()
     for index, entry in enumerate(found.entries):
-        item = _add(draft, entry, f"\0{index}", is_kiro=is_kiro)
+        item = _add(draft, entry, f"\0{index}", plain, is_kiro=is_kiro)
         refs.append(item.ref if item else refs[entry.above] if entry.above >= 0 else "")
         if item is not None and entry.above >= 0:
             item.parent = refs[entry.above]
-    _finish_above(draft, {f"\0{index}" for index, entry in enumerate(found.entries) if entry.kind != "task"})
+    _finish_above(draft, plain)
     for text, count, line in (
         ("lines of front matter", found.front, 1),
         ("the document's title", int(found.title >= 0), found.title + 1),
@@ -86,13 +91,12 @@ def read(documents: Sequence[Document]) -> Draft:
     return draft.finish()
 
 
-def _add(draft: Draft, entry: Entry, ref: str, *, is_kiro: bool) -> Item | None:
+def _add(draft: Draft, entry: Entry, ref: str, plain: set[str], *, is_kiro: bool) -> Item | None:
+    """Add an entry's task, also to `plain` if what is below it says its status."""
     line = entry.line + 1
     title, extras = entry.title, {}
     if match := EXTRAS.search(title):
         title, extras = title[: match.start()].rstrip(), _extras_in(match["json"], draft.name, line)
-    if entry.kind == "heading":
-        return draft.add(title, ref=ref, line=line, metadata={"heading": entry.indent})
     box = entry.box or ""
     members = dict(BOXES.get(box, {}))
     if "status" in extras:
@@ -109,10 +113,19 @@ def _add(draft: Draft, entry: Entry, ref: str, *, is_kiro: bool) -> Item | None:
     blocked_by = [f"\0{one}" if one.startswith("line-") else one for one in extras.pop("blocked_by", [])]
     own = extras.pop("ref", "")
     merged: dict[str, Any] = {"description": entry.description, **members, **extras, "labels": labels, "links": links}
+    if entry.kind != "task":
+        merged["metadata"] = heading_of(entry) | merged.get("metadata", {})
     item = draft.add(merged.pop("title", title), exact="title" in extras, ref=own or ref, line=line, **merged)
     if item is not None:
         item.blocked_by = blocked_by
+        if entry.kind != "task" and "status" not in extras:
+            plain.add(item.ref)
     return item
+
+
+def heading_of(entry: Entry) -> dict[str, int]:
+    """The metadata of what stands above tasks without being one: the level of a heading, 0 of an item."""
+    return {"heading": entry.indent if entry.kind == "heading" else 0}
 
 
 def _finish_above(draft: Draft, plain: set[str]) -> None:
@@ -171,18 +184,80 @@ def without_extras(title: str) -> str:
 
 
 def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
-    """Tasks as a check list that `read` reads back; `depths` are their levels of nesting."""
+    """Tasks as a check list that `read` reads back; `depths` are their levels of nesting.
+
+    In a file, tasks of a section stand before the headings in it, since what follows a heading is below it.
+    """
+    rows = list(zip(depths, tasks, strict=True))
     lines: list[str] = []
-    for task, depth in zip(tasks, depths, strict=True):
-        indent = "  " * depth
+    firsts = [rows_of[0][1] for rows_of in _subtrees(rows)]
+    levels = [_level(task) for task in firsts]
+    # A lone heading of the first level at the top would be read as the document's title.
+    is_title = levels.count(1) == 1 and all(levels)
+    _write_section(lines, rows, 1 if is_title else 0)
+    return "".join(f"{line}\n" for line in lines)
+
+
+_Rows = Sequence[tuple[int, dict[str, Any]]]
+
+
+def _level(task: dict[str, Any]) -> int:
+    """The level of a heading; 0 of any other task, also of an item that groups others."""
+    metadata: dict[str, Any] = task.get("metadata") or {}
+    return max(0, min(int(metadata["heading"]), _LEVELS)) if is_heading(metadata) else 0
+
+
+def _subtrees(rows: _Rows) -> list[_Rows]:
+    """The rows that stand at the first one's depth, each with those below it."""
+    starts = [index for index, (depth, _) in enumerate(rows) if depth == rows[0][0]]
+    return [rows[start:end] for start, end in zip(starts, [*starts[1:], len(rows)], strict=True)]
+
+
+def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
+    """What stands below a heading of a level: tasks, then headings of deeper levels."""
+    trees = _subtrees(rows) if rows else []
+    sections = [tree for tree in trees if _level(tree[0][1]) and len(tree) > 1 and above < _LEVELS]
+    items = [tree for tree in trees if tree not in sections]
+    lines += [""] if lines and items else []
+    for tree in items:
+        _write_items(lines, tree)
+    most = _LEVELS
+    for tree in sections:
+        task = tree[0][1]
+        most = level = min(max(_level(task), above + 1), most)  # a deeper one would stand below its neighbour
         title = str(task["title"])
-        extras = _extras(task, title)
+        lines += [""] if lines else []
+        lines.append(f"{'#' * level} {one_line(title)}{_extras(_as_heading(tree, level), title, is_section=True)}")
+        _write_section(lines, tree[1:], level)
+
+
+def _write_items(lines: list[str], tree: _Rows) -> None:
+    top = tree[0][0]
+    for index, (depth, task) in enumerate(tree):
+        indent = "  " * (depth - top)
+        is_group = _is_group(task) and index + 1 < len(tree) and tree[index + 1][0] > depth
+        title = str(task["title"])
         box = "-" if _is_cancelled(task) else BOX_OF[str(task.get("status", "pending"))]
-        lines.append(f"{indent}- [{box}] {one_line(title)}{extras}")
+        shown = _as_heading(_subtrees(tree[index:])[0], 0) if is_group else task
+        lines.append(f"{indent}- {'' if is_group else f'[{box}] '}{one_line(title)}{_extras(shown, title)}")
         description = str(task.get("description", ""))
         if description and _is_plain(description):
             lines.extend(f"{indent}  > {line}" if line else f"{indent}  >" for line in description.split("\n"))
-    return "".join(f"{line}\n" for line in lines)
+
+
+def _is_group(task: dict[str, Any]) -> bool:
+    return is_heading(task.get("metadata")) and task["metadata"]["heading"] == 0
+
+
+def _as_heading(tree: _Rows, level: int) -> dict[str, Any]:
+    """A heading with what its line doesn't say by itself: its level, and its status, which follows from those below."""
+    task = tree[0][1]
+    metadata: dict[str, Any] = dict(task["metadata"])
+    if metadata["heading"] == level:
+        del metadata["heading"]
+    done = all(below[0][1].get("status") == "completed" for below in _subtrees(tree[1:]))
+    says_so = task.get("status", "pending") == ("completed" if done else "pending")
+    return {**task, "metadata": metadata, _STATUS: "" if says_so else task["status"]}
 
 
 def _utc(at: int) -> str | int:
@@ -202,21 +277,21 @@ def _is_plain(description: str) -> bool:
     return "\r" not in description and description == description.strip("\n").rstrip() and "\t" not in description
 
 
-def _extras(task: dict[str, Any], title: str) -> str:
+def _extras(task: dict[str, Any], title: str, *, is_section: bool = False) -> str:
     members = {key: task[key] for key in _SAME if task.get(key) not in (None, "", [], (), {}, "normal")}
     for name in ("due", "not_before"):
         if name in members:
             members[name] = task.get(f"{name}_day") or _utc(task[name])
-    if task.get("status") in ("failed",):
-        members["status"] = task["status"]
+    if status := task.get(_STATUS, "failed" if task.get("status") == "failed" else ""):
+        members["status"] = status
     if notes := [
         {"text": note["text"], "author": note["actor"], "at": _utc(note["at"])} for note in task.get("notes", ())
     ]:
         members["notes"] = notes
-    if one_line(title) != title or "<!--" in title:
+    if one_line(title) != title or "<!--" in title or title.endswith("#"):
         members["title"] = title
     description = str(task.get("description", ""))
-    if description and not _is_plain(description):
+    if description and (is_section or not _is_plain(description)):
         members["description"] = description
     if "id" in task and (members.get("blocked_by") or task.get("blocks")):
         members["ref"] = task["id"]

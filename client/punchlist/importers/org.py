@@ -203,6 +203,7 @@ def _add(draft: Draft, heading: _Heading, tags: list[str], parent: str) -> Item 
         description=body,
         status="completed" if cancelled else state,
         labels=[*tags, *([words.CANCELLED] if cancelled else [])],
+        metadata={} if heading.members else {"heading": heading.depth},
         links=[("url", found[0]) for found in _LINK.findall(body) if found[0].startswith(("http://", "https://"))],
         **members,
     )

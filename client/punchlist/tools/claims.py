@@ -35,7 +35,7 @@ from punchlist_schemas.events import (
     decode_event,
 )
 from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
-from punchlist_schemas.results import ClaimResult, EventsResult, Path, SetStatusResult
+from punchlist_schemas.results import ClaimResult, EventsResult, Path, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
@@ -256,6 +256,17 @@ def mine(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
         if (yield from _began(desk, task)) == desk.actor:
             own.append(task)
     return own
+
+
+def at_work(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
+    """The tasks that this agent is working on itself: one with open tasks below it goes on with those."""
+    own = yield from mine(desk)
+    found: list[Task] = []
+    for task in own:
+        told: TaskExplainResult = yield desk.calls.explain(task.id)
+        if not any(reason.kind == "child" for reason in told.reasons):
+            found.append(task)
+    return found
 
 
 def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:

@@ -1,6 +1,6 @@
 """The current task of a queue: who works on it and, where an agent has none, why."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -25,6 +25,13 @@ class Current(NamedTuple):
     others: list[Task]
 
 
+def inner(running: Iterable[Task]) -> list[Task]:
+    """The tasks in progress without those that hold another one of them: those wait for it."""
+    tasks = list(running)
+    above = {task.parent for task in tasks}
+    return [task for task in tasks if task.id not in above]
+
+
 def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
     """What is in progress. The current task of a serial list is claimed if it is free: one session is handed it."""
     running: Sequence[Task] = yield desk.calls.list(status="in_progress")
@@ -36,8 +43,7 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
         with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
             yield from claims.take(desk, free.id)
         running = yield desk.calls.list(status="in_progress")
-    parents = {task.parent for task in running}
-    running = [task for task in running if task.id not in parents]  # its part is current, not the whole
+    running = inner(running)
     names = names_of(desk.actor)
     own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
     return Current(own, [task for task in running if task not in own])

@@ -12,6 +12,8 @@ from punchlist.tools.model import Problem
 _SENTENCE = 1_000
 """How many characters of a message from elsewhere are passed on."""
 
+_PARTS = 10
+"""How many open tasks of a parent are named."""
 
 _MEMBERS: dict[str, tuple[str, ...]] = {
     "task": ("taskId", "task_id", "id", "taskIds"),
@@ -43,7 +45,7 @@ def problem_of(error: PunchlistError, arguments: Collection[str] = (), *, unbloc
     if isinstance(error, RequestRefused):
         tell = _TEXTS.get(error.kind)
         text = shorten(tell(error) if tell else error.message, _SENTENCE)
-        if unblocks and isinstance(error, errors.Blocked):
+        if unblocks and isinstance(error, errors.Blocked) and not error.open_children:
             text += ", or remove the dependency"
         return Problem(error.kind, text, error.data)
     if isinstance(error, errors.NoConversation):
@@ -87,11 +89,25 @@ def _not_found(error: Any) -> str:
 
 
 def _blocked(error: Any) -> str:
+    if error.open_children:
+        return _parts(error)
     blockers: list[dict[str, str]] = error.blockers or []
-    names = [f"#{one.get('id')} {one.get('title', '')}".strip() + _state(one) for one in blockers]
+    names = _names(blockers)
     has_failed = any(one.get("status") == "failed" for one in blockers)
     advice = "complete what has failed, or delete it" if has_failed else "complete that first"
     return f"task {error.task} is blocked by {joined(names)}: {advice}"
+
+
+def _names(tasks: list[dict[str, str]]) -> list[str]:
+    return [f"#{one.get('id')} {one.get('title', '')}".strip() + _state(one) for one in tasks]
+
+
+def _parts(error: Any) -> str:
+    """What is to be done with a task that only holds others."""
+    parts: list[dict[str, str]] = error.open_children
+    shown = joined(_names(parts[:_PARTS])) + (", …" if len(parts) > _PARTS else "")
+    count = "1 open task" if len(parts) == 1 else f"{len(parts)} open tasks"
+    return f"task {error.task} has {count}: {shown}: those come first"
 
 
 def _state(blocker: dict[str, str]) -> str:
@@ -103,6 +119,14 @@ def _cycle(error: Any) -> str:
 
 
 def _transition(error: Any) -> str:
+    if error.open_children:
+        return _parts(error)
+    if error.data.get("heading"):
+        return f"task {error.task} is a heading: work on the tasks below it"
+    if error.data.get("follows"):
+        return (
+            f"task {error.task} is {error.from_} since all tasks below it are finished: reopen one of them, or add one"
+        )
     if error.running:
         return f"task {error.running} is in progress and only one may be: that one comes first"
     allowed = ", ".join(error.allowed or ()) or "nothing else"

@@ -1,11 +1,11 @@
 """What of a list is shown: words such as `is:blocked @ann p:high +web parser`, `-` in front of one for all others."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from punchlist.dates import is_late
-from punchlist_schemas.things import FINISHED, Conversation, Task
+from punchlist_schemas.things import FINISHED, Conversation, Task, is_heading
 
 Test = Callable[[Any], bool]
 
@@ -39,9 +39,26 @@ STATES: dict[str, Callable[[Task], bool]] = {
 """The words behind `is:`; Tab goes through them."""
 
 
-def of_tasks(words: str) -> Test | None:
-    """A test for tasks that all words agree with; None: there are none, and every task is shown."""
-    return _all([_signed(word, _task_word) for word in words.casefold().split()])
+def of_tasks(words: str, holding: Container[str | None] = ()) -> Test | None:
+    """A test for tasks that all words agree with; None: there are none, and every task is shown.
+
+    `holding` are the tasks with open tasks below them: nobody works on those, so they are not ready.
+    """
+
+    def word_of(word: str) -> Test:
+        test = _task_word(word)
+        if not word.startswith("is:r") or not "is:ready".startswith(word):
+            return test
+        return lambda task: (
+            test(task) and (task.status != "pending" or (task.id not in holding and not is_heading(task.metadata)))
+        )
+
+    return _all([_signed(word, word_of) for word in words.casefold().split()])
+
+
+def holding(tasks: Iterable[Task]) -> set[str | None]:
+    """The tasks with open tasks below them that don't wait for them."""
+    return {task.parent for task in tasks if task.status not in FINISHED and task.parent not in task.open_blockers}
 
 
 def of_lists(words: str) -> Test | None:

@@ -12,7 +12,7 @@ from punchlist.rows import Rows
 from punchlist.ui.detail import detail
 from punchlist.ui.dialogs import painted
 from punchlist.ui.face import Face
-from punchlist.ui.filters import STATES, of_tasks
+from punchlist.ui.filters import STATES, holding, of_tasks
 from punchlist.ui.parts import Item, Part, bar, fitted, shared_text, tally, task_parts, text, tree
 from punchlist.ui.past import Picture, at_version
 from punchlist_schemas.things import Task
@@ -80,7 +80,11 @@ class ListView(Face):
             self.draw_frame()
             return
         index = self.lines.index
-        if changed is None or (self._test and any(self._test(rows.by_id[key]) != (key in index) for key in changed)):
+        # The state of a part is also that of its parent, for those who look for what is ready.
+        moved = self._test and any(
+            rows.by_id[key].parent or self._test(rows.by_id[key]) != (key in index) for key in changed or ()
+        )
+        if changed is None or moved:
             self.arranged()
             if first:
                 self._choose_something()
@@ -98,8 +102,8 @@ class ListView(Face):
 
     def items(self) -> list[Item]:
         """The tasks that the words let through, as a tree."""
-        self._test = of_tasks(self.words)
         order = self.picture.order
+        self._test = of_tasks(self.words, holding(order)) if self.words else None
         self._numbers = max((len(task.id) for task in order), default=1)
         return tree(order if self._test is None else [task for task in order if self._test(task)])
 

@@ -104,11 +104,14 @@ def _direct(state: State, task: Task) -> list[Reason]:
     status = task.status
     if task.waits_for is not None:
         return [_reason(task.waits_for, task, task)]
-    if status != "pending":
+    children = [_reason("child", task, child) for child in state.open_children(task.id)]
+    if status in FINISHED:
         return [_reason(status, task, task)]
+    if status != "pending":
+        return [_reason(status, task, task), *children]
     reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
     reasons += [_reason("blocker", task, state.tasks[name]) for name in task.open_blockers]
-    reasons += [_reason("child", task, child) for child in state.open_children(task.id)]
+    reasons += children
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         reasons.append(_reason("parent", task, parent))

@@ -116,7 +116,7 @@ def follows_its_children(task: Task, to: Status) -> Rejection:
         f"Task #{task.id} is {task.status} because all tasks below it are finished. Reopen one of those, or add one."
     )
     return Rejection(
-        "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": [], "parent": True}
+        "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": [], "follows": True}
     )
 
 

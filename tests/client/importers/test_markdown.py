@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from punchlist.cli.render import as_tree
 from punchlist.importers import markdown
 from punchlist.importers.document import Document
 from punchlist.importers.draft import MOST_TASKS, Draft
@@ -222,6 +223,88 @@ def test_a_written_list_reads_back_whole() -> None:
             ]
             for member in (*members, *others):
                 assert (back.get(member) or None) == (task.get(member) or None), (member, text)
+
+
+PLAN = """\
+# Backend
+
+- [x] schema
+- Data
+  - [ ] seed
+
+### Tests
+
+- [x] unit
+
+# Frontend <!-- punchlist: {"priority": "high"} -->
+
+- [ ] login
+"""
+
+
+def exported(text: str) -> str:
+    """What an export writes of a list that this text was imported into."""
+    plan = parse(text)
+    ids = {task["ref"]: str(index) for index, task in enumerate(plan, 1)}
+    tasks = [
+        {
+            "status": "pending",
+            "priority": "normal",
+            **task,
+            "id": ids[task["ref"]],
+            "parent": ids.get(task.get("parent")),
+        }
+        for task in plan
+    ]
+    rows = as_tree(tasks)
+    return markdown.write([task for _, task in rows], [depth for depth, _ in rows])
+
+
+def test_headings_and_groups_are_written_as_what_they_were() -> None:
+    assert exported(PLAN) == PLAN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- [ ] a\n\n## B\n\n- [ ] b\n",
+        "## B #x\n\n- [x] b\n\n## C\n\n- [ ] c\n",
+        '## C# <!-- punchlist: {"title": "C#"} -->\n\n- [ ] c\n',
+        '## A <!-- punchlist: {"fail_reason": "1 of 1 task failed", "status": "failed"} -->\n\n- [\u2717] a'
+        ' <!-- punchlist: {"status": "failed"} -->\n',
+        '## A <!-- punchlist: {"metadata": {"heading": 1}} -->\n\n- [ ] a\n',
+        '## A <!-- punchlist: {"description": "why"} -->\n\n- [ ] a\n',
+        '- [ ] empty <!-- punchlist: {"metadata": {"heading": 2}} -->\n',
+    ],
+)
+def test_what_a_heading_s_line_cannot_say_stands_in_its_comment(text: str) -> None:
+    assert exported(text) == text
+
+
+def test_random_trees_with_headings_read_back_whole() -> None:
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    picks = random.Random(seed)
+    for _ in mostly_untraced(300):
+        tasks: list[dict[str, Any]] = []
+        for index in range(1, picks.randrange(2, 12)):
+            level = picks.choice((None, None, None, 0, 1, 2, 3, 6))
+            parent = picks.choice((None, *(one["id"] for one in tasks)))
+            status = picks.choice(("pending", "completed", "failed", "paused", "in_progress"))
+            metadata = {} if level is None else {"heading": level}
+            task = {"id": str(index), "title": f"t{index}", "status": status, "metadata": metadata, "parent": parent}
+            tasks.append(task | ({"owner": "ann"} if picks.random() < 0.3 else {}))
+        rows = as_tree(tasks)
+        text = markdown.write([task for _, task in rows], [depth for depth, _ in rows])
+        back = {task["title"]: task for task in parse(text)}
+        title_of = {task["ref"]: task["title"] for task in back.values()}
+        assert len(back) == len(tasks), text
+        for task in tasks:
+            found = back[task["title"]]
+            assert title_of.get(found.get("parent"), "") == (f"t{task['parent']}" if task["parent"] else ""), text
+            for member in ("status", "metadata", "owner"):
+                default = "pending" if member == "status" else None
+                assert (found.get(member) or default) == (task.get(member) or default), (member, task, text)
 
 
 def test_more_boxes_than_an_import_takes_are_refused_with_the_line_before_they_are_parsed() -> None:

@@ -91,7 +91,7 @@ async def test_the_first_time_the_file_is_imported_and_not_a_byte_of_it_changes(
 async def test_boxes_titles_and_new_tasks_of_the_list_come_into_the_file_and_nothing_else(desk: Desk) -> None:
     tasks = desk.place.list
     await tasks.complete(await desk.id_of("Write the parser"))
-    await tasks.start(await desk.id_of("Tag it"))
+    await tasks.pause(await desk.id_of("Tag it"))
     await tasks.edit(await desk.id_of("Sign the tag"), title="Sign it twice")
     await tasks.add("Check it", parent=await desk.id_of("Build"))
     await tasks.add("Below it", parent=await desk.id_of("Write the parser"))
@@ -102,7 +102,7 @@ async def test_boxes_titles_and_new_tasks_of_the_list_come_into_the_file_and_not
             "- [ ] Write the parser\n  It must be quick.",
             "- [x] Write the parser\n  It must be quick.\n  - [ ] Below it",
         )
-        .replace("1. [ ] Tag it", "1. [/] Tag it")
+        .replace("1. [ ] Tag it", "1. [=] Tag it")
         .replace("Sign the tag\n", "Sign it twice\n- [ ] Somewhere\n")
         .replace("- a plain bullet\n", "- [ ] Check it\n- a plain bullet\n")
     )

@@ -511,3 +511,37 @@ def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tupl
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
     assert chat.call("native", "next", {}).data["next"]["id"] == "2"
+
+
+def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    plan = client.conversation("work", actor=A)
+    a.call("native", "next")
+    for title in ("first half", "second half"):
+        plan.add(title, parent="1")
+    refused = a.call("native", "next", {"result": "all", "id": "1"})
+    assert refused.refused
+    assert "task 1 has 2 open tasks: #4 first half, #5 second half: those come first" in refused.text
+    assert "Now #2: two" in a.call("native", "next").text
+    for part in ("4", "5"):
+        a.call("native", "update", {"id": part, "status": "completed", "note": "done"})
+    a.call("native", "next", {"result": "two", "id": "2"})
+    assert "Now #1: one" in a.call("native", "next").text
+    assert "#1 done." in a.call("native", "next", {"result": "all", "id": "1"}).text
+
+
+def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    client.conversation("work").add("part", parent="1")
+    reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
+    assert (reply.data["ok"], reply.data["completed"]) == (True, ["4", "1"])
+
+
+def test_a_heading_is_refused_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    plan = client.conversation("work")
+    plan.add("Phase", metadata={"heading": 2})
+    plan.add("part", parent="4")
+    plan.complete("5")
+    refused = two[0].call("native", "update", {"id": "4", "status": "in_progress"})
+    assert "task 4 is a heading: work on the tasks below it" in refused.text
+    refused = two[0].call("native", "update", {"id": "4", "status": "pending"})
+    assert "all tasks below it are finished: reopen one of them, or add one" in refused.text

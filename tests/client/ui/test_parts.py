@@ -7,7 +7,7 @@ from punchlist.cli.render import cells
 from punchlist.cli.style import ASCII_GLYPHS, UNICODE_GLYPHS
 from punchlist.text import is_safe
 from punchlist.ui.detail import dependencies, detail
-from punchlist.ui.filters import of_lists, of_tasks
+from punchlist.ui.filters import holding, of_lists, of_tasks
 from punchlist.ui.parts import FRAMES, DrawContext, bar, board_items, card_parts, fitted, task_parts, tree, width_of
 from punchlist_schemas.things import Conversation, Counts, Running, Shared, Task
 from punchlist_testing.domain import HOSTILE_TITLES
@@ -101,6 +101,19 @@ def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) ->
     ]
     test = of_tasks(words)
     assert "".join(one.id for one in tasks if test is None or test(one)) == ids
+
+
+def test_what_holds_open_tasks_is_not_ready() -> None:
+    tasks = [
+        task(1),
+        task(2, parent="1"),
+        task(3, metadata={"heading": 2}),
+        task(4),
+        task(5, parent="4", status="failed"),
+    ]
+    test = of_tasks("is:ready", holding(tasks))
+    assert test is not None
+    assert [one.id for one in tasks if test(one)] == ["2", "4"]
 
 
 def test_lists_are_found_by_id_and_title_and_keep_their_place_in_a_section() -> None:

@@ -11,6 +11,7 @@ const DO = {
   list: () => rows.sorted().map((task) => [task.id, task.status, task.version, task.title, task.open_blockers ?? []]),
   shown: () => [...rows.tree()].join() === [...asTree(rows.sorted())].join(),
   tree: (tasks) => [...asTree(tasks)],
+  holds: () => rows.sorted().filter((task) => rows.holds(task)).map((task) => task.id),
   states: (tasks) => tasks.map(stateOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
   since: (times) => times.map(since),

@@ -113,6 +113,19 @@ def test_the_page_folds_the_golden_rows_into_the_same_lists() -> None:
     assert lists > 30
 
 
+def test_what_holds_open_tasks_is_not_ready_on_the_page() -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "status": "pending"},
+        {"id": "2", "status": "pending", "parent": "1"},
+        {"id": "3", "status": "pending", "metadata": {"heading": 0}},
+        {"id": "4", "status": "pending"},
+        {"id": "5", "status": "completed", "parent": "4"},
+        {"id": "6", "status": "pending", "parent": "4", "open_blockers": ["4"]},
+    ]
+    push = {"reset": True, "rows": [{"rank": row["id"], **row} for row in rows], "version": 1, "seq": 1, "counts": {}}
+    assert in_node({"push": push}, {"holds": 0})[-1] == ["1", "3"]
+
+
 def test_the_page_shows_a_list_in_the_order_of_the_command_line() -> None:
     random = Random(seed := int.from_bytes(os.urandom(4)))
     print("seed", seed)

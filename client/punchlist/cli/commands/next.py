@@ -51,6 +51,8 @@ def run_next(context: Context) -> int:
     if not takes and (args.wait is not None or args.lease is not None):
         raise UsageError("--wait and --lease go with --take")
     mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
+    if args.done in (True, None):  # else the one that is named is meant
+        mine = [task for task in mine if not _holds_others(context, task["id"])]
     if completes:
         if (code := _complete(context, mine)) is not None:
             return code
@@ -66,6 +68,11 @@ def run_next(context: Context) -> int:
         return _none(context, {"task": None, "tasks": []})
     result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
     return show_claim(context, result) if result.get("task") else _none(context, result)
+
+
+def _holds_others(context: Context, task: str) -> bool:
+    """Whether the work of a task in progress is that of the open tasks below it."""
+    return any(reason["kind"] == "child" for reason in context.ask("task.explain", task=task).get("reasons", ()))
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FORCE = flag("--force", text="also change tasks that somebody else has claimed")
+_FORCE_DONE = flag("--force", text="also complete tasks that somebody else has claimed, or that have open tasks")
 
 COMMANDS = {
     "start": Usage(
@@ -35,7 +36,7 @@ COMMANDS = {
         ("punch start 3", "punch start 3 4 --owner ann"),
     ),
     "done": Usage(
-        (TASKS, value("-r", "--result", text="what came of it, in a sentence"), _FORCE),
+        (TASKS, value("-r", "--result", text="what came of it, in a sentence"), _FORCE_DONE),
         ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
     ),
     "fail": Usage(
@@ -74,7 +75,8 @@ def _run(context: Context) -> int:
     """Set the status of each task, of several in one call; one that is refused does not keep the others from it."""
     step = _STEPS[context.args.command]
     text = getattr(context.args, step.option) if step.option else None
-    status = {"status": step.status} | ({step.member: text} if text is not None else {})
+    status: dict[str, Any] = {"status": step.status} | ({step.member: text} if text is not None else {})
+    status |= {"force": True} if context.args.command == "done" and context.args.force else {}
     tasks = ids(context.args.tasks) or []
     if len(tasks) > 1 or step.only_from:
         wanted, code = _changes(context, tasks, step, status)
@@ -212,6 +214,13 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
             if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
                 # The number of the claim shows the daemon that this person knows who has the task.
                 change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
+                continue
+            children = {one["id"] for one in error.data.get("open_children", ())}
+            if children and change["method"] == "task.claim":
+                wanted[task].remove(change)  # what holds open tasks goes on without a claim
+                continue
+            if children and children <= wanted.keys():
+                wanted[task] = wanted.pop(task)  # once those are done
                 continue
             del wanted[task]
             message = error.message.partition("): ")[2].removesuffix(" Nothing was changed.")

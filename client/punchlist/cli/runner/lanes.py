@@ -17,11 +17,11 @@ from punchlist.cli.runner.child import Child, Ending, environment
 from punchlist.cli.runner.command import Command, Unfit
 from punchlist.cli.runner.display import LogFile, Show
 from punchlist.cli.runner.notify import Notifier
-from punchlist.errors import LeaseHeld, LeaseLost, RequestRefused
+from punchlist.errors import IllegalTransition, LeaseHeld, LeaseLost, RequestRefused
 from punchlist.tree import with_path
 from punchlist.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import PRIORITIES, Task
+from punchlist_schemas.things import PRIORITIES, Task, is_heading
 
 LEASE_MS = 60_000
 
@@ -107,16 +107,21 @@ class Lanes:
         await self._close()
 
     async def _restart_failed(self) -> None:
-        failed = await self._conversation.list(status="failed")
-        for task in failed:
-            await self._conversation.reopen(task.id)
-        self._show.note(f"restarted {len(failed)} failed {'task' if len(failed) == 1 else 'tasks'}")
+        restarted = 0
+        for task in await self._conversation.list(status="failed"):
+            with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
+                await self._conversation.reopen(task.id)
+                restarted += not is_heading(task.metadata)
+        self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
 
     async def _close(self) -> None:
         """Say how it ended."""
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
+        if left > 0:  # headings are no work
+            unfinished = await self._conversation.list(status=("pending", "in_progress", "paused"))
+            left -= sum(is_heading(task.metadata) for task in unfinished)
         parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
         said = ", ".join(part for part in parts if part)

@@ -209,11 +209,15 @@ def _complete_one(desk: ToolContext, task: str) -> Generator[Call[Any], Any, dic
 
 
 def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
-    """Those of some tasks that can be completed together, each after those of them that it waits for."""
+    """Those of some tasks that can be completed together, each after its children and those that it waits for."""
+    first = {one: set(known[one].open_blockers) for one in ids}
+    for task in known.values():
+        if task.parent in first and task.status not in FINISHED:
+            first[task.parent].add(task.id)
     ordered: dict[str, None] = {}
-    left = list(ids)
+    left = list(first)
     while left:
-        free = [one for one in left if ordered.keys() >= set(known[one].open_blockers)]
+        free = [one for one in left if ordered.keys() >= first[one]]
         if not free:
             break
         ordered |= dict.fromkeys(free)

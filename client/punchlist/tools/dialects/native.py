@@ -30,7 +30,7 @@ from punchlist.tools.replacing import replace
 from punchlist.tree import as_tree, titles_above
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
+from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title, is_heading
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -145,9 +145,14 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    parents = {task.parent for task in listed if task.status not in FINISHED}
+    holds = {task.parent for task in listed if task.status not in FINISHED}
     ready = [
-        task.id for task in listed if task.status == "pending" and not task.open_blockers and task.id not in parents
+        task.id
+        for task in listed
+        if task.status == "pending"
+        and not task.open_blockers
+        and task.id not in holds
+        and not is_heading(task.metadata)
     ]
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
@@ -200,7 +205,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
     last = yield from changes.seen(desk)
-    own = yield from claims.mine(desk)
+    own = yield from claims.at_work(desk)
     if own and not finishes:
         above = yield from claims.above(desk, own[0])
         return (yield from _answer(desk, last, ["You are at it already."], {}, own[0], above))

@@ -11,7 +11,7 @@ from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import joined_text, one_line
 from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
-from punchlist.tools.current import current_tasks, why_none
+from punchlist.tools.current import current_tasks, inner, why_none
 from punchlist.tools.history import ended
 from punchlist.tools.model import (
     Arguments,
@@ -276,7 +276,8 @@ def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Gener
 
 
 def _complete(desk: ToolContext, args: CompleteTask) -> Steps:
-    running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
+    listed: TaskList = yield desk.calls.list(status="in_progress")
+    running = inner(listed)
     result: SetStatusResult = yield from _finish(desk, args.task_id, "completed", args.result_summary)
     done, note = result.task, ""
     if running and running[0].id != done.id:

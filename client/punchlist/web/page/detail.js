@@ -7,13 +7,13 @@ import { go, list, mayChange, place, shownRows, task } from "./model.js";
 import { Label, Times } from "./list.js";
 import { durationText, isWeb } from "./members.js";
 import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
-import { Key, Mark, Since, TaskLink, Text, WORDS } from "./parts.js";
+import { Key, Mark, Since, TaskLink, Text, WORDS, wordsOf } from "./parts.js";
 import { clock, dayText, safe, safeBlock } from "./text.js";
 
 const ACTIONS = [
   ["approve", "Approve", "Y", (one) => one.waits_for === "yes"],
   ["reject", "Reject", "N", (one) => one.waits_for === "yes"],
-  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && one.waits_for !== "yes" && !one.open_blockers?.length && !isDeferred(one)],
+  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && one.waits_for !== "yes" && !one.open_blockers?.length && !isDeferred(one) && (one.status === "paused" || !shownRows.value.holds(one))],
   ["done", "Done", "d", (one) => one.status === "in_progress"],
   ["fail", "Failed", "f", (one) => one.status === "in_progress"],
   ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
@@ -39,7 +39,7 @@ export function Detail() {
   return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
     <div class="top">
       <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
-      <span class=${`pill s-${state}`}><${Mark} state=${state} />${state === "pending" && isDeferred(one) ? "put off" : WORDS[state]}</span>
+      <span class=${`pill s-${state}`}><${Mark} state=${state} />${wordsOf(one)}</span>
       <span class="id">#${one.id}</span>
       ${one.priority !== "normal" && html`<span class=${`p-${one.priority}`}>${one.priority}</span>`}
       ${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}
@@ -97,6 +97,8 @@ const REASONS = {
   blocker: () => "waits for",
   parent: () => "its parent does not go on:",
   reserved: (reason) => `it is reserved for @${safe(reason.owner)}:`,
+  child: () => "has an open task:",
+  heading: () => "it only holds the tasks below it:",
   deferred: (reason) => `not before ${dayText(reason, "not_before")}:`,
 };
 

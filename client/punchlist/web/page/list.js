@@ -9,7 +9,7 @@ import { run } from "./commands.js";
 import { session } from "./link.js";
 import { FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, list, marks, mayChange, nameOf, now, place, priorityMark, shownIds, shownRows, task, toggleWord, total, labelWord } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, ownerOf, stateOf } from "./rows.js";
-import { Bar, Key, Mark, Since, Text, WORDS, Windowed } from "./parts.js";
+import { Bar, Key, Mark, Since, Text, Windowed, wordsOf } from "./parts.js";
 import { dayText, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
@@ -96,7 +96,7 @@ const LABELS = 3;
 
 /** What is seen of a task beside its text, for those who hear it. */
 export const Spoken = ({ of: one, waits }) => {
-  const parts = [stateOf(one) === "pending" && isDeferred(one) ? "put off" : WORDS[stateOf(one)]];
+  const parts = [wordsOf(one)];
   if (one.priority !== "normal") parts.push(`${one.priority} priority`);
   if (waits && one.open_blockers?.length && !isFinished(one)) parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
   if (one.waits_for) parts.push(`waits for ${gateOf(one)}`);

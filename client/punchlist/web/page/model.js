@@ -88,7 +88,7 @@ export const cursor = computed(() => place.value.task);
 const IS = {
   all: () => true,
   open: (task) => !isFinished(task),
-  ready: (task) => stateOf(task) === "pending" && !isDeferred(task),
+  ready: (task) => stateOf(task) === "pending" && !isDeferred(task) && !shownRows.value?.holds(task),
   blocked: (task) => !isFinished(task) && !!task.open_blockers?.length,
   running: (task) => task.status === "in_progress",
   paused: (task) => task.status === "paused",

@@ -1,11 +1,18 @@
 // Small pieces that several screens are made of.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { now } from "./model.js";
-import { stateOf } from "./rows.js";
+import { now, shownRows } from "./model.js";
+import { isDeferred, stateOf } from "./rows.js";
 import { safe, since } from "./text.js";
 
 export const WORDS = { pending: "ready", blocked: "blocked", in_progress: "in progress", paused: "paused", completed: "done", failed: "failed" };
+
+/** The state of a task in words; one that waits for nothing may still have to wait for its time, or hold others. */
+export function wordsOf(one) {
+  const state = stateOf(one);
+  if (state !== "pending") return WORDS[state];
+  return isDeferred(one) ? "put off" : shownRows.value?.holds(one) ? "holds tasks" : WORDS.pending;
+}
 
 export const Mark = ({ state }) => html`<svg class=${`mark s-${state}`} aria-hidden="true"><use href=${`#s-${state}`} /></svg>`;
 

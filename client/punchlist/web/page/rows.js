@@ -32,6 +32,9 @@ export const isLate = (task, at = Date.now()) => !isFinished(task) && (task.due_
 
 export const isFinished = (task) => task.status === "completed" || task.status === "failed";
 
+/** Whether a task was imported as a heading: it holds tasks and is none to work on. */
+export const isHeading = (task) => Number.isInteger(task.metadata?.heading);
+
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 /** Depth by id and the ids in order: children stand behind their parent, members of a parent cycle at the top level. */
@@ -119,6 +122,11 @@ export class Rows {
     const ids = this.ids();
     this.#children ??= Map.groupBy(ids, (one) => this.tasks.get(one).parent ?? null);
     return (this.#children.get(id) ?? []).map((one) => this.tasks.get(one));
+  }
+
+  /** Whether the work of a task is that of others: it has open parts, or is a heading. */
+  holds(task) {
+    return isHeading(task) || this.childrenOf(task.id).some((one) => !isFinished(one) && !one.open_blockers?.includes(task.id));
   }
 }
 

@@ -135,7 +135,8 @@ def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
-    if (refused := refused_by_children(state, task)) is not None:
+    is_own = task.status == "in_progress" and task.owner == params.owner
+    if not is_own and (refused := refused_by_children(state, task)) is not None:
         return refused
     if task.status == "in_progress":
         if is_serial(state):

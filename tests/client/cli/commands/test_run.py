@@ -285,3 +285,31 @@ def test_a_command_and_its_lines_get_the_path(punch: Any) -> None:
     punch("add", "tests", "--parent", "1", "-p", "high")
     done = punch("run", "--", "sh", "-c", 'echo "$PUNCHLIST_PATH"')
     assert done.lines[:2] == ["#2 Backend › tests", "✓ #2 Backend › tests  Backend › tests"]
+
+
+PARTS = "## Backend\n\n- [ ] schema\n- [ ] tests\n"
+
+
+def imported(punch: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text(PARTS)
+    punch("import", str(tmp_path / "plan.md"))
+
+
+def test_nothing_is_run_for_a_heading_which_is_completed_all_the_same(punch: Any, tmp_path: Path) -> None:
+    imported(punch, tmp_path)
+    done = punch("run", "--", sys.executable, "-c", SHOW)
+    assert [line for line in done.lines if line.startswith("#")] == ["#2 [] 2 schema", "#3 [] 3 tests"]
+    assert statuses(punch) == ["completed"] * 3
+    assert done.lines[-1] == "2 done"
+
+
+def test_a_run_counts_no_headings_and_restarts_them_with_their_tasks(punch: Any, tmp_path: Path) -> None:
+    imported(punch, tmp_path)
+    punch("add", "later", "--after-date", "2099-01-01", "--parent", "1")
+    failed = punch("run", "--", sys.executable, "-c", "raise SystemExit(3)")
+    assert "2 failed, 1 left" in failed.lines[-1]
+    punch("rm", "4")
+    assert task(punch, 1)["fail_reason"] == "2 of 2 tasks failed"
+    again = punch("run", "--restart-failed", "--", sys.executable, "-c", SHOW)
+    assert "restarted 2 failed tasks" in again.out
+    assert statuses(punch) == ["completed"] * 3

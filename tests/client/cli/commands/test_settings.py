@@ -3,13 +3,15 @@ from typing import Any
 
 def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
     assert punch("set").lines == [
-        "title=               what the list is called",
-        "execution=manual     how tasks are worked on: whoever works starts them",
-        "on_failure=continue  what a failed task does to the others: nothing",
-        "max_attempts=0       how often a task is tried before its failure counts, 0 to 1000",
-        "auto_clear=never     when a finished list is emptied: by hand alone",
-        "rate_limit=0         how many changes each actor may make per minute, 0 for any number",
-        "leave_grace=300      how many seconds a session's claims last after it has left",
+        "title=                     what the list is called",
+        "execution=manual           how tasks are worked on: whoever works starts them",
+        "on_failure=continue        what a failed task does to the others: nothing",
+        "max_attempts=0             how often a task is tried before its failure counts, 0 to 1000",
+        "auto_clear=never           when a finished list is emptied: by hand alone",
+        "complete_parents=headings  which tasks are completed with the last task below them: "
+        "those imported as headings; others become ready",
+        "rate_limit=0               how many changes each actor may make per minute, 0 for any number",
+        "leave_grace=300            how many seconds a session's claims last after it has left",
     ]
 
 
@@ -25,6 +27,7 @@ def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
         "on_failure": "continue",
         "max_attempts": 2,
         "auto_clear": "never",
+        "complete_parents": "headings",
         "rate_limit": 0,
         "leave_grace": 300,
     }

@@ -151,3 +151,38 @@ def test_a_list_of_failures_is_not_finished(punch: Any) -> None:
     punch("reopen", "1")
     assert punch("fail", "1").lines[-1] == "    nothing left: 1 failed (punch reopen 1)"
     assert punch().lines[-1] == "next: nothing left: 1 failed (punch reopen 1)"
+
+
+def test_a_parent_with_open_tasks_is_done_after_them_or_by_force(punch: Any) -> None:
+    punch("add", "epic")
+    for title in ("a", "b"):
+        punch("add", title, "--parent", "1")
+    refused = punch("done", "1")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        "error: Task #1 has 2 open tasks: #2, #3. "
+        "Complete those first, or set `force` to complete #1 without them.\n"
+        "  complete all: punch done 2 3 1; without them: punch done 1 --force\n"
+    )
+    assert [line for line in punch("done", "1", "2", "3").lines if "✓" in line] == [
+        "  ✓ #2 a",
+        "  ✓ #3 b",
+        "  ✓ #1 epic",
+    ]
+    punch("undo")
+    punch("reopen", "3")
+    assert punch("done", "1", "--force").lines[0] == "  ✓ #1 epic"
+    assert punch("show", "3", "--json").json["task"]["status"] == "pending"
+
+
+def test_a_parent_is_not_started_but_its_tasks_can_be_held_and_let_go(punch: Any) -> None:
+    punch("add", "epic")
+    punch("add", "a", "--parent", "1")
+    refused = punch("start", "1")
+    assert refused.err == (
+        "error: Task #1 has 1 open task: #2. Work on those.\n  begin with one of them: punch start 2\n"
+    )
+    assert punch("pause", "1").code == 0
+    assert punch("start", "2").code == 1
+    assert punch("resume", "1").lines[0] == "  ☐ #1 epic"
+    assert punch("start", "2").code == 0

@@ -42,3 +42,15 @@ def test_a_parent_a_stopped_queue_and_a_serial_list_are_told(punch: Any) -> None
 def test_an_unknown_task_is_refused(punch: Any) -> None:
     punch("add", "a")
     assert punch("why", "9").code == 1
+
+
+def test_open_tasks_of_a_parent_are_told_in_one_line(punch: Any) -> None:
+    punch("add", "epic")
+    for title in ("a", "b"):
+        punch("add", title, "--parent", "1")
+    assert punch("why", "1").lines == ["#1 epic", "  ← has 2 open tasks: #2, #3"]
+    punch("done", "2")
+    assert punch("why", "1").lines[1] == "  ← has 1 open task: #3"
+    for number in range(120):
+        punch("daemon", "call", "task.add", "conversation=default", f"title=t{number}", "parent=1")
+    assert punch("why", "1").lines[1].startswith("  ← has more than 100 open tasks: #3, #4, ")
