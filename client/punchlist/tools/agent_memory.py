@@ -37,6 +37,7 @@ class Memory:
         """Conversations that a dialect has set up already."""
         self._log = ""
         self._minds: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
+        self._named: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def mind(self, log: str, conversation: str, actor: str) -> AgentState:
         """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
@@ -49,3 +50,13 @@ class Memory:
         if len(self._minds) > _MINDS:
             self._minds.popitem(last=False)
         return mind
+
+    def is_other_list(self, log: str, actor: str, conversation: str) -> bool:
+        """Return True if the last reply to an agent was about another list, or there was none; remember this one."""
+        named = self._named
+        is_other = named.get((log, actor)) != conversation
+        named[log, actor] = conversation
+        named.move_to_end((log, actor))
+        if len(named) > _MINDS:
+            named.popitem(last=False)
+        return is_other

@@ -86,22 +86,21 @@ def _project(target: Target) -> Finding:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
         return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
-    if not meant.is_allowed(target.data_dir) and (meant.conversation == directory.OUTSIDE or _is_used(target, meant)):
+    if not meant.may_use(target.data_dir, _find_used(target, meant)):
         refusal = project.not_allowed(meant)
         return Finding("project", "fail", str(refusal), refusal.advice)
     found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
     return Finding("project", "ok", found)
 
 
-def _is_used(target: Target, meant: "Meant") -> bool:
-    """Whether there is a list of this name; with no daemon to ask, it is taken for new."""
+def _find_used(target: Target, meant: "Meant") -> str | None:
+    """Return the id of the list of this name; with no daemon to ask, it is taken for unused."""
     try:
         with Caller(socket=target.socket, name="punch doctor", autostart=False) as client:
-            return bool(
-                client.call("conversation.get", {"conversation": meant.conversation})["conversation"]["version"]
-            )
+            found = client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
+            return found["conversation"] if found["version"] else None
     except PunchlistError:
-        return False
+        return None
 
 
 def _hosts() -> Iterator[Finding]:

@@ -106,7 +106,9 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     # Changes are read before the list: what happens in between is then shown with the list and told once more.
     epoch, changes = _changes(context, name, looked) if session else ("", [])
     listed = context.call("task.list", conversation=name)
-    text = brief(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
+    text = brief(
+        listed.get("name", name), listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)]
+    )
     if text:
         context.lines([text])
     if session and (looked.epoch, looked.seq) != (epoch, listed["seq"]):
@@ -131,7 +133,8 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     name = _conversation(context, session, given.cwd)
     looks = ReadPositions(context.target.data_dir)
     looked = looks.of(session, name)
-    tasks = context.call("task.list", conversation=name, status="in_progress")["tasks"]
+    listed = context.call("task.list", conversation=name, status="in_progress")
+    tasks = listed["tasks"]
     ours = [task for task in tasks if is_agents(task.get("owner", ""), own)]
     fresh = [task for task in ours if _stamp(task) not in looked.reminded]
     if not fresh:
@@ -140,7 +143,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
         return 0
     reminded = tuple(_stamp(task) for task in ours)
     looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(name, fresh)})
+    context.json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
     return 0
 
 
@@ -166,7 +169,7 @@ def _conversation(context: Context, session: str, cwd: str) -> str:
     if named is None:
         raise DirectoryError("There is no task list here", "run punch init in the project's directory")
     name, meant = named
-    if not project.may_be_taken(meant, context.target.data_dir, context.version_of(name)):
+    if not project.may_be_taken(meant, context.target.data_dir, context.find_used(name)):
         assert meant is not None, "a list that nothing named is never refused"
         raise project.not_allowed(meant)
     return name

@@ -158,13 +158,13 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
     note = shared_note(msgspec.to_builtins(newest[0].shared))
     if newest[0].damaged is not None:
         note = "damaged: not the whole list"
-    lines = list_lines(context.conversation, tasks, counts, context.style, note=note, folded=True)
+    lines = list_lines(context.name, tasks, counts, context.style, note=note, folded=True)
     if room is None or len(lines) <= room:
         return lines
     running = [task for task in tasks if task["status"] == "in_progress"]
     others = [task for task in tasks if task["status"] != "in_progress"]
     first = [line for task in running for line in task_lines(task, context.style)]
-    rest = list_lines(context.conversation, others, counts, context.style, folded=True) if others else lines[:1]
+    rest = list_lines(context.name, others, counts, context.style, folded=True) if others else lines[:1]
     return [lines[0], *first, *rest[1:]]
 
 
