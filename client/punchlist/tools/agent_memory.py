@@ -13,12 +13,14 @@ class AgentState(msgspec.Struct):
 
     Attributes:
         seen: Position in the log up to which the agent knows what happened; None if it has not looked yet.
+        version: The version that the list had there.
         claims: The agent's claims: task → fence.
         renewed: When the claims were renewed last, in seconds of the monotonic clock; None if they were not.
         began: Who began a task without an owner: `ID@TIME` of its start → actor.
     """
 
     seen: int | None = None
+    version: int = 0
     claims: dict[str, int] = {}
     renewed: float | None = None
     began: dict[str, str] = {}

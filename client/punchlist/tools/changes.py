@@ -12,7 +12,7 @@ import msgspec
 from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
-from punchlist.tools.model import ToolContext
+from punchlist.tools.model import Problem, ToolContext
 from punchlist_schemas.events import AnyEvent, Deleted, ListCleared, Recorded, TaskAdded, decode_event
 from punchlist_schemas.params import EventRead, EventWait
 from punchlist_schemas.results import EventsResult
@@ -27,10 +27,12 @@ _FARTHEST = 64_000
 class Changes(msgspec.Struct):
     """What happened behind a position: ids of tasks with who changed them last, and whether anything was missed.
 
-    `seq` is the position up to which it tells. With `everything`, the whole list has to be looked at.
+    `seq` is the position up to which it tells, `version` the list's there. With `everything`, the whole list has to be
+    looked at.
     """
 
     seq: int
+    version: int
     changed: dict[str, str] = {}
     gone: dict[str, str] = {}
     everything: bool = False
@@ -40,20 +42,38 @@ def seen(desk: ToolContext) -> Generator[Call[Any], Any, int | None]:
     """The position up to which the agent has been told, or None if it never looked."""
     if desk.mind.seen is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        desk.mind.seen = yield from find_back(
-            desk, tasks.seq, lambda event: event.seq if event.actor == desk.actor else None
+        found = yield from find_back(
+            desk, tasks.seq, lambda event: (event.seq, event.version) if event.actor == desk.actor else None
         )
+        if found is not None:
+            note_seen(desk, *found)
     return desk.mind.seen
 
 
-def note_seen(desk: ToolContext, seq: int) -> None:
-    """The agent has been told everything up to this position."""
-    desk.mind.seen = seq
+def note_seen(desk: ToolContext, seq: int, version: int) -> None:
+    """The agent has been told everything up to this position, and to this version of the list."""
+    desk.mind.seen, desk.mind.version = seq, version
+
+
+def position_of(desk: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
+    """Return the position in the log that a version of the list had; None: it is too far back.
+
+    Raises:
+        Problem: The list has not reached this version.
+    """
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    if version > tasks.version:
+        text = f'the list is at version {tasks.version}: since must be "last" or the version of an earlier reply'
+        raise Problem("invalid_arguments", text)
+    if version == tasks.version:
+        return tasks.seq
+    return (yield from find_back(desk, tasks.seq, lambda event: event.seq if event.version <= version else None))
 
 
 def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
     """What others have changed behind a position."""
-    changes = Changes(after)
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    changes = Changes(after, tasks.version)
     try:
         while True:
             page: EventsResult = yield read(desk, changes.seq)
@@ -64,8 +84,8 @@ def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
                 break
     except (Gap, WrongEpoch):
         pass
-    tasks: TaskList = yield desk.calls.list(limit=1)
-    return Changes(tasks.seq, everything=True)
+    tasks = yield desk.calls.list(limit=1)
+    return Changes(tasks.seq, tasks.version, everything=True)
 
 
 def wait(desk: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
@@ -83,6 +103,7 @@ def is_others(desk: ToolContext, result: EventsResult) -> bool:
 
 def _take(changes: Changes, page: EventsResult, own: str) -> None:
     for recorded in page.events:
+        changes.version = max(changes.version, recorded.version)
         event = decode_event(recorded.event)
         if isinstance(event, ListCleared) and recorded.actor != own:
             changes.everything = True  # and numbers mean other tasks from here on

@@ -35,6 +35,7 @@ Agent = Annotated[str, Hidden]
 _TITLE = 100
 _ROWS = 50
 _DETAILS = 20
+_DIGITS = 15
 _NAMED, _NAME = 8, 60
 """How many tasks the question before they are dropped names, and how many characters of each title."""
 
@@ -86,7 +87,7 @@ class Update(Arguments, frozen=True):
 class Tasks(Arguments, frozen=True):
     """What tasks takes."""
 
-    since: Annotated[str, Meta(description='"last", or a seq: only what others changed since')] = ""
+    since: Annotated[str, Meta(description='"last", or a version: only what others changed since')] = ""
     ids: Annotated[Ids, Meta(description="Full details of these")] = ()
     all: Annotated[bool, Meta(description="Finished ones too")] = False
     agent: Agent = ""
@@ -204,7 +205,7 @@ def _answer(desk: ToolContext, last: int | None, lines: list[str], data: dict[st
             told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
             kept = [reason for reason in told.reasons if reason.kind in ("stopped", "failed", "reserved")]
         lines.append(phrases.nothing(tasks.counts, kept, desk.names.get("plan", "")))
-    lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
+    lines.append(f"{tasks.remaining} left, version {tasks.version}.")
     others = yield from _others(desk, last)
     return Reply(text="\n".join(lines + others), data={"next": None, **data, "remaining": tasks.remaining})
 
@@ -213,14 +214,15 @@ def _others(desk: ToolContext, last: int | None) -> Generator[Call[Any], Any, li
     """A line about what others have done since the agent last looked, which it has seen with this."""
     if last is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        changes.note_seen(desk, tasks.seq)
+        changes.note_seen(desk, tasks.seq, tasks.version)
         return []
+    version = desk.mind.version
     told = yield from changes.since(desk, last)
-    changes.note_seen(desk, told.seq)
+    changes.note_seen(desk, told.seq, told.version)
     touched = [*told.changed, *told.gone]
     if not touched:
         return []
-    return [f"Others changed {phrases.some(touched)}: tasks since={last} tells."]
+    return [f"Others changed {phrases.some(touched)}: tasks since={version} tells."]
 
 
 def _update(desk: ToolContext, args: Update) -> Steps:
@@ -278,12 +280,16 @@ def _tasks(desk: ToolContext, args: Tasks) -> Steps:
                 return (yield from _changes(desk, told))
     statuses = None if args.all else ("pending", "in_progress", "paused")
     tasks: TaskList = yield desk.calls.list(status=statuses, offset=args.offset)
-    changes.note_seen(desk, tasks.seq)
+    changes.note_seen(desk, tasks.seq, tasks.version)
     shown, _ = fitting(tasks[:_ROWS], phrases.line)
-    head = f"{phrases.summary(tasks.counts)}, seq {tasks.seq}"
+    head = f"{phrases.summary(tasks.counts)}, version {tasks.version}"
     left_out = len(tasks) - len(shown)
     foot = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in tasks[: len(shown)]], "left_out": left_out, "seq": tasks.seq}
+    data = {
+        "tasks": [phrases.row(task) for task in tasks[: len(shown)]],
+        "left_out": left_out,
+        "version": tasks.version,
+    }
     return Reply(text="\n".join([head, *shown, *foot]), data=data)
 
 
@@ -291,17 +297,17 @@ def _after(desk: ToolContext, text: str) -> Generator[Call[Any], Any, int | None
     if text == "last":
         return (yield from changes.seen(desk))
     if not text.isdecimal():
-        raise Problem("invalid_arguments", 'since must be "last" or the seq of an earlier reply')
-    return int(text)
+        raise Problem("invalid_arguments", 'since must be "last" or the version of an earlier reply')
+    return (yield from changes.position_of(desk, int(text[:_DIGITS])))
 
 
 def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
     tasks: TaskList = yield desk.calls.list()
-    changes.note_seen(desk, told.seq)
+    changes.note_seen(desk, told.seq, told.version)
     changed = [task for task in tasks if task.id in told.changed]
     gone = [one for one in told.gone if one not in {task.id for task in tasks}]
     if not changed and not gone:
-        return Reply(text=f"Nothing changed, seq {told.seq}.", data={"tasks": [], "gone": [], "seq": told.seq})
+        return _unchanged("Nothing changed", told.version)
 
     def render(task: Task) -> str:
         return f"{phrases.line(task)} — by {told.changed[task.id]}"
@@ -310,8 +316,12 @@ def _changes(desk: ToolContext, told: changes.Changes) -> Steps:
     left_out = len(changed) - len(shown)
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
     foot += [f"… {left_out} more: call tasks for the list"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": told.seq}
-    return Reply(text="\n".join([f"{len(changed)} changed, seq {told.seq}", *shown, *foot]), data=data)
+    data = {
+        "tasks": [phrases.row(task) for task in changed[: len(shown)]],
+        "gone": gone[:1_000],
+        "version": told.version,
+    }
+    return Reply(text="\n".join([f"{len(changed)} changed, version {told.version}", *shown, *foot]), data=data)
 
 
 def _details(desk: ToolContext, ids: Ids) -> Steps:
@@ -327,9 +337,8 @@ def _details(desk: ToolContext, ids: Ids) -> Steps:
 
 def _wait(desk: ToolContext, args: Wait) -> Steps:
     after = yield from changes.seen(desk)
-    if after is None:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        after = tasks.seq
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    after, version = tasks.seq if after is None else after, tasks.version
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
@@ -337,11 +346,16 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
         except (Gap, WrongEpoch):
             return (yield from _tasks(desk, Tasks()))
         if changes.is_others(desk, result):
-            return (yield from _tasks(desk, Tasks(since=str(after))))
+            told = yield from changes.since(desk, after)
+            return (yield from _tasks(desk, Tasks()) if told.everything else _changes(desk, told))
         position = max(position, result.next)
-    changes.note_seen(desk, position)
-    text = f"Nothing changed within {args.seconds} s, seq {position}."
-    return Reply(text=text, data={"tasks": [], "gone": [], "seq": position})
+        version = max([version, *(event.version for event in result.events)])
+    changes.note_seen(desk, position, version)
+    return _unchanged(f"Nothing changed within {args.seconds} s", version)
+
+
+def _unchanged(text: str, version: int) -> Reply:
+    return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -360,7 +374,7 @@ changed.]"""
 
 _NUMBER = {"type": "integer"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "seq": _NUMBER}
+_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "version": _NUMBER}
 _NEXT_OUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"}, "remaining": _NUMBER}
 
 DIALECT = Dialect(
