@@ -60,7 +60,8 @@ def fresh_name(path: str, suffix: str) -> str:
 def stem_of(id: str) -> str:
     """The readable part of the id of a repository's list, such as `website` of `website-8f909d367e2b`; else ""."""
     stem, dash, suffix = id[: -_SUFFIX - 1], id[-_SUFFIX - 1 : -_SUFFIX], id[-_SUFFIX:]
-    return stem if dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) else ""
+    is_repositorys = dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) and ":" not in stem
+    return stem if is_repositorys else ""
 
 
 def digest(data: bytes) -> str:
