@@ -16,6 +16,10 @@ try:
 except ImportError:
     from hashlib import blake2s
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _STEM = 40
 _SUFFIX = 12
 _DIGITS = frozenset("0123456789abcdef")
@@ -62,6 +66,16 @@ def stem_of(id: str) -> str:
     stem, dash, suffix = id[: -_SUFFIX - 1], id[-_SUFFIX - 1 : -_SUFFIX], id[-_SUFFIX:]
     is_repositorys = dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) and ":" not in stem
     return stem if is_repositorys else ""
+
+
+def short_name(id: str, ids: "Iterable[str]") -> str:
+    """The name that is shown for a list among all lists: the readable part, unless another list could be meant."""
+    stem = stem_of(id)
+    if not stem:
+        return id
+    prefix = f"{stem}-"
+    others = (one for one in ids if one == stem or (one.startswith(prefix) and one != id and stem_of(one) == stem))
+    return stem if next(iter(others), None) is None else id
 
 
 def digest(data: bytes) -> str:

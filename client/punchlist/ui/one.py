@@ -22,6 +22,7 @@ from punchlist.ui.list_view import RUNNING, ListView
 from punchlist.ui.members import MEMBERS, changes
 from punchlist.ui.parts import DrawContext, Part, text
 from punchlist.ui.past import History, latest
+from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
 
@@ -176,7 +177,7 @@ class OneList(ListView):
 
         async def read() -> None:
             changes = await latest(self.plan, self.rows.seq)
-            self.face.push_screen(History(text(self.plan.id), changes, self.show_version))
+            self.face.push_screen(History(text(short_name(self.plan.id, self.face.cards)), changes, self.show_version))
 
         self.calls(read(), "past", exclusive=True)
 
