@@ -9,7 +9,7 @@ looks at a directory. Light on purpose: shell prompts come through here.
 import os
 
 from punchlist_schemas import directory
-from punchlist_schemas.directory import OUTSIDE, Meant
+from punchlist_schemas.directory import Meant
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
 
@@ -52,17 +52,17 @@ def own(name: str, user: "str | None") -> str:
     return name if user is None or name.startswith(("my:", "of:")) else f"my:{name}"
 
 
-def may_be_taken(meant: "Meant | None", data_dir: str, version: int, user: "str | None" = None) -> bool:
-    """Whether a project's list may be worked on, given the version it is at (0: nobody used it yet).
+def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
+    """Whether a project's list may be worked on, given the id that its name leads to (None: nobody used it yet).
 
     A list that nobody used is the project's from now on, but for `default`, which belongs to no project. With a user it
     is about the user's own list of that name.
     """
     if meant is None or meant.is_allowed(data_dir, user):
         return True
-    if version or meant.conversation == OUTSIDE:
+    if not meant.may_use(data_dir, used, user):
         return False
-    meant.allow(data_dir, user)
+    meant.allow(data_dir, user, unused=used is None)
     return True
 
 

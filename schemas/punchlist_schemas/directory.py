@@ -20,7 +20,7 @@ from punchlist_schemas.repository import Repository
 OUTSIDE = "default"
 """The command line's list outside of any project: never a project's, so its name always has to be allowed."""
 
-_ALLOWED = "allowed"
+_ALLOWED, _UNUSED = "allowed", "-unused"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,13 +58,28 @@ class Meant:
             return True
         return user is not None and os.path.isfile(self._record(data_dir, user))
 
-    def allow(self, data_dir: str, user: "str | None" = None) -> None:
+    def may_use(self, data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
+        """Whether this list may be taken unasked, given the id that its name leads to; None: nobody used it yet.
+
+        A list that nobody used may be. It stays the project's, unless its name turns into the short name of another
+        repository's list.
+        """
+        if self.is_allowed(data_dir, user):
+            return True
+        is_short = used is not None and repository.stem_of(used) == self.conversation
+        if self.conversation == OUTSIDE or is_short:
+            return False
+        return used is None or os.path.isfile(self._record(data_dir, user) + _UNUSED)
+
+    def allow(self, data_dir: str, user: "str | None" = None, *, unused: bool = False) -> None:
         """Remember that this project may name this list; with a user, the user's own one of its name alone.
+
+        With `unused`, remember only that nobody had used the list.
 
         Raises:
             OSError: The data directory can't be written.
         """
-        path = self._record(data_dir, user)
+        path = self._record(data_dir, user) + (_UNUSED if unused else "")
         make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 

@@ -16,6 +16,10 @@ try:
 except ImportError:
     from hashlib import blake2s
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _STEM = 40
 _SUFFIX = 12
 _DIGITS = frozenset("0123456789abcdef")
@@ -72,7 +76,18 @@ def fresh_name(path: str, suffix: str) -> str:
 def stem_of(id: str) -> str:
     """The readable part of the id of a repository's list, such as `website` of `website-8f909d367e2b`; else ""."""
     stem, dash, suffix = id[: -_SUFFIX - 1], id[-_SUFFIX - 1 : -_SUFFIX], id[-_SUFFIX:]
-    return stem if dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) else ""
+    is_repositorys = dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) and ":" not in stem
+    return stem if is_repositorys else ""
+
+
+def short_name(id: str, ids: "Iterable[str]") -> str:
+    """The name that is shown for a list among all lists: the readable part, unless another list could be meant."""
+    stem = stem_of(id)
+    if not stem:
+        return id
+    prefix = f"{stem}-"
+    others = (one for one in ids if one == stem or (one.startswith(prefix) and one != id and stem_of(one) == stem))
+    return stem if next(iter(others), None) is None else id
 
 
 def digest(data: bytes) -> str:

@@ -46,12 +46,15 @@ def test_the_environment_counts_before_the_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "expected"), [("site", 0, True), ("site", 3, False), ("default", 0, False)]
+    ("name", "used", "expected"), [("site", None, True), ("site", "site", False), ("default", None, False)]
 )
-def test_a_project_may_take_a_list_that_nobody_used(tmp_path: Path, name: str, version: int, expected: bool) -> None:
+def test_a_project_may_take_a_list_that_nobody_used(
+    tmp_path: Path, name: str, used: str | None, expected: bool
+) -> None:
     data = str(tmp_path / "data")
-    assert project.may_be_taken(of(tmp_path / "clone", name), data, version) is expected
-    assert project.may_be_taken(of(tmp_path / "clone", name), data, 9) is expected
+    assert project.may_be_taken(of(tmp_path / "clone", name), data, used) is expected
+    assert not project.may_be_taken(of(tmp_path / "clone", name), data, "site-8f909d367e2b"), "another repository's"
+    assert project.may_be_taken(of(tmp_path / "clone", name), data, name) is expected
 
 
 def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:

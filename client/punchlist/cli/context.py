@@ -13,6 +13,7 @@ from punchlist.launch import Target
 from punchlist.text import safe, safe_block, safe_json, task_id
 from punchlist_schemas.build import build_stamp, is_same_code
 from punchlist_schemas.directory import OUTSIDE, Meant
+from punchlist_schemas.repository import stem_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Context:
         """Where the daemon is met, and whether one may be started."""
         self.target.look_at(self.note)
         self._conversation: str | None = None
+        self._name: str | None = None
         self._known = False
         self._caller: Caller | None = None
         self._client: Client | None = None
@@ -80,6 +82,14 @@ class Context:
             self.check_list(self.args.conversation)
             self._known = True
         return self.conversation
+
+    @property
+    def name(self) -> str:
+        """The name by which people call the list: short where no other list could be meant."""
+        if self._name is None:
+            found = self.call("conversation.get", conversation=self.conversation)
+            self._name = str(found.get("name", self.conversation))
+        return self._name
 
     @property
     def actor(self) -> str:
@@ -214,8 +224,14 @@ class Context:
 
                 # A repository's list is also known by its directory's name alone; the newest list of that name counts.
                 known = {part: one for one in reversed(names) for part in (one.rpartition("-")[0], one)}
-                near = dict.fromkeys(known[part] for part in get_close_matches(name, known, n=_NEAR))
+                alike = [one for one in names if stem_of(one) == name]
+                near = alike or dict.fromkeys(known[part] for part in get_close_matches(name, known, n=_NEAR))
                 raise UnknownList(name, list(near))
+
+    def find_used(self, name: str) -> "str | None":
+        """Return the id of the list that a name leads to; None: nobody used it."""
+        found = self.call("conversation.get", conversation=name)["conversation"]
+        return str(found["conversation"]) if found["version"] else None
 
     def version_of(self, name: str) -> int:
         """The version that a list is at; 0: nobody used it."""
@@ -260,7 +276,7 @@ class Context:
 
     def _allow(self, meant: Meant) -> None:
         data_dir = self.target.data_dir
-        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.version_of(meant.conversation)):
+        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_used(meant.conversation)):
             return
         refusal = project.not_allowed(meant)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 8
-"""How many names an error lists."""
+"""How many names or tasks an error lists."""
 
 
 class UsageError(Exception):
@@ -53,10 +53,6 @@ class UnknownName(Exception):
         super().__init__(message)
         self.names = names
         self.is_ambiguous = is_ambiguous
-
-
-_NAMED = 12
-"""How many tasks advice names at most."""
 
 
 def _blocked(data: "Facts") -> str:

@@ -119,7 +119,9 @@ def _list(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]
     style = style_of(env, now=int(time.time() * 1000))
     folded = style.terminal and "all" not in options
     note = render.shared_note(answer.get("shared"))
-    lines = render.list_lines(conversation, answer["tasks"], answer["counts"], style, note=note, folded=folded)
+    lines = render.list_lines(
+        answer.get("name", conversation), answer["tasks"], answer["counts"], style, note=note, folded=folded
+    )
     return write("\n".join(lines) + "\n")
 
 
@@ -130,8 +132,9 @@ def _prompt(options: "dict[str, str]", env: "Mapping[str, str]") -> int:
         result = wire.call(_target(options, env), "conversation.get", {"conversation": name}, timeout_s=HOOK_LOOK_S)
     except (DirectoryError, TimeoutError):
         return 0
-    told: dict[str, Any] = plain_json.decode(result)["conversation"] if result else {}
-    return write(render.header(name, told["counts"], Style()) + "\n") if told.get("version") else 0
+    answer: dict[str, Any] = plain_json.decode(result) if result else {"conversation": {}}
+    told = answer["conversation"]
+    return write(render.header(answer.get("name", name), told["counts"], Style()) + "\n") if told.get("version") else 0
 
 
 def _show(words: "list[str]", options: "dict[str, str]", env: "Mapping[str, str]") -> "int | None":
@@ -234,8 +237,11 @@ def _complete(words: "Sequence[str]", env: "Mapping[str, str]") -> int:
 
 
 def _lists(ask: "Ask", _conversation: str, _given: "Sequence[str]") -> "Iterable[str]":
-    for row in (ask("conversation.list", {}) or {}).get("conversations", ()):
-        yield f"{safe(row['conversation'])}\t{safe(row.get('title', ''))}\n"
+    found = ask("conversation.list", {}) or {}
+    names = found.get("names", {})
+    for row in found.get("conversations", ()):
+        name = row["conversation"]
+        yield f"{safe(names.get(name, name))}\t{safe(row.get('title', ''))}\n"
 
 
 def _tasks(ask: "Ask", conversation: str, given: "Sequence[str]") -> "Iterable[str]":

@@ -42,7 +42,7 @@ class Resources:
         resources = [
             types.Resource(
                 uri=tasks_of(one.conversation),
-                name=one.conversation,
+                name=page.names.get(one.conversation, one.conversation),
                 title=one.title or None,
                 description=f"The task list: {one.counts.completed} completed, {one.counts.pending} pending",
                 mime_type=_JSON,

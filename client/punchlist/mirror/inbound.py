@@ -143,8 +143,9 @@ class Inbound:
         """The list of the project, if the project may name it; otherwise a list named after the folder."""
         meant = await run_sync(project_of, session.cwd)
         if meant is not None:
-            version = (await self._client.conversation(meant.conversation).info()).version
-            if await run_sync(project.may_be_taken, meant, self._data_dir, version):
+            info = await self._client.conversation(meant.conversation).info()
+            used = info.conversation if info.version else None
+            if await run_sync(project.may_be_taken, meant, self._data_dir, used):
                 return meant.conversation
         return own_list(self._name)
 

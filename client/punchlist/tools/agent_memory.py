@@ -15,6 +15,7 @@ class AgentState(msgspec.Struct):
 
     Attributes:
         seen: Position in the log up to which the agent knows what happened; None if it has not looked yet.
+        version: The version that the list had there.
         claims: The agent's claims: task → fence.
         renewed: When the claims were renewed last, in seconds of the monotonic clock; None if they were not.
         began: Who began a task without an owner: `ID@TIME` of its start → actor.
@@ -25,6 +26,7 @@ class AgentState(msgspec.Struct):
     """
 
     seen: int | None = None
+    version: int = 0
     claims: dict[str, int] = {}
     renewed: float | None = None
     began: dict[str, str] = {}
@@ -47,6 +49,7 @@ class Memory:
         """Conversations that a dialect has set up already."""
         self._log = ""
         self._minds: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
+        self._named: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def mind(self, log: str, conversation: str, actor: str) -> AgentState:
         """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
@@ -59,3 +62,13 @@ class Memory:
         if len(self._minds) > _MINDS:
             self._minds.popitem(last=False)
         return mind
+
+    def is_other_list(self, log: str, actor: str, conversation: str) -> bool:
+        """Return True if the last reply to an agent was about another list, or there was none; remember this one."""
+        named = self._named
+        is_other = named.get((log, actor)) != conversation
+        named[log, actor] = conversation
+        named.move_to_end((log, actor))
+        if len(named) > _MINDS:
+            named.popitem(last=False)
+        return is_other

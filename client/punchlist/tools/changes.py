@@ -13,7 +13,7 @@ import msgspec
 from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, WrongEpoch
-from punchlist.tools.model import ToolContext
+from punchlist.tools.model import Problem, ToolContext
 from punchlist_schemas.events import (
     AnyEvent,
     Deleted,
@@ -39,14 +39,14 @@ class Touched(msgspec.Struct):
 
     Attributes:
         by: Who changed it last.
-        first: Position of the first of the changes.
+        first: Position of the first of the changes, and the list's version there.
         notes: What they noted, as far as the agent was not told before.
         noted: Version of the last of these notes.
         members: What they edited that a line about the task does not show.
     """
 
     by: str
-    first: int
+    first: tuple[int, int]
     notes: list[str] = []
     noted: int = 0
     members: dict[str, None] = {}
@@ -55,37 +55,58 @@ class Touched(msgspec.Struct):
 class Changes(msgspec.Struct):
     """What others did behind a position, by the ids of the tasks that are there and of those that are gone.
 
-    `seq` is the position up to which it tells. With `everything`, the whole list has to be looked at.
+    `seq` is the position up to which it tells, `version` the list's there. With `everything`, the whole list has to be
+    looked at.
     """
 
     seq: int
+    version: int
     changed: dict[str, Touched] = {}
     gone: dict[str, Touched] = {}
     everything: bool = False
 
-    def before(self, task: str) -> int:
-        """The position before the first change of a task, to go on from if the changes from this one on are left."""
-        return (self.changed.get(task) or self.gone[task]).first - 1
+    def before(self, task: str) -> tuple[int, int]:
+        """Position and version before the first change of a task, to go on from if the later changes are left."""
+        seq, version = (self.changed.get(task) or self.gone[task]).first
+        return seq - 1, version - 1
 
 
 def seen(desk: ToolContext) -> Generator[Call[Any], Any, int | None]:
     """The position up to which the agent has been told, or None if it never looked."""
     if desk.mind.seen is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        desk.mind.seen = yield from find_back(
-            desk, tasks.seq, lambda event: event.seq if event.actor == desk.actor else None
+        found = yield from find_back(
+            desk, tasks.seq, lambda event: (event.seq, event.version) if event.actor == desk.actor else None
         )
+        if found is not None:
+            note_seen(desk, *found)
     return desk.mind.seen
 
 
-def note_seen(desk: ToolContext, seq: int) -> None:
-    """The agent has been told everything up to this position."""
-    desk.mind.seen = seq
+def note_seen(desk: ToolContext, seq: int, version: int) -> None:
+    """The agent has been told everything up to this position, and to this version of the list."""
+    desk.mind.seen, desk.mind.version = seq, version
+
+
+def position_of(desk: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
+    """Return the position in the log that a version of the list had; None: it is too far back.
+
+    Raises:
+        Problem: The list has not reached this version.
+    """
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    if version > tasks.version:
+        text = f'the list is at version {tasks.version}: since must be "last" or the version of an earlier reply'
+        raise Problem("invalid_arguments", text)
+    if version == tasks.version:
+        return tasks.seq
+    return (yield from find_back(desk, tasks.seq, lambda event: event.seq if event.version <= version else None))
 
 
 def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
     """What others have changed behind a position."""
-    changes = Changes(after)
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    changes = Changes(after, tasks.version)
     try:
         while True:
             page: EventsResult = yield read(desk, changes.seq)
@@ -96,8 +117,8 @@ def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
                 break
     except (Gap, WrongEpoch):
         pass
-    tasks: TaskList = yield desk.calls.list(limit=1)
-    return Changes(tasks.seq, everything=True)
+    tasks = yield desk.calls.list(limit=1)
+    return Changes(tasks.seq, tasks.version, everything=True)
 
 
 def wait(desk: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
@@ -115,6 +136,7 @@ def is_others(desk: ToolContext, result: EventsResult) -> bool:
 
 def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
     for recorded in page.events:
+        changes.version = max(changes.version, recorded.version)
         event = decode_event(recorded.event)
         is_own = recorded.actor == desk.actor
         if isinstance(event, ListCleared) and not is_own:
@@ -125,7 +147,7 @@ def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
         touched = changes.changed.pop(task, None) or changes.gone.pop(task, None)
         if touched is None and is_own:
             continue
-        touched = touched or Touched("", recorded.seq)
+        touched = touched or Touched("", (recorded.seq, recorded.version))
         if not is_own:
             _tell(touched, event, recorded)
         (changes.gone if isinstance(event, Deleted) else changes.changed)[task] = touched

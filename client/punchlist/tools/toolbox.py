@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Generator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -25,6 +26,7 @@ from punchlist.tools.model import Arguments, Dialect, Problem, Reply, Steps, Too
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
+from punchlist_schemas.params import Place
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.things import Damage
 
@@ -119,8 +121,18 @@ def _replied(desk: ToolContext, tool: Tool, prepared: Arguments, *, is_told: boo
         reply = yield from _checking(desk, tool.run(desk, prepared), cuts)
     except NotFound as error:
         raise (yield from _gone(desk, error)) from None
-    reply = reply if is_told else _telling(reply, "conversation", desk.conversation)
+    if not is_told and desk.memory.is_other_list(desk.log, desk.actor, desk.conversation):
+        reply = _telling(reply, "conversation", (yield from _name_of(desk.conversation)))
     return _telling(reply, "damaged", _CUT.format(cuts[0])) if cuts else reply
+
+
+def _name_of(conversation: str) -> Generator[Call[Any], Any, str]:
+    """Return the name by which people call a list; its id if the daemon does not answer any more."""
+    try:
+        name: str = yield Call("conversation.get", Place(conversation=conversation), attrgetter("name"))
+    except PunchlistError:
+        return conversation
+    return name or conversation
 
 
 def _checking(desk: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
@@ -189,7 +201,7 @@ def _place(seat: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tupl
         data_dir = seat.data_dir or rendezvous.data_dir(os.environ)
         if meant is not None and not meant.is_allowed(data_dir, seat.user):
             there = yield ConversationCalls(name).info()
-            if not project.may_be_taken(meant, data_dir, there.version, seat.user):
+            if not project.may_be_taken(meant, data_dir, there.conversation if there.version else None, seat.user):
                 raise project.not_allowed(meant)
     except DirectoryError as error:
         raise Problem("no_conversation", f"{error}. {error.advice}") from error

@@ -10,6 +10,7 @@ from punchlist.ui.dialogs import Ask
 from punchlist.ui.face import Face
 from punchlist.ui.filters import of_lists
 from punchlist.ui.parts import Item, Part, board_items, card_parts, section
+from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Conversation
 
 _NAMES = 36
@@ -34,7 +35,10 @@ class Board(Face):
     def draw(self, item: Item, width: int) -> list[Part]:
         """One list."""
         card = self.cards.get(item.key)
-        return card_parts(card, self.draw_context(width), min(_NAMES, max(width // 3, 8))) if card else []
+        if card is None:
+            return []
+        called = short_name(card.conversation, self.cards)
+        return card_parts(card, self.draw_context(width), min(_NAMES, max(width // 3, 8)), called)
 
     def items(self) -> list[Item]:
         """The sections and their lists."""

@@ -15,6 +15,7 @@ from punchlist.ui.face import Face
 from punchlist.ui.filters import STATES, holding, of_tasks
 from punchlist.ui.parts import Item, Part, bar, fitted, shared_text, tally, task_parts, text, tree
 from punchlist.ui.past import Picture, at_version
+from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
 WIDE = 110
@@ -118,7 +119,7 @@ class ListView(Face):
 
     def head(self) -> list[Part]:
         """The list's name, how it stands; of a list of the past which one it is."""
-        name = text(self.plan.id)
+        name = text(short_name(self.plan.id, self.face.cards))
         if self.past is not None:
             when: list[Part] = [("title", name), ("failed", f"   version {self.past.version} of {self.rows.version}")]
             return [*when, ("", f"   {self.past.made}"), ("dim", f"   {self.face.keys.hint('now')} now")]

@@ -23,6 +23,7 @@ from punchlist.ui.list_view import RUNNING, ListView
 from punchlist.ui.members import MEMBERS, changes
 from punchlist.ui.parts import DrawContext, Part, gate_wait, text
 from punchlist.ui.past import History, latest
+from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
 
@@ -186,7 +187,8 @@ class OneList(ListView):
 
         async def read() -> None:
             changes = await latest(self.plan, self.rows.seq)
-            self.face.push_screen(History(text(self.plan.id), changes, self.show_version, self._undo_or_say))
+            name = text(short_name(self.plan.id, self.face.cards))
+            self.face.push_screen(History(name, changes, self.show_version, self._undo_or_say))
 
         self.calls(read(), "past", exclusive=True)
 

@@ -9,6 +9,7 @@ from textual.command import DiscoveryHit, Hit, Provider
 from punchlist.ui.face import Face
 from punchlist.ui.parts import text
 from punchlist.ui.program import Program
+from punchlist_schemas.repository import short_name
 
 _FIRST = 8
 
@@ -32,9 +33,10 @@ class Everything(Provider):
         app = cast(Program, self.app)
         found: list[tuple[str, str, Callable[[], Awaitable[None] | None]]] = []
         for card in app.cards.values():
-            name = text(card.title) or text(card.conversation)
+            called = text(short_name(card.conversation, app.cards))
+            name = text(card.title) or called
             counts = card.counts
-            does = f"list {text(card.conversation)} · {counts.completed} done, {counts.in_progress} in progress"
+            does = f"list {called} · {counts.completed} done, {counts.in_progress} in progress"
             found.append((name, does, partial(app.open_list, card.conversation)))
         screen = self.screen
         if isinstance(screen, Face):

@@ -179,10 +179,10 @@ def shared_text(shared: Shared) -> str:
     return shared_note(msgspec.to_builtins(shared))
 
 
-def card_parts(card: Conversation, context: DrawContext, names: int) -> list[Part]:
-    """One list in a line. `names` is how many columns its name may take."""
+def card_parts(card: Conversation, context: DrawContext, names: int, called: str = "") -> list[Part]:
+    """One list in a line. `names` is how many columns its name may take, `called` its short name."""
     counts = card.counts
-    name = text(card.title) or text(card.conversation)
+    name = text(card.title) or text(called or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
     name = cut(name, names, context.glyphs["cut"])

@@ -4,7 +4,7 @@ import anyio
 import msgspec
 
 from punchlist_schemas import params as p
-from punchlist_schemas.directory import OUTSIDE, Meant, meant
+from punchlist_schemas.directory import meant
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import ConversationResolveResult
@@ -32,7 +32,7 @@ class Resolver:
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
         """The list; for a bound caller the user's own one of that name."""
         try:
-            found, allowed = await anyio.to_thread.run_sync(self._read, params.path, caller.user, limiter=self._readers)
+            found = await anyio.to_thread.run_sync(meant, params.path, limiter=self._readers)
         except DirectoryError as error:
             return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
         if found is None:
@@ -43,19 +43,19 @@ class Resolver:
         name = found.conversation if caller.user is None else f"{OWN}{found.conversation}"
         opened = await self._access.durable(caller.user, name)
         exists = not isinstance(opened, Rejection) and opened.state.exists
+        used = None if isinstance(opened, Rejection) or not exists else opened.state.conversation
+        allowed = await anyio.to_thread.run_sync(
+            found.may_use, self._data_dir, used, caller.user, limiter=self._readers
+        )
         result = ConversationResolveResult(
             conversation=name,
             source=found.source,
             root=_text(found.root),
             file=None if found.file is None else _text(found.file),
             exists=exists,
-            allowed=allowed or not (exists or found.conversation == OUTSIDE),
+            allowed=allowed,
         )
         return _encode(result)
-
-    def _read(self, path: str, user: str | None) -> tuple[Meant | None, bool]:
-        found = meant(path)
-        return found, found is None or found.is_allowed(self._data_dir, user)
 
 
 def _text(path: str) -> str:

@@ -43,6 +43,7 @@ class ShortNames:
         return next(iter(found)) if len(found) == 1 and name not in self._names else None
 
     def of(self, id: str) -> str:
-        """Return the short name of a list, "" if it has none."""
+        """Return the short name of a list, also of one that is still unused; "" if it has none."""
         stem = stem_of(id)
-        return stem if stem and self.id_of(stem) == id else ""
+        is_only = self.is_filled and stem not in self._names and self._by_stem.get(stem, set()) <= {id}
+        return stem if is_only else ""

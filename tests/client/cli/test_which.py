@@ -1,6 +1,5 @@
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ def test_in_a_repository_a_person_sees_the_list_of_its_agents(
     punch: Any, home: Path, website: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     punch("add", "Outside", "-c", "default")
-    assert re.fullmatch(r"website-[0-9a-f]{12}  0/0  not used yet", punch("list").lines[0])
+    assert punch("list").lines[0] == "website  0/0  not used yet"
     punch("add", "Here")
     monkeypatch.chdir(worktree(website, home / "fix"))
     assert punch("list").lines[1:] == ["  ☐ #1 Here"]
@@ -75,7 +74,7 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
     )
 
 
-@pytest.mark.parametrize("name", ["website", "wbsite", "website-3f9a"])
+@pytest.mark.parametrize("name", ["wbsite", "website-3f9a"])
 def test_a_repositorys_list_is_found_by_its_directorys_name(punch: Any, name: str) -> None:
     punch("add", "a", "-c", "website-3f9a2c41d07e")
     punch("add", "a", "-c", "nothing-alike")

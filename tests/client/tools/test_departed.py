@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client
-from punchlist.tools import Toolbox, ToolCaller, claims, offered
+from punchlist.tools import Toolbox, ToolCaller, offered, phrases
 from punchlist_schemas.things import Task
 
 A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
@@ -93,4 +93,4 @@ def test_a_machine_that_is_not_heard_of_is_named() -> None:
         machine="mb",
         silent_at=1,
     )
-    assert claims.departed(task).startswith("machine mb has not been heard of for ")
+    assert phrases.departed(task).startswith("machine mb has not been heard of for ")

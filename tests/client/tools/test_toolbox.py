@@ -28,7 +28,7 @@ def test_checklist_follows_the_environment_and_without_any_conversation_says_so(
         ("claude", "TaskList", "No tasks found.\n(conversation: around)"),
         ("queue", "list_tasks", '{"tasks":[],"conversation":"around"}'),
         ("todo", "list_todo_tasks", "[]"),
-        ("native", "tasks", "No tasks, seq 0\n(conversation: around)"),
+        ("native", "tasks", "No tasks, version 0\n(conversation: around)"),
     ],
 )
 def test_a_conversation_that_was_fallen_back_to_is_told(
@@ -60,7 +60,7 @@ def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
     made = Toolbox(client, ToolCaller(directory=str(website))).call(
         "claude", "TaskCreate", {"subject": "A", "description": "d"}
     )
-    assert "(conversation: website-" in made.text
+    assert "(conversation: website)" in made.text
     monkeypatch.chdir(linked)
     assert "#1: A" in Toolbox(client).call("claude", "TaskList").text
     assert "No tasks found." in Toolbox(client, ToolCaller(directory=str(other))).call("claude", "TaskList").text
@@ -80,10 +80,21 @@ def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon
             reply = box.call("claude", "TaskCreate", {"subject": f"For {user}", "description": "d"})
             assert not reply.refused, reply.text
             assert "Task #1 created" in reply.text, "nobody's list is in the way of another's"
-            listed = box.call("claude", "TaskList").text
-            assert listed.count("For ") == 1
-            made.append(listed.rpartition("conversation: ")[2].rstrip(")"))
-    assert made == [made[0], f"my:{made[0]}", f"my:{made[0]}"]
+            assert box.call("claude", "TaskList").text.count("For ") == 1
+            made.append(reply.text.rpartition("conversation: ")[2].rstrip(")"))
+    assert made[0] == "website"
+    assert made[1] == made[2]
+    assert made[1].startswith("my:website-")
+
+
+def test_replies_name_the_list_when_it_changes(client: Client, tmp_path: Path) -> None:
+    website, other = (str(repository(tmp_path / name)) for name in ("website", "other"))
+    box = Toolbox(client, ToolCaller(directory=website, actor="claude-code/7f3c1a"))
+    told = [box.call("native", "tasks").text.splitlines()[-1] for _ in range(2)]
+    box.seat = box.seat._replace(directory=other)
+    told += [box.call("native", "tasks").text.splitlines()[-1] for _ in range(2)]
+    assert [line.startswith("(conversation: ") for line in told] == [True, False, True, False]
+    assert told[0] == "(conversation: website)"
 
 
 def test_outside_of_a_project_a_user_has_the_own_list_default(daemon: Running) -> None:

@@ -37,7 +37,7 @@ async def add(peer: Peer, conversation: str, title: str = "a") -> dict[str, Any]
 @pytest.mark.parametrize(
     ("id", "stem"),
     [(A, "website"), ("a-b-8f909d367e2b", "a-b"), ("website", ""), ("website-8f909d367e2", ""), ("-8f909d367e2b", "")]
-    + [("website-8F909D367E2B", ""), ("website_8f909d367e2b", ""), ("website-8f909d367e2g", "")],
+    + [("website-8F909D367E2B", ""), ("website_8f909d367e2b", ""), ("website-8f909d367e2g", ""), (f"of:ann:{A}", "")],
 )
 def test_only_a_repositorys_id_has_a_stem(id: str, stem: str) -> None:
     assert stem_of(id) == stem

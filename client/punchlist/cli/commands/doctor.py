@@ -97,20 +97,20 @@ def _project(target: Target, client: Caller | None) -> Finding:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
         return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
-    if not meant.is_allowed(target.data_dir) and (meant.conversation == directory.OUTSIDE or _is_used(client, meant)):
+    if not meant.may_use(target.data_dir, _find_used(client, meant)):
         refusal = project.not_allowed(meant)
         return Finding("project", "fail", str(refusal), refusal.advice)
     found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
     return Finding("project", "ok", found)
 
 
-def _is_used(client: Caller | None, meant: "Meant") -> bool:
-    """Whether there is a list of this name; with no daemon to ask, it is taken for new."""
+def _find_used(client: Caller | None, meant: "Meant") -> str | None:
+    """Return the id of the list of this name; with no daemon to ask, it is taken for unused."""
     try:
-        found = client and client.call("conversation.get", {"conversation": meant.conversation})
-        return bool(found and found["conversation"]["version"])
+        found = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
+        return found["conversation"] if found and found["version"] else None
     except PunchlistError:
-        return False
+        return None
 
 
 def _hosts() -> Iterator[Finding]:

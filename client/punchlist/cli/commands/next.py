@@ -123,5 +123,5 @@ def _none(context: Context, result: dict[str, Any]) -> int:
     if context.args.json:
         context.json(result)
     else:
-        show_error("nothing_ready", f"the list {context.conversation} is empty", "punch add TITLE adds a task")
+        show_error("nothing_ready", f"the list {context.name} is empty", "punch add TITLE adds a task")
     return REFUSED

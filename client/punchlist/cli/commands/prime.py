@@ -121,7 +121,8 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     listed = context.call("task.list", conversation=name)
     if seq is None:
         seq = listed["seq"]
-    text = brief(name, listed["tasks"], [one for one in changes if not is_agents(one["actor"], own)])
+    others = [one for one in changes if not is_agents(one["actor"], own)]
+    text = brief(listed.get("name", name), listed["tasks"], others)
     if text:
         context.lines([text])
     # What happened after the changes were read, or did not fit into one page, is told the next time.
@@ -150,7 +151,8 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     name = _conversation(context, session, given.cwd)
     looks = ReadPositions(context.target.data_dir)
     looked = looks.of(session, name)
-    tasks = context.call("task.list", conversation=name, status="in_progress")["tasks"]
+    listed = context.call("task.list", conversation=name, status="in_progress")
+    tasks = listed["tasks"]
     ours = [task for task in tasks if is_agents(task.get("owner", ""), own)]
     fresh = [task for task in ours if _stamp(task) not in looked.reminded]
     if not fresh:
@@ -159,7 +161,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
         return 0
     reminded = tuple(_stamp(task) for task in ours)
     looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(name, fresh)})
+    context.json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
     return 0
 
 
@@ -185,7 +187,7 @@ def _conversation(context: Context, session: str, cwd: str) -> str:
     if named is None:
         raise DirectoryError("There is no task list here", "run punch init in the project's directory")
     name, meant = named
-    if not project.may_be_taken(meant, context.target.data_dir, context.version_of(name)):
+    if not project.may_be_taken(meant, context.target.data_dir, context.find_used(name)):
         assert meant is not None, "a list that nothing named is never refused"
         raise project.not_allowed(meant)
     return name

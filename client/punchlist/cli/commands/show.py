@@ -87,7 +87,9 @@ def run_alone(context: Context) -> int:
     result = context.ask("task.list")
     tasks, style = result["tasks"], context.style
     note = shared_note(result.get("shared")) or context.find_deletion(result)
-    lines = list_lines(context.conversation, tasks, result["counts"], style, note=note, folded=style.terminal)
+    lines = list_lines(
+        result.get("name", context.conversation), tasks, result["counts"], style, note=note, folded=style.terminal
+    )
     return context.answer(
         result,
         [
@@ -140,7 +142,13 @@ def run_list(context: Context) -> int:
         or ("" if filtered or at is not None else context.find_deletion(result))
     )
     lines = list_lines(
-        context.conversation, tasks, result["counts"], style, note=note, folded=folded, flat=bool(args.sort)
+        result.get("name") or (context.conversation if at is None else context.name),
+        tasks,
+        result["counts"],
+        style,
+        note=note,
+        folded=folded,
+        flat=bool(args.sort),
     )
     return context.answer(result, lines)
 
@@ -156,7 +164,7 @@ def run_all(context: Context) -> int:
     args = context.args
     result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
     found = result["conversations"]
-    lines = [_conversation_line(one, context.style) for one in found] or ["no lists"]
+    lines = [_conversation_line(one, result.get("names", {}), context.style) for one in found] or ["no lists"]
     if result.get("next_cursor"):
         lines.append(context.style.paint("dim", "  there are more: --limit, --query"))
     return context.answer(result, lines)
@@ -172,9 +180,10 @@ def run_status(context: Context) -> int:
     return context.answer(result, _status_lines(result, context.style))
 
 
-def _conversation_line(one: dict[str, Any], style: Style) -> str:
+def _conversation_line(one: dict[str, Any], names: dict[str, str], style: Style) -> str:
     counts = one["counts"]
-    parts = [f"{progress(counts):>7}  {safe(one['conversation'])}"]
+    id: str = one["conversation"]
+    parts = [f"{progress(counts):>7}  {safe(names.get(id, id))}"]
     if one.get("title"):
         parts.append(style.paint("dim", safe(one["title"])))
     if note := shared_note(one.get("shared")):

@@ -210,7 +210,7 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
         except RequestRefused as error:
             if "change" not in error.data:
                 raise
-            task, change = flat[error.data["change"]]
+            task, change = flat[int(error.data["change"])]
             if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
                 # The number of the claim shows the daemon that this person knows who has the task.
                 change["fence"] = context.ask("task.get", task=task)["task"].get("fence")

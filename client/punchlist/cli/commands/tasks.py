@@ -236,7 +236,7 @@ def run_clear(context: Context) -> int:
     """Remove all tasks."""
     if not context.args.yes and not context.can_ask:
         raise UsageError("clear empties the list: add --yes")
-    if not context.confirmed(f"Remove all tasks of {safe(context.known)}?"):
+    if not context.confirmed(f"Remove all tasks of {safe(context.known and context.name)}?"):
         return _left_alone(context)
     result = context.change("list.clear")
     lines = [f"removed {result['cleared']} tasks", _back_again(context, result)]

@@ -160,14 +160,14 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
     if newest[0].damaged is not None:
         note = "damaged: not the whole list"
     if room is not None and not tasks and not note:
-        return [] if context.args.inline else [header(context.conversation, counts, context.style, "no tasks")]
-    lines = list_lines(context.conversation, tasks, counts, context.style, note=note, folded=True)
+        return [] if context.args.inline else [header(context.name, counts, context.style, "no tasks")]
+    lines = list_lines(context.name, tasks, counts, context.style, note=note, folded=True)
     if room is None or len(lines) <= room:
         return lines
     running = [task for task in tasks if task["status"] == "in_progress"]
     others = [task for task in tasks if task["status"] != "in_progress"]
     first = [line for task in running for line in task_lines(task, context.style)]
-    rest = list_lines(context.conversation, others, counts, context.style, folded=True) if others else lines[:1]
+    rest = list_lines(context.name, others, counts, context.style, folded=True) if others else lines[:1]
     return [lines[0], *first, *rest[1:]]
 
 

@@ -37,6 +37,7 @@ Agent = Annotated[str, Hidden]
 _TITLE = 100
 _ROWS = 50
 _DETAILS = 20
+_DIGITS = 15
 _NAMED, _NAME = 8, 60
 """How many tasks the question before they are dropped names, and how many characters of each title."""
 _NEWS = 480
@@ -96,7 +97,7 @@ class Update(Arguments, frozen=True):
 class Tasks(Arguments, frozen=True):
     """What tasks takes."""
 
-    since: Annotated[str, Meta(description='"last", or a seq: only what others changed since')] = ""
+    since: Annotated[str, Meta(description='"last", or a version: only what others changed since')] = ""
     ids: Annotated[Ids, Meta(description="Full details of these")] = ()
     all: Annotated[bool, Meta(description="Finished ones too")] = False
     agent: Agent = ""
@@ -257,7 +258,7 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
         told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
         lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
         lines += yield from claims.offers(desk)
-    lines.append(f"{tasks.remaining} left, seq {tasks.seq}.")
+    lines.append(f"{tasks.remaining} left, version {tasks.version}.")
     others = yield from _others(desk, last, _NEWS - sum(len(line) + 1 for line in lines))
     text = [*lines[:-1], *(line if line.startswith("…") else f"Note by {line}" for line in noted), lines[-1], *others]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
@@ -270,7 +271,7 @@ def _others(desk: ToolContext, last: int | None, room: int = _NEWS) -> Generator
     """
     if last is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
-        changes.note_seen(desk, tasks.seq)
+        changes.note_seen(desk, tasks.seq, tasks.version)
         return []
     told = yield from changes.since(desk, last)
     if told.everything:
@@ -292,7 +293,7 @@ def _news(
         lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
         if sum(len(line) + 1 for line in lines) <= room:
             _note_told(desk, told, told.changed)
-            changes.note_seen(desk, told.seq)
+            changes.note_seen(desk, told.seq, told.version)
             return lines, True
     return [f"Others changed {phrases.some(touched)}: {desk.tool('tasks')} since=last tells."], False
 
@@ -379,7 +380,7 @@ def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     if args.ids:
         return (yield from _details(desk, args.ids, args.offset))
     last = yield from changes.seen(desk)
-    if args.since and (after := _after(args.since, last)) is not None:
+    if args.since and (after := (yield from _after(desk, args.since, last))) is not None:
         told = yield from changes.since(desk, after)
         if not told.everything:
             return (yield from _changes(desk, told, after))
@@ -392,7 +393,7 @@ def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     changed: dict[str, changes.Touched] = {}
     foot: list[str] = []
     if news is None or news.everything:
-        changes.note_seen(desk, tasks.seq)
+        changes.note_seen(desk, tasks.seq, tasks.version)
     else:
         foot, is_all_told = yield from _news(desk, news, beside=page)
         changed = news.changed if is_all_told else {}
@@ -404,19 +405,19 @@ def _tasks(desk: ToolContext, args: Tasks) -> Steps:
 
     shown, _ = fitting(rows[:_ROWS], render)
     listed = [by_id[row["id"]] for _, row in rows[: len(shown)]]
-    head = f"{phrases.summary(tasks.counts)}, seq {tasks.seq}"
+    head = f"{phrases.summary(tasks.counts)}, version {tasks.version}"
     left_out = len(rows) - len(shown)
     more = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "seq": tasks.seq}
+    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "version": tasks.version}
     return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
 
 
-def _after(text: str, last: int | None) -> int | None:
+def _after(desk: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
     if text == "last":
         return last
     if not text.isdecimal():
-        raise Problem("invalid_arguments", 'since must be "last" or the seq of an earlier reply')
-    return int(text)
+        raise Problem("invalid_arguments", 'since must be "last" or the version of an earlier reply')
+    return (yield from changes.position_of(desk, int(text[:_DIGITS])))
 
 
 def _changes(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
@@ -432,16 +433,16 @@ def _changes(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
 
     shown, _ = fitting(changed[:_ROWS], render)
     rest = changed[len(shown) :]
-    seq = told.before(rest[0].id) if rest else told.seq
+    seq, version = told.before(rest[0].id) if rest else (told.seq, told.version)
     _note_told(desk, told, [task.id for task in changed[: len(shown)]])
     if desk.mind.seen is None or after <= desk.mind.seen:  # else there is more before that was not told
-        changes.note_seen(desk, max(seq, desk.mind.seen or 0))
+        changes.note_seen(desk, *max((seq, version), (desk.mind.seen or 0, desk.mind.version)))
     if not changed and not gone:
-        return Reply(text=f"Nothing changed, seq {seq}.", data={"tasks": [], "gone": [], "seq": seq})
+        return _unchanged("Nothing changed", version)
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
-    foot += [f"… {len(rest)} more: tasks since={seq}"] if rest else []
-    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "seq": seq}
-    return Reply(text="\n".join([f"{len(changed)} changed, seq {seq}", *shown, *foot]), data=data)
+    foot += [f"… {len(rest)} more: tasks since={version}"] if rest else []
+    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "version": version}
+    return Reply(text="\n".join([f"{len(changed)} changed, version {version}", *shown, *foot]), data=data)
 
 
 def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
@@ -465,9 +466,8 @@ def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
 
 def _wait(desk: ToolContext, args: Wait) -> Steps:
     after = yield from changes.seen(desk)
-    if after is None:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        after = tasks.seq
+    tasks: TaskList = yield desk.calls.list(limit=1)
+    after, version = tasks.seq if after is None else after, tasks.version
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
@@ -475,11 +475,16 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
         except (Gap, WrongEpoch):
             return (yield from _tasks(desk, Tasks()))
         if changes.is_others(desk, result):
-            return (yield from _tasks(desk, Tasks(since=str(after))))
+            told = yield from changes.since(desk, after)
+            return (yield from _tasks(desk, Tasks()) if told.everything else _changes(desk, told, after))
         position = max(position, result.next)
-    changes.note_seen(desk, position)
-    text = f"Nothing changed within {args.seconds} s, seq {position}."
-    return Reply(text=text, data={"tasks": [], "gone": [], "seq": position})
+        version = max([version, *(event.version for event in result.events)])
+    changes.note_seen(desk, position, version)
+    return _unchanged(f"Nothing changed within {args.seconds} s", version)
+
+
+def _unchanged(text: str, version: int) -> Reply:
+    return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -498,7 +503,7 @@ changed.]"""
 
 _NUMBER = {"type": "integer"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "seq": _NUMBER}
+_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "version": _NUMBER}
 _NEXT_OUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"}, "remaining": _NUMBER}
 
 DIALECT = Dialect(

@@ -55,7 +55,22 @@ export const SECTIONS = [
 ];
 
 export const boardFilter = signal("");
-export const nameOf = (card) => card.title || card.conversation;
+
+/** How many lists of repositories have the same name before the hash. */
+const stems = computed(() => {
+  const counts = new Map();
+  for (const id of cards.value.keys()) counts.set(stemOf(id), (counts.get(stemOf(id)) ?? 0) + 1);
+  return counts;
+});
+const stemOf = (id) => /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1];
+
+/** The name that is shown for a list: without the hash, unless another list could be meant. */
+export function shortName(id) {
+  const stem = stemOf(id);
+  return stem && stems.value.get(stem) === 1 && !cards.value.has(stem) ? stem : id;
+}
+
+export const nameOf = (card) => card.title || shortName(card.conversation);
 
 /** The board: sections of cards, the latest changed first. */
 export const board = computed(() => {
