@@ -290,7 +290,7 @@ DONE takes the result, an error is told."
                          (message "punchlist: %s" (if reasons (string-join reasons "; ") (format "nothing holds #%s" id))))))))
 
 (defun punchlist--chat-actor (thread)
-  "Return the actor of a chat by the list THREAD that holds it."
+  "Return the actor of a chat, whose list is THREAD."
   (let ((name (if (string-match "chat-" thread) (substring thread (match-end 0)) thread)))
     (concat "chat/" (cond ((and (= (length name) 36) (eq (aref name 8) ?-)) (substring name 0 8))
                           (t (substring name 0 (min 123 (length name))))))))

@@ -179,9 +179,9 @@ def test_another_actors_change_is_undone_from_the_log(emacs: Editor, plan: Any) 
     emacs.until('(seq-some (lambda (one) (string-search "you have nothing to undo here" one)) said)')
     emacs.eval("(punchlist-log)")
     emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
-    emacs.eval("(progn (goto-char (point-min)) (push \"yes\" answers) (punchlist-undo-logged) nil)")
+    emacs.eval('(progn (goto-char (point-min)) (push "yes" answers) (punchlist-undo-logged) nil)')
     emacs.until('(seq-some (lambda (one) (string-search "its result" one)) asked)')
-    emacs.eval('(progn (punchlist--show "%s") nil)' % plan.id)
+    emacs.eval(f'(progn (punchlist--show "{plan.id}") nil)')
     emacs.shows(["[ ] #1 One"])
 
 
@@ -192,7 +192,7 @@ def test_a_refused_undo_asks_again_and_says_why(emacs: Editor, plan: Any) -> Non
     emacs.at("1", "punchlist-undo")
     emacs.until('(seq-some (lambda (one) (string-search "removed #2" one)) asked)')
     plan.start("2")
-    emacs.eval("(progn (push \"yes\" answers) (punchlist-undo) nil)")
+    emacs.eval('(progn (push "yes" answers) (punchlist-undo) nil)')
     emacs.until('(seq-some (lambda (one) (string-search "agent rests on it" one)) (append asked said))')
     assert plan.get("2").status == "in_progress"
 

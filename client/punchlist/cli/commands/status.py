@@ -18,6 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Changes = dict[str, list[dict[str, Any]]]
+    """Task → the changes of one `list.apply` that it gets."""
+
 _FORCE = flag("--force", text="also change tasks that somebody else has claimed")
 
 COMMANDS = {
@@ -58,10 +61,6 @@ _STEPS = {
     "resume": _Step("in_progress", only_from=("paused", "in_progress")),
     "reopen": _Step("pending"),
 }
-
-
-Changes = dict[str, list[dict[str, "Any"]]]
-"""Task → the changes of one `list.apply` that it gets."""
 
 
 def _run(context: Context) -> int:
@@ -202,7 +201,7 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
         except RequestRefused as error:
             if "change" not in error.data:
                 raise
-            task, change = flat[error.data["change"]]
+            task, change = flat[int(error.data["change"])]
             if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
                 # The number of the claim shows the daemon that this person knows who has the task.
                 change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
