@@ -24,10 +24,10 @@ MOST_REQUESTS = 50
 class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
-    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, redo, help, talk, clarify, or multi
-    (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is done: it
-    was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`) without a
-    request that is understood. `missing` and `status` say why there is no such task.
+    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, redo, help, talk, clarify, or
+    multi (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is
+    done: it was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`)
+    without a request that is understood. `missing` and `status` say why there is no such task.
     `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
     its words may mean something else.
     """
