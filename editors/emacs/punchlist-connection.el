@@ -14,7 +14,9 @@
 
 (defgroup punchlist nil "Task lists that AI agents share." :group 'tools)
 
-(defcustom punchlist-actor "emacs" "Who the history says made a change." :type 'string)
+(defcustom punchlist-actor (or (getenv "PUNCHLIST_ACTOR") (user-login-name))
+  "Who the history says made a change, by default as at the command line."
+  :type 'string)
 (defcustom punchlist-owner (concat "emacs/" (user-login-name)) "Whose claims are ours." :type 'string)
 (defcustom punchlist-autostart t "Whether a daemon is started where none runs." :type 'boolean)
 (defcustom punchlist-notify 'mine

@@ -11,6 +11,7 @@
 (require 'punchlist-model)
 
 (defvar punchlist--list)
+(declare-function punchlist-undo "punchlist" (&optional version))
 (declare-function punchlist--row "punchlist")
 (declare-function punchlist--read "punchlist")
 
@@ -86,6 +87,12 @@ What somebody else wrote meanwhile is shown and never overwritten."
   "Keys of a description.")
 (define-minor-mode punchlist-description-mode "The description of a task." :lighter " punchlist")
 
+(defun punchlist-undo-logged ()
+  "Undo the change at point, whoever's it is, after a look at it."
+  (interactive)
+  (let ((fields (split-string (buffer-substring-no-properties (line-beginning-position) (line-end-position)))))
+    (punchlist-undo (string-to-number (nth 2 fields)))))
+
 (defun punchlist-log ()
   "Show what happened to the list, the newest first."
   (interactive)
@@ -111,6 +118,8 @@ What somebody else wrote meanwhile is shown and never overwritten."
                  (insert (string-join lines "\n"))
                  (goto-char (point-min)))
                (special-mode)
+               (setq-local punchlist--list list)
+               (local-set-key "u" #'punchlist-undo-logged)
                (pop-to-buffer (current-buffer))))))
       (page 0))))
 

@@ -314,20 +314,66 @@ DONE takes the result, an error is told."
                                               (plist-get result :reasons))))
                          (message "punchlist: %s" (if reasons (string-join reasons "; ") (format "nothing holds #%s" id))))))))
 
-(defun punchlist-undo ()
-  "Undo the last call, after a look at what that takes back."
-  (interactive)
-  (let ((list punchlist--list))
-    (punchlist--read
-     "list.undo" '(:preview t)
-     (lambda (result)
-       (let ((lines (mapcar #'punchlist--safe (plist-get result :undone))) (version (punchlist--list-version list)))
-         (if (not lines) (message "punchlist: there is nothing to undo")
+(defun punchlist--chat-actor (thread)
+  "Return the actor of a chat, whose list is THREAD."
+  (let ((name (if (string-match "chat-" thread) (substring thread (match-end 0)) thread)))
+    (concat "chat/" (cond ((and (= (length name) 36) (eq (aref name 8) ?-)) (substring name 0 8))
+                          (t (substring name 0 (min 123 (length name))))))))
+
+(defun punchlist--mine (done)
+  "Call DONE with parameters of `list.undo': our own work, here and in chats."
+  (let ((name (punchlist--list-name punchlist--list)) (list punchlist--list))
+    (punchlist--request
+     "conversation.list" '(:kind "chat" :limit 200)
+     (lambda (err result)
+       (if err (message "punchlist: %s" (punchlist--safe (plist-get err :message)))
+         (let ((chats (seq-filter (lambda (one) (and (equal (plist-get (plist-get one :metadata) :list) name)
+                                                     (string-empty-p (or (plist-get one :user) ""))))
+                                  (plist-get result :conversations))))
+           (with-temp-buffer
+             (setq punchlist--list list)
+             (funcall done `(:of ,punchlist-actor :count 1
+                                 :also ,(vconcat (mapcar (lambda (one) (punchlist--chat-actor (plist-get one :conversation)))
+                                                         chats)))))))))))
+
+(defun punchlist--take-back (which question nothing)
+  "Ask QUESTION with a preview of undoing WHICH, then undo the call it named.
+Other changes of the list don't matter.  After a refusal the question
+comes again and says why.  Say NOTHING where there is no such change."
+  (let ((list punchlist--list) (how '(:whole t :claims t)))
+    (cl-labels
+        ((ask (call lines)
            (run-at-time 0 nil (lambda ()
                                 ;; Out of a timer Emacs would ask in a menu, where RET means yes.
                                 (when (let ((use-dialog-box nil))
-                                        (yes-or-no-p (concat "Undo?\n  " (string-join lines "\n  ") "\n")))
-                                  (punchlist--change list "list.undo" (list :expect_version version)))))))))))
+                                        (yes-or-no-p (concat question "\n  " (string-join lines "\n  ") "\n")))
+                                  (punchlist--change
+                                   list "list.undo" `(,@how :call ,call) nil
+                                   (lambda (err)
+                                     (ask call (append lines (list (punchlist--safe (plist-get err :message))))))))))))
+      (punchlist--read
+       "list.undo" `(,@how ,@which :preview t)
+       (lambda (result)
+         (let ((lines (mapcar #'punchlist--safe (plist-get result :undone))))
+           (if lines (ask (car (plist-get result :calls)) lines) (message "punchlist: %s" nothing))))))))
+
+(defun punchlist-undo (&optional version)
+  "Undo our own last change, after a look at it.
+With a numeric prefix undo the change that made this VERSION."
+  (interactive "P")
+  (if version
+      (let ((number (prefix-numeric-value version)))
+        (punchlist--take-back (list :call number) (format "Undo the change that made version %d?" number)
+                              "there is nothing to undo in this change"))
+    (punchlist--mine (lambda (which)
+                       (punchlist--take-back which "Undo your last change?"
+                                             "you have nothing to undo here; l shows the changes of others")))))
+
+(defun punchlist-redo ()
+  "Redo what we undid last, after a look at it."
+  (interactive)
+  (punchlist--mine (lambda (which)
+                     (punchlist--take-back `(,@which :redo t) "Redo what you undid?" "you have nothing to redo here"))))
 
 (defun punchlist--visit (&rest places)
   "Go to the first of these PLACES that is there: PATH, or PATH:LINE."
@@ -359,7 +405,7 @@ That is its link of kind path, or PATH:LINE in its title or description."
     ("r" . punchlist-reopen) ("Y" . punchlist-approve) ("N" . punchlist-reject) ("c" . punchlist-claim) ("R" . punchlist-release) ("a" . punchlist-add) ("e" . punchlist-edit)
     ("E" . punchlist-describe) ("m" . punchlist-note) ("b" . punchlist-blockers) ("x" . punchlist-delete)
     ("J" . punchlist-down) ("K" . punchlist-up) ("+" . punchlist-raise) ("-" . punchlist-lower) ("w" . punchlist-why)
-    ("u" . punchlist-undo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . describe-mode))
+    ("u" . punchlist-undo) ("U" . punchlist-redo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . describe-mode))
   "Keys of a list: the letters of `punch ui'.")
 
 (defvar punchlist-mode-map

@@ -157,6 +157,5 @@ def test_what_the_call_says_of_its_actor_goes_before_what_the_facade_says() -> N
     # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
     assert "actor" not in wire(plan.undo())
     assert wire(plan.undo(actor="ann"))["actor"] == "ann"
-    ways: list[dict[str, Any]] = [{"of": "bob"}, {"call": 3}, {"to_version": 3}]
-    for whose in ways:
-        assert wire(plan.undo(**whose))["actor"] == plan.actor
+    for whose in (plan.undo(of="bob"), plan.undo(call=3), plan.undo(to_version=3)):
+        assert wire(whose)["actor"] == plan.actor

@@ -166,21 +166,51 @@ def test_what_waits_for_a_yes_is_answered(emacs: Editor, plan: Any) -> None:
     emacs.shows(["[x] #1 Deploy"])
 
 
-def test_undo_shows_first_what_it_takes_back_and_the_log_what_happened(emacs: Editor, plan: Any) -> None:
+def test_undo_and_redo_are_of_the_person(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
-    plan.edit("1", title="Uno")
-    emacs.shows(["[ ] #1 Uno"])
+    plan.edit("1", title="Uno", actor="ann")
+    plan.add("Two")
+    emacs.shows(["[ ] #1 Uno", "[ ] #2 Two"])
     emacs.at("1", "punchlist-undo", True)
-    emacs.shows(["[ ] #1 One"])
-    assert "Undo?" in emacs.eval("(car asked)")
+    emacs.shows(["[ ] #1 One", "[ ] #2 Two"])
+    assert "Undo your last change?" in emacs.eval("(car asked)")
+    emacs.at("1", "punchlist-redo", True)
+    emacs.shows(["[ ] #1 Uno", "[ ] #2 Two"])
     emacs.eval("(punchlist-log)")
     emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
     assert [line.split()[3:5] for line in emacs.lines()] == [
-        ["emacs", "TaskEdited"],
-        ["agent", "TaskEdited"],
+        ["ann", "TaskEdited"],
+        ["ann", "TaskEdited"],
+        ["agent", "TaskAdded"],
+        ["ann", "TaskEdited"],
         ["agent", "TaskAdded"],
         ["agent", "ConversationOpened"],
     ]
+
+
+def test_another_actors_change_is_undone_from_the_log(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    plan.complete("1", "hours of work")
+    emacs.eval("(progn (punchlist-undo) nil)")
+    emacs.until('(seq-some (lambda (one) (string-search "you have nothing to undo here" one)) said)')
+    emacs.eval("(punchlist-log)")
+    emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
+    emacs.eval('(progn (goto-char (point-min)) (push "yes" answers) (punchlist-undo-logged) nil)')
+    emacs.until('(seq-some (lambda (one) (string-search "its result" one)) asked)')
+    emacs.eval(f'(progn (punchlist--show "{plan.id}") nil)')
+    emacs.shows(["[ ] #1 One"])
+
+
+def test_a_refused_undo_asks_again_and_says_why(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    plan.add("Two", actor="ann")
+    emacs.shows(["[ ] #1 One", "[ ] #2 Two"])
+    emacs.at("1", "punchlist-undo")
+    emacs.until('(seq-some (lambda (one) (string-search "removed #2" one)) asked)')
+    plan.start("2")
+    emacs.eval('(progn (push "yes" answers) (punchlist-undo) nil)')
+    emacs.until('(seq-some (lambda (one) (string-search "agent rests on it" one)) (append asked said))')
+    assert plan.get("2").status == "in_progress"
 
 
 def test_a_description_is_saved_and_never_over_somebody_elses(emacs: Editor, plan: Any) -> None:

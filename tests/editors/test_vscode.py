@@ -194,11 +194,15 @@ def test_deletion_and_undo_ask_first_and_show_what_they_mean(window: Window, pla
     window.begin("delete", "1", ["1", "2"])
     dialog.get_by_role("button", name="Delete").click()
     window.shows(["pending #3 Three"])
+    plan.add("Four")
     window.begin("undo")
     dialog.wait_for()
     assert "One" in dialog.inner_text()
     dialog.get_by_role("button", name="Undo", exact=True).click()
-    window.shows(["pending #1 One", "pending #2 Two", "pending #3 Three"])
+    window.shows(["pending #1 One", "pending #2 Two", "pending #3 Three", "pending #4 Four"])
+    window.begin("redo")
+    dialog.get_by_role("button", name="Redo", exact=True).click()
+    window.shows(["pending #3 Three", "pending #4 Four"])
 
 
 def test_a_claim_of_an_agent_is_respected_and_its_box_goes_back(window: Window, plan: Any) -> None:

@@ -107,15 +107,17 @@ def _reason(done: Done) -> str:
 
 
 def _changed(done: Done) -> str:
-    if done.tool == "undo_changes":
+    if done.tool in _UNDOS:
         lines: list[str] = done.facts.get("undone", [])
-        return "\n".join(["Taken back:", *(f"  {one_line(line)}" for line in lines)]) if lines else "Taken back."
+        head = _UNDOS[done.tool]
+        return "\n".join([f"{head}:", *(f"  {one_line(line)}" for line in lines)]) if lines else f"{head}."
     gone = [one for one in done.changes if one.type == "Deleted"]
     if len(gone) > 1:
         return f"Deleted {len(gone)} tasks: {_named(gone)}"
     return "\n".join(dict.fromkeys(said for one in done.changes if (said := _sentence(one))))
 
 
+_UNDOS = {"undo_changes": "Taken back", "redo_changes": "Redone"}
 _MOST_NAMED = 12
 
 
@@ -185,6 +187,8 @@ def _nothing(done: Done) -> str:
         return (
             "This thread has changed nothing that could be taken back. punch undo takes back what was done elsewhere."
         )
+    if done.tool == "redo_changes":
+        return "This thread has taken back nothing that could be redone."
     if "id" in data:
         status = "completed" if data.get("completed") else data.get("status", "pending")
         return f"Nothing changed: task {data['id']} ({data.get('title')}) is {status} already."

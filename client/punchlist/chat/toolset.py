@@ -71,7 +71,7 @@ class PriorityTodo(OneTask, frozen=True):
 
 
 class UndoTurn(Arguments, frozen=True):
-    """What undo_changes takes: how many calls, which we fill in."""
+    """What undo_changes and redo_changes take: how many calls, which we fill in."""
 
     count: Annotated[int, Hidden] = 1
 
@@ -134,6 +134,11 @@ def _undo(desk: ToolContext, args: UndoTurn) -> Steps:
     return _reply({"undone": list(lines)})
 
 
+def _redo(desk: ToolContext, _args: UndoTurn) -> Steps:
+    lines: tuple[str, ...] = yield desk.calls.undo(1, of=desk.actor, redo=True, whole=True)
+    return _reply({"undone": list(lines)})
+
+
 def _reply(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
 
@@ -161,6 +166,7 @@ DIALECT = Dialect(
         Tool("reopen_todo_task", "Mark a to-do as not completed.", OneTask, _reopen),
         Tool("set_todo_priority", "Set how urgent a to-do is.", PriorityTodo, _prioritise),
         Tool("undo_changes", "Take back the changes of the last turn that changed something.", UndoTurn, _undo),
+        Tool("redo_changes", "Redo what was taken back last.", UndoTurn, _redo),
     ),
 )
 

@@ -319,8 +319,8 @@ class Turn:
         parts = intent.parts or (intent,)
         calls: list[Wanted] = []
         for part in parts:
-            if part.name == "undo":
-                calls.append(Wanted("", "undo_changes"))
+            if part.name in ("undo", "redo"):
+                calls.append(Wanted("", f"{part.name}_changes"))
             else:
                 made = _CALLS[part.name](part) if part.name in _CALLS else []
                 calls += [msgspec.structs.replace(one, doubtful=part.doubtful) for one in made]

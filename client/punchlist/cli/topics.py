@@ -28,9 +28,11 @@ TOPICS = {
   punch revert --at 12    makes the list what it was at version 12
   punch list --at 12      shows the list as it was
 
-Your own calls are those under your name in punch log and those of your chats, which stand there as chat/ID.
+Your own calls are those under your name in punch log, from here, punch ui, the page and your editor, and those of
+your chats, which stand there as chat/ID.
 With --actor or PUNCHLIST_ACTOR they are that name's alone.
 An undo or redo is refused if a newer call rests on what it would take back; the refusal names that call and its actor.
+What comes back obeys the rules: a task whose blocker was reopened since is pending, and the answer says why.
 --force takes back what still stands and leaves the rest.
 """,
     "times": """Where a time is asked for:

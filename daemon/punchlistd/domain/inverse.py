@@ -95,7 +95,7 @@ class Undoing:
         events = self.events[self._begin :]
         edges = {(one.task, one.blocker) for one in events if isinstance(one, DependencyAdded)}
         opened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
-        for name in self._resumed_in_call & self.state.tasks.keys():
+        for name in self._resumed_in_call & self.state.running.keys():
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
             known = [one for one in now if one in then.open_blockers or one in opened or (name, one) in edges]
             self.resumed[name] = replace(then, open_blockers=tuple(known))

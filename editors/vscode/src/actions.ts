@@ -2,12 +2,12 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
+import { ACTOR, type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
 import { type Place, named, placesOf, todoIn } from "./places.ts";
 import { gateOf, label, plain, safe, stateOf, summary, withoutIcons } from "./text.ts";
-import type { Priority, Row, Status } from "./wire.ts";
+import { CallError, type Priority, type Row, type Status } from "./wire.ts";
 
 const CLAIM_MS = 2 * 60 * 60 * 1000;
 const PRIORITIES: Priority[] = ["low", "normal", "high", "urgent"];
@@ -185,11 +185,48 @@ export async function drop(desk: Desk, ids: string[], target: string | undefined
   await apply(desk, edits);
 }
 
-async function undo(desk: Desk, list: TaskList): Promise<void> {
-  const { version } = list;
-  const preview = await desk.connection.call("list.undo", { conversation: list.name, preview: true });
-  if (!preview.undone.length) return void vscode.window.showInformationMessage("There is nothing to undo.");
-  if (await confirmed("Undo?", "Undo", preview.undone.join("\n"))) await change(desk, "list.undo", { expect_version: version });
+/** The actor of a chat's changes, by the list that holds its thread; as `punchlist/actors.py` has it. */
+export function chatActor(thread: string): string {
+  const name = thread.split("chat-").slice(1).join("chat-") || thread;
+  return `chat/${name.slice(0, name.length === 36 && name[8] === "-" ? 8 : 123)}`;
+}
+
+/** Our own changes, as parameters of `list.undo`: this person's, here and in chats about the list. */
+async function mine(desk: Desk, list: TaskList): Promise<object> {
+  const { conversations } = await desk.connection.call("conversation.list", { kind: "chat", limit: 200 });
+  const own = conversations.filter((one: any) => one.metadata?.list === list.name && !one.user);
+  return { of: ACTOR, count: 1, also: own.map((one: any) => chatActor(one.conversation)) };
+}
+
+/** Ask with a preview, then undo the call that it named: other changes of the list don't matter. */
+async function takeBack(desk: Desk, list: TaskList, which: object, question: string, verb: string): Promise<void> {
+  const how = { whole: true, claims: true };
+  const preview = await desk.connection.call("list.undo", { conversation: list.name, ...how, ...which, preview: true });
+  if (!preview.undone.length) return void vscode.window.showInformationMessage(`You have nothing to ${verb.toLowerCase()} here; the history shows the changes of others.`);
+  const [call] = preview.calls;
+  for (let refusal = ""; await confirmed(question, verb, [...preview.undone, refusal].join("\n").trim()); ) {
+    try {
+      return await change(desk, "list.undo", { ...how, call });
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      refusal = `\n${error.message}`;
+    }
+  }
+}
+
+/** Undo our own last change, or whoever's change made the version that is given. */
+async function undo(desk: Desk, list: TaskList, given?: string): Promise<void> {
+  if (given !== undefined) return takeBack(desk, list, { call: Number(given) }, `Undo the change that made version ${given}?`, "Undo");
+  await takeBack(desk, list, await mine(desk, list), "Undo your last change?", "Undo");
+}
+
+async function redo(desk: Desk, list: TaskList): Promise<void> {
+  await takeBack(desk, list, { ...(await mine(desk, list)), redo: true }, "Redo what you undid?", "Redo");
+}
+
+async function undoVersion(desk: Desk, list: TaskList, given?: string): Promise<void> {
+  const version = await ask(`Undo the change that made which version? (1 to ${list.version}; the history shows them)`, given);
+  if (version !== undefined) await undo(desk, list, version);
 }
 
 async function compare(_desk: Desk, list: TaskList, given?: string): Promise<void> {
@@ -209,6 +246,8 @@ export const LIST_ACTIONS: Record<string, (desk: Desk, list: TaskList, given?: s
   },
   addHere,
   undo,
+  redo,
+  undoVersion,
   history: async (_desk, list) => open(historyUri(list.name)),
   compare,
 };

@@ -7,6 +7,9 @@ import { plain } from "./text.ts";
 import type { Connection } from "./transport.ts";
 import { CallError, type Row } from "./wire.ts";
 
+/** Who the history says made a change: the name at the command line, so that undo counts both. */
+export const ACTOR = process.env.PUNCHLIST_ACTOR || os.userInfo().username;
+
 /** Whose claims are ours. */
 export const OWNER = `vscode/${os.userInfo().username}`;
 

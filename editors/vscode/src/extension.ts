@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { drop, offerCommand, registerActions } from "./actions.ts";
 import { BoardTree } from "./board.ts";
-import { type Desk, OWNER, complain } from "./desk.ts";
+import { ACTOR, type Desk, OWNER, complain } from "./desk.ts";
 import { Descriptions, Pages, registerDocuments } from "./documents.ts";
 import { RowColors, registerMarks } from "./marks.ts";
 import { Board, Presence, TaskList, resolve } from "./model.ts";
@@ -15,9 +15,6 @@ import { Tree } from "./tree.ts";
 
 /** Why no list is shown: `none` the folder means no list, `untrusted` its file names one that was not made for it. */
 type Reason = "none" | "untrusted" | "away" | "";
-
-/** By which name the history and others know this window. */
-const ACTOR = "vscode";
 
 const set = (key: string, value: unknown): Thenable<unknown> => vscode.commands.executeCommand("setContext", `punchlist.${key}`, value);
 

@@ -193,6 +193,18 @@ async def test_an_undo_takes_back_the_turn_before(four: Talk) -> None:
     assert await four.open() == TASKS
 
 
+async def test_a_redo_makes_a_turn_again(four: Talk) -> None:
+    assert "nothing that could be redone" in (await four.say("redo"))["text"]
+    await four.say("add a; b")
+    await four.say("undo")
+    assert (await four.say("redo that"))["text"].startswith("Redone:")
+    assert await four.open() == [*TASKS, "a", "b"]
+    await four.say("undo")
+    assert await four.open() == TASKS
+    await four.say("add redo the kitchen")
+    assert await four.open() == [*TASKS, "redo the kitchen"]
+
+
 async def test_a_models_undo_takes_back_a_whole_turn(four: Talk) -> None:
     await four.say("add a; b; c")
     with serving(lambda messages: "" if results(messages) else [("undo_changes", {})]) as script:

@@ -47,6 +47,7 @@ PHRASES: list[Phrase] = [
     *_rows("help", "how does (?:this|it) work", "what do you (?:do|understand)", r"\?+"),
     *_rows("undo", r"(?:undo|revert)(?: (?:that|it|this|the last (?:change|one|thing|action)|my last change))?"),
     *_rows("undo", "take (?:that|it|this) back"),
+    *_rows("redo", r"redo(?: (?:that|it|this|the last (?:change|one|thing|action)))?", "undo (?:that|the|my) undo"),
     *_rows("create", r"(?:don't|do not|i must(?:n't| not))(?: let me)? forget (?:to |about )?{title}"),
     *_rows("talk", r"(?:why|should|shall|don't|do not|never|did you|are you|would you|if|when|who|where)\b.*"),
     *_rows(

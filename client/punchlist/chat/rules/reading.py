@@ -24,10 +24,10 @@ MOST_REQUESTS = 50
 class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
-    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, help, talk, clarify, or multi
-    (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is done: it
-    was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`) without a
-    request that is understood. `missing` and `status` say why there is no such task.
+    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, redo, help, talk, clarify, or
+    multi (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is
+    done: it was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`)
+    without a request that is understood. `missing` and `status` say why there is no such task.
     `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
     its words may mean something else.
     """
@@ -140,10 +140,10 @@ def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Inte
         if right not in rests:
             rests[right] = _read(right, items, Context(said.shown, said.last), rests)
         second = rests[right]
-        if second.name in ("talk", "clarify", "help", "undo"):
+        if second.name in ("talk", "clarify", "help", "undo", "redo"):
             continue
         first = _one(left, items, said)
-        if first.name in ("talk", "clarify", "help", "undo"):
+        if first.name in ("talk", "clarify", "help", "undo", "redo"):
             continue
         if first.name == second.name == "create" and not joint["ended"]:
             continue
@@ -259,6 +259,7 @@ _MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
     "talk": lambda _given, _items, _said: TALK,
     "help": lambda _given, _items, _said: Intent("help"),
     "undo": lambda _given, _items, _said: Intent("undo"),
+    "redo": lambda _given, _items, _said: Intent("redo"),
 }
 """Intents that are about no task that is there."""
 

@@ -200,7 +200,7 @@ def _titled(text: str, items: list[Item], said: Context, question: Intent) -> In
         or (wanted in CHANGING | {"get"} and names_task and re.search(r"\d", text))
     )
     is_none = text.endswith("?") or re.fullmatch(words.NO_TITLE, text, re.I | re.S)
-    if is_request or is_none or intent.name in ("list", "help", "undo"):
+    if is_request or is_none or intent.name in ("list", "help", "undo", "redo"):
         return None
     text = re.sub(rf"^{words.NAMING}", "", text, count=1, flags=re.I)
     if question.name == "update":

@@ -18,6 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Changes = dict[str, list[dict[str, Any]]]
+    """Task → the changes of one `list.apply` that it gets."""
+
 _FORCE = flag("--force", text="also change tasks that somebody else has claimed")
 _FORCE_DONE = flag("--force", text="also complete tasks that somebody else has claimed, or that have open tasks")
 
@@ -65,10 +68,6 @@ _STEPS = {
     "resume": _Step("in_progress", only_from=("paused", "in_progress")),
     "reopen": _Step("pending"),
 }
-
-
-Changes = dict[str, list[dict[str, "Any"]]]
-"""Task → the changes of one `list.apply` that it gets."""
 
 
 def _run(context: Context) -> int:
