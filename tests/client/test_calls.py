@@ -23,8 +23,10 @@ DIFFERENT = {
 }
 """Parameters of the wire that a typed method leaves to the untyped call, and why."""
 
-BY_HAND = {"daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"}
-BY_HAND |= {"agent.enter", "agent.leave"}
+BY_HAND = {
+    *("daemon.hello", "agent.enter", "agent.leave", "rpc.cancel"),
+    *("event.subscribe", "event.unsubscribe", "event.wait"),
+}
 """Methods that the library itself uses: connections, who works over them, cancelled calls, watches and waits."""
 
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
