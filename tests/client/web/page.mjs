@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist/web/page/", import.meta.url);
-const [{ Rows, asTree, stateOf }, { safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, asTree, ownerOf, stateOf }, { safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const DO = {
@@ -12,6 +12,7 @@ const DO = {
   shown: () => [...rows.tree()].join() === [...asTree(rows.sorted())].join(),
   tree: (tasks) => [...asTree(tasks)],
   states: (tasks) => tasks.map(stateOf),
+  owners: (tasks) => tasks.map(ownerOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
   since: (times) => times.map(since),
   notes: (shared) => shared.map(sharedNote),

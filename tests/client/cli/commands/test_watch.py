@@ -82,6 +82,19 @@ def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
         assert shown.finish() == 130
 
 
+def test_a_session_that_leaves_and_returns_is_redrawn_by_push(client: Client) -> None:
+    client.conversation("default").add("one")
+    client.call("agent.enter", {"agent": "bot/1"})
+    client.conversation("default", actor="bot/1").take("bot/1", keep=True)
+    with terminal("watch") as shown:
+        shown.wait_for("@bot/1")
+        client.call("agent.leave", {"agent": "bot/1"})
+        shown.wait_for(" free at ")
+        client.call("agent.enter", {"agent": "bot/1"})
+        client.conversation("default").add("two")
+        assert "free at" not in shown.wait_for("two")
+
+
 def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
     with terminal("watch", env={"TERM": "dumb"}) as shown:
         shown.wait_for("no tasks")
