@@ -132,7 +132,9 @@ def _at(directory: str) -> "Repository | None":
         confirmed = inside or os.path.realpath(os.path.join(git, _configured(git))) == directory
     except OSError as error:
         raise _broken(path, error.strerror or "it can't be read") from error
-    return Repository(directory, git if confirmed else path, git=git)
+    repository = Repository(directory, git if confirmed else path)
+    repository.git = git
+    return repository
 
 
 def _bare(directory: str) -> "Repository | None":

@@ -24,8 +24,8 @@ DIFFERENT = {
 """Parameters of the wire that a typed method leaves to the untyped call, and why."""
 
 BY_HAND = {
-    *("daemon.hello", "rpc.cancel", "event.subscribe", "event.unsubscribe", "event.wait"),
-    *("agent.enter", "agent.leave"),
+    *("daemon.hello", "agent.enter", "agent.leave", "rpc.cancel"),
+    *("event.subscribe", "event.unsubscribe", "event.wait"),
 }
 """Methods that the library itself uses: connections, who works over them, cancelled calls, watches and waits."""
 

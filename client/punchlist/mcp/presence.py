@@ -26,6 +26,9 @@ RETRY_S = 1.0
 AGAIN_S = 10.0
 """After how many seconds the call of an agent that is known is reported, in seconds."""
 
+_LONGEST_NAME = 500
+_LONGEST_PATH = 4_096
+
 
 class Presence:
     """The agents of one server.
@@ -102,11 +105,17 @@ class Presence:
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 
     def _params(self, agent: Agent) -> AgentEnter:
+        host = _plain(agent.host, _LONGEST_NAME)
         if agent.web:
-            return AgentEnter(agent=agent.name, host=agent.host)
+            return AgentEnter(agent=agent.name, host=host)
         directory = os.path.realpath(self._directory or ".")
         found = None
         with suppress(DirectoryError, OSError):
             found = repository.above(directory)
-        branch = "" if found is None else found.branch
-        return AgentEnter(agent=agent.name, host=agent.host, directory=directory, branch=branch)
+        branch = "" if found is None else _plain(found.branch, _LONGEST_NAME)
+        return AgentEnter(agent=agent.name, host=host, directory=_plain(directory, _LONGEST_PATH), branch=branch)
+
+
+def _plain(text: str, most: int) -> str:
+    """Return a text that the wire takes: names of files and hosts may be any bytes, of any length."""
+    return text.encode("utf-8", "replace").decode()[:most]

@@ -65,13 +65,13 @@ def hook(daemon: Spawned, event: str, session: str, **members: Any) -> str:
 class Window:
     """A host's window: one `punch agent mcp`, spoken to by hand so that it can be killed at any time."""
 
-    def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str) -> None:
+    def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str, place: Any = None) -> None:
         self.process = subprocess.Popen(
             command(daemon, "agent", "mcp", *more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(session),
-            cwd=daemon.directory,
+            cwd=place or daemon.directory,
             text=True,
         )
         self._id = 0
@@ -110,8 +110,8 @@ class Window:
 def windows(daemon: Spawned) -> Generator[Callable[..., Window]]:
     opened: list[Window] = []
 
-    def window(session: str | None = None, *more: str, host: str = HOST) -> Window:
-        opened.append(Window(daemon, session, host, *more))
+    def window(session: str | None = None, *more: str, host: str = HOST, place: Any = None) -> Window:
+        opened.append(Window(daemon, session, host, *more, place=place))
         return opened[-1]
 
     yield window
@@ -306,6 +306,18 @@ def test_agents_are_listed_with_what_they_do(daemon: Spawned, client: Client, wi
     assert agent["branch"] == "topic"
     assert agent["pid"] == window.process.pid
     assert agent["tasks"] == [{"conversation": "work", "id": "1", "title": "one"}]
+
+
+def test_any_directory_and_host_can_enter(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
+    place = os.path.join(os.fsencode(daemon.directory), b"\xff")
+    os.mkdir(place)
+    window = windows("a", host="h" * 2_000, place=place)
+    assert "Now #1" in window.call()
+    (agent,) = [one for one in client.agents() if one.tasks]
+    assert agent.directory.endswith("/?")
+    assert len(agent.host) == 500
+    window.kill()
+    wait_for(client, has_left)
 
 
 class Web:

@@ -56,6 +56,14 @@ def test_a_list_of_a_space_says_how_it_stands_while_its_newest_changes_may_be_mi
     assert ("paused", "team: offline, changes are refused  ") in card_parts(away, context, 20)
 
 
+def test_a_session_that_has_left_is_shown_with_its_task() -> None:
+    context = DrawContext(UNICODE_GLYPHS, 1_260_000, 0, 200)
+    left = task(status="in_progress", owner="bot/1", left_at=60_000, lease_expires_at=1_300_000)
+    row = "".join(words for _, words in task_parts(left, context))
+    assert "@bot/1  left 20 min ago, free at " in row
+    assert "left 20 min ago, free at " in "".join(words for _, words in detail(left, {}, context))
+
+
 def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> None:
     running = task(status="in_progress")
     looks = [

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist/web/page/", import.meta.url);
-const [{ Rows, asTree, isLate, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, asTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const DO = {
@@ -13,6 +13,7 @@ const DO = {
   tree: (tasks) => [...asTree(tasks)],
   holds: () => rows.sorted().filter((task) => rows.holds(task)).map((task) => task.id),
   states: (tasks) => tasks.map(stateOf),
+  owners: (tasks) => tasks.map(ownerOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
   since: (times) => times.map(since),
   notes: (shared) => shared.map(sharedNote),

@@ -176,6 +176,15 @@ def test_the_page_shows_and_compares_days_as_the_command_line(zone: str, monkeyp
     assert days in (["Dec 24"], ["Dec 24, 2026"])
 
 
+def test_an_owner_that_is_gone_is_shown_as_that() -> None:
+    left: dict[str, Any] = {"owner": "bot/1", "left_at": 1, "lease_expires_at": 2}
+    silent: dict[str, Any] = {"owner": "bot/1", "machine": "mb", "silent_at": 1}
+    ((there, gone, unheard),) = in_node({"owners": [{"owner": "bot/1", "machine": "mb"}, left, silent]})
+    assert there == "@bot/1 on mb"
+    assert gone.startswith("@bot/1, left at ") and ", free at " in gone
+    assert unheard.startswith("@bot/1 on mb, not heard of since ")
+
+
 def test_what_is_said_of_a_list_of_a_space_is_what_the_command_line_says() -> None:
     states = ("behind", "offline", "diverged", "\x1b[31m")
     notes = [{"space": "team", "state": state} for state in states]

@@ -65,6 +65,7 @@ def _agent_lines(agent: dict[str, Any], style: Style, now: int) -> Iterable[str]
     place = _home(str(agent.get("directory", "")))
     place += f" ({agent['branch']})" if agent.get("branch") else ""
     when = f"left {ago(left, now)} ago" if left else f"here for {ago(agent['since'], now)}"
+    when = "" if left == agent["last_call"] else when  # who only calls neither comes nor leaves
     parts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
     if not agent.get("tasks") and agent.get("conversation"):
         parts.append(str(agent["conversation"]))

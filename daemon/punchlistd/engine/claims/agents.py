@@ -85,7 +85,7 @@ class Agents:
             directory=params.directory,
             branch=params.branch,
             pid=peer.pid,
-            since=now if before is None else before.since,
+            since=now if known is None else known.since,
             last_call=now,
             conversation="" if before is None else before.conversation,
         )

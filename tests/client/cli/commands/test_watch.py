@@ -141,6 +141,19 @@ def test_a_cleared_list_disappears_below_a_program(client: Client, tmp_path: Pat
         shown.close()
 
 
+def test_a_session_that_leaves_and_returns_is_redrawn_by_push(client: Client) -> None:
+    client.conversation("default").add("one")
+    client.call("agent.enter", {"agent": "bot/1"})
+    client.conversation("default", actor="bot/1").take("bot/1", keep=True)
+    with terminal("watch") as shown:
+        shown.wait_for("@bot/1")
+        client.call("agent.leave", {"agent": "bot/1"})
+        shown.wait_for(" free at ")
+        client.call("agent.enter", {"agent": "bot/1"})
+        client.conversation("default").add("two")
+        assert "free at" not in shown.wait_for("two")
+
+
 def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
     with terminal("watch", env={"TERM": "dumb"}) as shown:
         shown.wait_for("no tasks")

@@ -39,7 +39,7 @@ def test_agents_and_people_are_shown(punch: Any, agent: Client) -> None:
     assert lines[0].startswith(f"● {A}  here for ")
     assert lines[0].endswith(" · /srv/site (main)")
     assert lines[1] == "    default #1 one"
-    assert [line for line in lines if line.startswith("☐ zed  left ") and line.endswith(" · default")]
+    assert [line for line in lines if line.startswith("☐ zed  last call ") and line.endswith(" · default")]
     assert not [line for line in lines if " punch " in line], "the command itself is nobody"
     leave(agent)
     assert f"☐ {A}  left " in punch("who").out

@@ -192,6 +192,17 @@ async def test_a_session_that_misses_its_claim_leaves_at_once(running: Engine, a
     assert "left_at" in await task(ann)
 
 
+async def test_an_undo_gives_nothing_back_to_who_has_left(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    await ann.result("task.set_status", **C, task="1", status="paused", actor="ann")
+    await left(running, agent)
+    await ann.result("list.undo", **C, actor="ann")
+    shown = await task(ann)
+    assert (shown["owner"], shown["status"]) == (A, "in_progress")
+    assert shown["lease_expires_at"] - shown["left_at"] <= 301_000
+
+
 async def test_watchers_see_agents_leave_and_return(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
