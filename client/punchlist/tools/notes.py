@@ -79,9 +79,12 @@ def begin(desk: ToolContext, task: Task) -> None:
 
 
 def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none."""
+    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none.
+
+    A chat works on nothing by itself, and agents that share a name can't be told apart.
+    """
     mind = desk.mind
-    if desk.is_nameless or (mind.has_looked and not mind.works_on):
+    if desk.is_nameless or desk.person or (mind.has_looked and not mind.works_on):
         return
     with suppress(RequestRefused):  # what the tool asks for is refused with the reason
         running: TaskList = yield desk.calls.list(status="in_progress")
