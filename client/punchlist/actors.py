@@ -22,6 +22,11 @@ def chat_actor(thread: str) -> str:
     return f"chat/{name[: _DRAWN if is_drawn else _MOST]}"
 
 
+def is_chat(actor: str) -> bool:
+    """Whether an actor is a chat of this machine's person."""
+    return actor.startswith("chat/")
+
+
 def is_agents(actor: str, agent: str) -> bool:
     """Whether an actor is the agent or one of its sub-agents; without a name an agent has nobody."""
     return bool(agent) and (actor == agent or actor.startswith(f"{agent}/"))
@@ -29,7 +34,7 @@ def is_agents(actor: str, agent: str) -> bool:
 
 def is_persons(actor: str, person: str) -> bool:
     """Whether an actor is the person of this machine, at the command line or in a chat; without a name nobody is."""
-    return bool(person) and (actor == person or actor.startswith("chat/"))
+    return bool(person) and (actor == person or is_chat(actor))
 
 
 def chats_about(list_id: str, chats: "Iterable[Mapping[str, Any]]") -> list[str]:

@@ -25,6 +25,8 @@ All dialects work on the same list, also at the same time. Common to all:
 - Near-miss argument names are repaired (`id`, `task_id`, `taskID` for `taskId`); lists may come as an array, as JSON
   text or as one bare id, integers as text; no arguments at all count as `{}`; an empty text counts as not given
   (but `TaskUpdate` with nothing else than an empty `owner` or `activeForm` clears them).
+- Adding a task that is open already, with the same title and parent, keeps that one and says so.
+- A task is handed out with its notes, and a new note on the agent's task is in the next reply of any tool.
 - A refusal is a result that says what was refused, why, and what would work.
 - No reply exceeds 10,000 tokens. A list that is cut says how many tasks are left out; the tool then takes `offset`.
   A description that is cut names the call that reads on: `list_tasks task_id=3 offset=20000`.

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from punchlist.actors import is_chat
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import RequestRefused
@@ -80,9 +81,12 @@ def begin(desk: ToolContext, task: Task) -> None:
 
 
 def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none."""
+    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none.
+
+    Agents that share a name can't be told apart. A chat remembers nothing between its turns, and would ask in each.
+    """
     mind = desk.mind
-    if desk.is_nameless or (mind.has_looked and not mind.works_on):
+    if desk.is_nameless or (not mind.works_on and (mind.has_looked or is_chat(desk.actor))):
         return
     with suppress(RequestRefused):  # what the tool asks for is refused with the reason
         running: TaskList = yield desk.calls.list(status="in_progress")

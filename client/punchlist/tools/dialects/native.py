@@ -1,7 +1,7 @@
 """`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
 
 import time
-from collections.abc import Collection, Container, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
@@ -10,8 +10,8 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, creating, notes, phrases
-from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tools import changes, claims, creating, listing, news, notes, phrases
+from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
     Arguments,
@@ -27,7 +27,6 @@ from punchlist.tools.model import (
     limited,
 )
 from punchlist.tools.replacing import replace
-from punchlist.tree import as_tree, titles_above
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title, is_heading
@@ -36,14 +35,9 @@ Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
 _TITLE = 100
 _ROWS = 50
-_DETAILS = 20
 _DIGITS = 15
 _NAMED, _NAME = 8, 60
 """How many tasks the question before they are dropped names, and how many characters of each title."""
-_NEWS = 480
-"""How many characters a reply of `next` takes with what others changed; notes come on top."""
-_DEPTH = 8
-"""Levels of nesting that are shown by indentation."""
 
 
 class Step(Struct, frozen=True):
@@ -159,24 +153,10 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
     if not args.replace:
-        lines += yield from _also_open(desk, {task.id for task in listed}, is_first=last is None)
-    lines += yield from _others(desk, last)
+        lines += yield from news.also_open(desk, {task.id for task in listed}, is_first=last is None)
+    lines += yield from news.others(desk, last)
     data = {"added": added[:1_000], "ready": ready[:1_000]} | ({"kept": [*kept][:1_000]} if kept else {})
     return Reply(text="\n".join(lines), data=data)
-
-
-def _also_open(desk: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
-    """A line about what others and sub-agents work on, and for an agent that never looked what else is open."""
-    tasks: TaskList = yield desk.calls.list(status=("in_progress", "pending", "paused") if is_first else "in_progress")
-    others = [task for task in tasks if task.id not in planned and not _is_held(task, desk.actor)]
-    others.sort(key=lambda task: task.status != "in_progress")
-    named = [structs.replace(task, title=clip(task.title, _NAME // 2)) for task in others[: phrases.SOME]]
-    more = [f"{len(others) - phrases.SOME} more"] if len(others) > phrases.SOME else []
-    return [f"Also open: {', '.join([*map(phrases.line, named), *more])}."] if named else []
-
-
-def _is_held(task: Task, actor: str) -> bool:
-    return task.status == "in_progress" and task.owner == actor
 
 
 def _asked(reply: Reply, dropped: list[Task]) -> Reply:
@@ -259,77 +239,9 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
         lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
         lines += yield from claims.offers(desk)
     lines.append(f"{tasks.remaining} left, version {tasks.version}.")
-    others = yield from _others(desk, last, _NEWS - sum(len(line) + 1 for line in lines))
+    others = yield from news.others(desk, last, news.ROOM - sum(len(line) + 1 for line in lines))
     text = [*lines[:-1], *(line if line.startswith("…") else f"Note by {line}" for line in noted), lines[-1], *others]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
-
-
-def _others(desk: ToolContext, last: int | None, room: int = _NEWS) -> Generator[Call[Any], Any, list[str]]:
-    """What others have done since the agent last looked: the changes if they fit, and then they are told.
-
-    Otherwise a line counts them, and `tasks since=last` still shows them.
-    """
-    if last is None:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        changes.note_seen(desk, tasks.seq, tasks.version)
-        return []
-    told = yield from changes.since(desk, last)
-    if told.everything:
-        return [f"Others cleared the list, or changed much of it: {desk.tool('tasks')} shows it."]
-    lines, _ = yield from _news(desk, told, room=room)
-    return lines
-
-
-def _news(
-    desk: ToolContext, told: changes.Changes, *, room: int = _NEWS, beside: Container[str] = ()
-) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
-    """Lines for changes that the reply does not show `beside` them, and whether all are told by that.
-
-    If they are, they are not told again. If not, a line counts them, and `tasks since=last` still shows them.
-    """
-    touched = [one for one in (*told.changed, *told.gone) if one not in beside]
-    if len(touched) <= phrases.SOME:
-        lines = yield from _lines(desk, told, touched)
-        lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
-        if sum(len(line) + 1 for line in lines) <= room:
-            _note_told(desk, told, told.changed)
-            changes.note_seen(desk, told.seq, told.version)
-            return lines, True
-    return [f"Others changed {phrases.some(touched)}: {desk.tool('tasks')} since=last tells."], False
-
-
-def _lines(desk: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Generator[Call[Any], Any, list[str]]:
-    """What others did to these tasks, a line for each that is there."""
-    lines: list[str] = []
-    gone: list[str] = []
-    for one in ids:
-        if one in told.gone or (task := (yield from _present(desk, one))) is None:
-            gone.append(one)
-            continue
-        above = yield from claims.above(desk, task)
-        lines.append(_changed(structs.replace(task, title=clip(task.title, _TITLE)), told.changed[one], above))
-    return lines + ([f"gone: {joined(gone, '#')}"] if gone else [])
-
-
-def _present(desk: ToolContext, task: str) -> Generator[Call[Any], Any, Task | None]:
-    try:
-        return (yield desk.calls.get(task))
-    except NotFound:
-        return None
-
-
-def _changed(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
-    """A task that others changed: who did, what they noted, and what they edited that the line does not show."""
-    said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
-    said += [", ".join(touched.members)] if touched.members else []
-    what = f": {'; '.join(said)}" if said else ""
-    return f"{phrases.line(task, above)} — by {claims.name_of(touched.by)}{what}"
-
-
-def _note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:
-    """The notes on these tasks were told with their lines."""
-    for one in shown:
-        notes.mark(desk, one, told.changed[one].noted)
 
 
 def _update(desk: ToolContext, args: Update) -> Steps:
@@ -357,7 +269,7 @@ def _update(desk: ToolContext, args: Update) -> Steps:
             yield desk.calls.edit(args.id, **given)
         if args.status:
             text = yield from _set_status(desk, args, args.status)
-    others = yield from _others(desk, last)
+    others = yield from news.others(desk, last)
     return Reply(text="\n".join([text, *others]), data={"id": args.id, "updated": _names(args)})
 
 
@@ -378,38 +290,13 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
 
 def _tasks(desk: ToolContext, args: Tasks) -> Steps:
     if args.ids:
-        return (yield from _details(desk, args.ids, args.offset))
+        return (yield from listing.details(desk, args.ids, args.offset))
     last = yield from changes.seen(desk)
     if args.since and (after := (yield from _after(desk, args.since, last))) is not None:
         told = yield from changes.since(desk, after)
         if not told.everything:
-            return (yield from _changes(desk, told, after))
-    news = None if last is None else (yield from changes.since(desk, last))
-    statuses = None if args.all else ("pending", "in_progress", "paused")
-    tasks: TaskList = yield desk.calls.list(status=statuses)
-    by_id = {task.id: task for task in tasks}
-    rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)[args.offset :]
-    page = {row["id"] for _, row in rows[:_ROWS]}
-    changed: dict[str, changes.Touched] = {}
-    foot: list[str] = []
-    if news is None or news.everything:
-        changes.note_seen(desk, tasks.seq, tasks.version)
-    else:
-        foot, is_all_told = yield from _news(desk, news, beside=page)
-        changed = news.changed if is_all_told else {}
-
-    def render(row: tuple[int, dict[str, Any]]) -> str:
-        task = by_id[row[1]["id"]]
-        text = _changed(task, changed[task.id]) if task.id in changed else phrases.line(task)
-        return "  " * min(row[0], _DEPTH) + text
-
-    shown, _ = fitting(rows[:_ROWS], render)
-    listed = [by_id[row["id"]] for _, row in rows[: len(shown)]]
-    head = f"{phrases.summary(tasks.counts)}, version {tasks.version}"
-    left_out = len(rows) - len(shown)
-    more = [f"… {left_out} more: tasks offset={args.offset + len(shown)}"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "version": tasks.version}
-    return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
+            return (yield from listing.changed(desk, told, after))
+    return (yield from listing.whole(desk, last, args.offset, is_all=args.all))
 
 
 def _after(desk: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
@@ -418,50 +305,6 @@ def _after(desk: ToolContext, text: str, last: int | None) -> Generator[Call[Any
     if not text.isdecimal():
         raise Problem("invalid_arguments", 'since must be "last" or the version of an earlier reply')
     return (yield from changes.position_of(desk, int(text[:_DIGITS])))
-
-
-def _changes(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
-    """What others changed behind a position, in the order in which they began; it is known up to where that is told."""
-    tasks: TaskList = yield desk.calls.list()
-    by_id = {task.id: task for task in tasks}
-    builtin = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
-    changed = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
-    gone = [one for one in told.gone if one not in by_id]
-
-    def render(task: Task) -> str:
-        return _changed(task, told.changed[task.id], titles_above(builtin[task.id], builtin))
-
-    shown, _ = fitting(changed[:_ROWS], render)
-    rest = changed[len(shown) :]
-    seq, version = told.before(rest[0].id) if rest else (told.seq, told.version)
-    _note_told(desk, told, [task.id for task in changed[: len(shown)]])
-    if desk.mind.seen is None or after <= desk.mind.seen:  # else there is more before that was not told
-        changes.note_seen(desk, *max((seq, version), (desk.mind.seen or 0, desk.mind.version)))
-    if not changed and not gone:
-        return _unchanged("Nothing changed", version)
-    foot = [f"gone: {joined(gone, '#')}"] if gone else []
-    foot += [f"… {len(rest)} more: tasks since={version}"] if rest else []
-    data = {"tasks": [phrases.row(task) for task in changed[: len(shown)]], "gone": gone[:1_000], "version": version}
-    return Reply(text="\n".join([f"{len(changed)} changed, version {version}", *shown, *foot]), data=data)
-
-
-def _details(desk: ToolContext, ids: Ids, offset: int) -> Steps:
-    tasks: list[Task] = []
-    paths: list[list[str]] = []
-    for one in ids[:_DETAILS]:
-        tasks.append((yield desk.calls.get(one)))
-        paths.append((yield from claims.above(desk, tasks[-1])))
-    share = 30_000 // len(tasks)
-    calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
-    blocks = [
-        "\n".join(phrases.detail(task, share, above, offset, rest))
-        for task, above, rest in zip(tasks, paths, calls, strict=True)
-    ]
-    for task in tasks:
-        desk.mind.unread.pop(task.id, None)
-    note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
-    data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
-    return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})
 
 
 def _wait(desk: ToolContext, args: Wait) -> Steps:
@@ -476,15 +319,11 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
             return (yield from _tasks(desk, Tasks()))
         if changes.is_others(desk, result):
             told = yield from changes.since(desk, after)
-            return (yield from _tasks(desk, Tasks()) if told.everything else _changes(desk, told, after))
+            return (yield from _tasks(desk, Tasks()) if told.everything else listing.changed(desk, told, after))
         position = max(position, result.next)
         version = max([version, *(event.version for event in result.events)])
     changes.note_seen(desk, position, version)
-    return _unchanged(f"Nothing changed within {args.seconds} s", version)
-
-
-def _unchanged(text: str, version: int) -> Reply:
-    return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
+    return listing.unchanged(f"Nothing changed within {args.seconds} s", version)
 
 
 def _refuse(problem: Problem) -> Reply:

@@ -34,15 +34,15 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         if (refused := _refused_relations(state, name, params)) is not None:
             return refused
         task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
-    event = _placed(state, params, task)
-    if isinstance(event, Rejection):
-        return event
+    event = TaskAdded(task)
+    if params.before is not None or params.after is not None:
+        event = _placed(state, params, task)
+        if isinstance(event, Rejection):
+            return event
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
 
 
 def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
-    if params.before is None and params.after is None:
-        return TaskAdded(task)
     if params.before is not None and params.after is not None:
         return invalid("after", "one of before and after", "Say where the task goes by `before` or `after`, not both.")
     place = spot(state, params.before, params.after)

@@ -1,0 +1,97 @@
+"""What `tasks` of `native` shows: the list as a tree, what others changed, or everything about some tasks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from punchlist.cursor import TaskList
+from punchlist.tools import changes, claims, news, phrases
+from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tools.model import Reply, Steps, ToolContext
+from punchlist.tree import as_tree, titles_above
+from punchlist_schemas.things import Task
+
+ROWS = 50
+"""How many tasks a list shows."""
+_DETAILS = 20
+_DEPTH = 8
+"""Levels of nesting that are shown by indentation."""
+
+
+def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
+    """The list with children under their parents; what others changed since the agent looked says so."""
+    fresh = None if last is None else (yield from changes.since(desk, last))
+    statuses = None if is_all else ("pending", "in_progress", "paused")
+    tasks: TaskList = yield desk.calls.list(status=statuses)
+    by_id = {task.id: task for task in tasks}
+    rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)[offset:]
+    page = {row["id"] for _, row in rows[:ROWS]}
+    changed: dict[str, changes.Touched] = {}
+    foot: list[str] = []
+    if fresh is None or fresh.everything:
+        changes.note_seen(desk, tasks.seq, tasks.version)
+    else:
+        foot, is_all_told = yield from news.unshown(desk, fresh, beside=page)
+        changed = fresh.changed if is_all_told else {}
+
+    def render(row: tuple[int, dict[str, Any]]) -> str:
+        task = by_id[row[1]["id"]]
+        text = news.line(task, changed[task.id]) if task.id in changed else phrases.line(task)
+        return "  " * min(row[0], _DEPTH) + text
+
+    shown, _ = fitting(rows[:ROWS], render)
+    listed = [by_id[row["id"]] for _, row in rows[: len(shown)]]
+    head = f"{phrases.summary(tasks.counts)}, version {tasks.version}"
+    left_out = len(rows) - len(shown)
+    more = [f"… {left_out} more: tasks offset={offset + len(shown)}"] if left_out else []
+    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "version": tasks.version}
+    return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
+
+
+def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
+    """What others changed behind a position, in the order in which they began; it is known up to where that is told."""
+    tasks: TaskList = yield desk.calls.list()
+    by_id = {task.id: task for task in tasks}
+    builtin = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
+    touched = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
+    gone = [one for one in told.gone if one not in by_id]
+
+    def render(task: Task) -> str:
+        return news.line(task, told.changed[task.id], titles_above(builtin[task.id], builtin))
+
+    shown, _ = fitting(touched[:ROWS], render)
+    rest = touched[len(shown) :]
+    seq, version = told.before(rest[0].id) if rest else (told.seq, told.version)
+    news.note_told(desk, told, [task.id for task in touched[: len(shown)]])
+    if desk.mind.seen is None or after <= desk.mind.seen:  # else there is more before that was not told
+        changes.note_seen(desk, *max((seq, version), (desk.mind.seen or 0, desk.mind.version)))
+    if not touched and not gone:
+        return unchanged("Nothing changed", version)
+    foot = [f"gone: {joined(gone, '#')}"] if gone else []
+    foot += [f"… {len(rest)} more: tasks since={version}"] if rest else []
+    data = {"tasks": [phrases.row(task) for task in touched[: len(shown)]], "gone": gone[:1_000], "version": version}
+    return Reply(text="\n".join([f"{len(touched)} changed, version {version}", *shown, *foot]), data=data)
+
+
+def unchanged(text: str, version: int) -> Reply:
+    """The reply where others have changed nothing."""
+    return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
+
+
+def details(desk: ToolContext, ids: Sequence[str], offset: int) -> Steps:
+    """Everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
+    tasks: list[Task] = []
+    paths: list[list[str]] = []
+    for one in ids[:_DETAILS]:
+        tasks.append((yield desk.calls.get(one)))
+        paths.append((yield from claims.above(desk, tasks[-1])))
+    share = 30_000 // len(tasks)
+    calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
+    blocks = [
+        "\n".join(phrases.detail(task, share, above, offset, rest))
+        for task, above, rest in zip(tasks, paths, calls, strict=True)
+    ]
+    for task in tasks:
+        desk.mind.unread.pop(task.id, None)
+    note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
+    data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
+    return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})

@@ -1,0 +1,111 @@
+"""What others changed, in lines: in a reply themselves if they are few and short, else counted.
+
+Only changes that a reply tells count as seen; `tasks since=last` shows the others.
+"""
+
+from collections.abc import Container, Generator, Iterable, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.errors import NotFound
+from punchlist.text import clip, one_line
+from punchlist.tools import changes, claims, notes, phrases
+from punchlist.tools.budget import joined
+from punchlist.tools.model import ToolContext
+from punchlist_schemas.things import Task
+
+ROOM = 480
+"""How many characters a reply takes with its news; notes on the agent's task come on top."""
+
+_TITLE = 100
+_NAME = 30
+"""How many characters of a title are told where tasks are only named."""
+
+
+def others(desk: ToolContext, last: int | None, room: int = ROOM) -> Generator[Call[Any], Any, list[str]]:
+    """What others have done since the agent last looked: the changes if they fit, and then they are told.
+
+    Otherwise a line counts them, and `tasks since=last` still shows them.
+    """
+    if last is None:
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        changes.note_seen(desk, tasks.seq, tasks.version)
+        return []
+    told = yield from changes.since(desk, last)
+    if told.everything:
+        return [f"Others cleared the list, or changed much of it: {desk.tool('tasks')} shows it."]
+    lines, _ = yield from unshown(desk, told, room=room)
+    return lines
+
+
+def unshown(
+    desk: ToolContext, told: changes.Changes, *, room: int = ROOM, beside: Container[str] = ()
+) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
+    """Lines for changes that the reply does not show `beside` them, and whether all are told by that.
+
+    If they are, they are not told again. If not, a line counts them, and `tasks since=last` still shows them.
+    """
+    touched = [one for one in (*told.changed, *told.gone) if one not in beside]
+    if len(touched) <= phrases.SOME:
+        lines = yield from _lines(desk, told, touched)
+        lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
+        if sum(len(one) + 1 for one in lines) <= room:
+            note_told(desk, told, told.changed)
+            changes.note_seen(desk, told.seq, told.version)
+            return lines, True
+    counted = f"Others changed {phrases.some(touched)}"
+    if "tasks" in desk.names:
+        return [f"{counted}: {desk.tool('tasks')} since=last tells."], False
+    changes.note_seen(desk, told.seq, told.version)  # no tool of this agent tells more
+    return [f"{counted}."], False
+
+
+def _lines(desk: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Generator[Call[Any], Any, list[str]]:
+    """What others did to these tasks, a line for each that is there."""
+    lines: list[str] = []
+    gone: list[str] = []
+    for one in ids:
+        if one in told.gone or (task := (yield from _present(desk, one))) is None:
+            gone.append(one)
+            continue
+        above = yield from claims.above(desk, task)
+        lines.append(line(structs.replace(task, title=clip(task.title, _TITLE)), told.changed[one], above))
+    return lines + ([f"gone: {joined(gone, '#')}"] if gone else [])
+
+
+def _present(desk: ToolContext, task: str) -> Generator[Call[Any], Any, Task | None]:
+    try:
+        return (yield desk.calls.get(task))
+    except NotFound:
+        return None
+
+
+def line(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
+    """A task that others changed: who did, what they noted, and what they edited that the line does not show."""
+    said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
+    said += [", ".join(touched.members)] if touched.members else []
+    what = f": {'; '.join(said)}" if said else ""
+    return f"{phrases.line(task, above)} — by {claims.name_of(touched.by)}{what}"
+
+
+def note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:
+    """The notes on these tasks were told with their lines."""
+    for one in shown:
+        notes.mark(desk, one, told.changed[one].noted)
+
+
+def also_open(desk: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
+    """A line about what others and sub-agents work on, and for an agent that never looked what else is open."""
+    tasks: TaskList = yield desk.calls.list(status=("in_progress", "pending", "paused") if is_first else "in_progress")
+    others = [task for task in tasks if task.id not in planned and not _is_held(task, desk.actor)]
+    others.sort(key=lambda task: task.status != "in_progress")
+    named = [structs.replace(task, title=clip(task.title, _NAME)) for task in others[: phrases.SOME]]
+    more = [f"{len(others) - phrases.SOME} more"] if len(others) > phrases.SOME else []
+    return [f"Also open: {', '.join([*map(phrases.line, named), *more])}."] if named else []
+
+
+def _is_held(task: Task, actor: str) -> bool:
+    return task.status == "in_progress" and task.owner == actor
