@@ -142,8 +142,10 @@ def test_an_import_of_an_earlier_version_takes_the_files_value() -> None:
 
 
 def test_a_replacement_takes_the_files_values() -> None:
-    (there,) = imported(a("old"), [])
-    assert replacement(a("old"), [{**there, "title": "mine"}], now=0).call[0]["title"] == "old"
+    draft = a("old", description="text")
+    (there,) = imported(draft, [])
+    (wire,) = replacement(draft, [{**there, "title": "mine", "description": "mine"}], now=0).call
+    assert (wire["title"], wire["description"]) == ("old", "text")
 
 
 def test_a_day_is_compared_as_a_day() -> None:
