@@ -308,7 +308,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 class SetStatusResult(Written, frozen=True, kw_only=True):
     """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
 
-    `remaining` counts the unfinished tasks, `failed` those that have failed.
+    `remaining` counts the unfinished tasks. Once there are none, `failed` counts those that have failed.
     """
 
     task: Task

@@ -109,13 +109,14 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     state = done.state
     task = state.tasks.get(params.task) or state.last_finished
     assert task is not None, "a completion that cleared the list leaves its task behind"
+    remaining = state.remaining
     asked = params.status if isinstance(params, p.TaskSetStatus) else task.status
     return SetStatusResult(
         task=task,
         next_task=_next(state, task) if asked in _ASKS_FOR_THE_NEXT else None,
         unblocked=_unblocked(state, task, done.events),
-        remaining=state.remaining,
-        failed=state.counts().failed,
+        remaining=remaining,
+        failed=0 if remaining else state.counts().failed,
         version=state.version,
         seq=done.seq,
     )

@@ -23,26 +23,29 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    dated = with_moments(params)
-    if isinstance(dated, Rejection):
+    if params.due_day is None and params.not_before_day is None:
+        task = added_task(name, params)
+    elif isinstance(dated := with_moments(params), Rejection):
         return dated
-    task = added_task(name, dated)
+    else:
+        task = added_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
         refusal = _refused_relations(state, name, params)
         if refusal is not None:
             return refusal
         task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
-    event = _placed(state, task, params)
-    if isinstance(event, Rejection):
-        return event
+    if params.before is None and params.after is None:
+        event = TaskAdded(task)
+    elif isinstance(placed := _placed(state, task, params), Rejection):
+        return placed
+    else:
+        event = placed
     if not params.blocks:
         return Decision((event,))
     return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
 
 
 def _placed(state: State, task: AddedTask, params: p.TaskAdd) -> TaskAdded | Rejection:
-    if params.before is None and params.after is None:
-        return TaskAdded(task)
     if params.before is not None and params.after is not None:
         return invalid("after", "one of before and after", "Say where the task goes by `before` or `after`, not both.")
     place = spot(state, params.before, params.after)
