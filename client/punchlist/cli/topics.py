@@ -43,6 +43,7 @@ What comes back obeys the rules: a task whose blocker was reopened since is pend
   --timeout, --lease      90s, 10m, 2h; a bare number is seconds
 
 Without a time of day it is a day: it stays that day in every time zone, and it is over when it ends where you are.
+punch list --due today shows what is due by the end of today, including what is late.
 A weekday is the next one after today, "next friday" is that of the week that begins on Monday, eow is Sunday.
 
 Units: ms, s, m or min, h, d, w, mo, y, and their English words.

@@ -276,7 +276,7 @@ class Draft:
 
     def _notes(self, notes: Iterable[Note], line: int) -> list[Note]:
         cut = [
-            Note(part, clip(note.author, _NAME), note.at if note.at <= MAX_INTEGER else 0)
+            Note(part, clip(one_line(clean(note.author)), _NAME), note.at if note.at <= MAX_INTEGER else 0)
             for note in notes
             for at in range(0, len(note.text), _NOTE)
             if (part := note.text[at : at + _NOTE]).strip()

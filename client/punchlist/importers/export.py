@@ -92,4 +92,4 @@ def _checked(found: Any, member: str, where: str, name: str) -> Any:
 def _note(one: Any) -> Note:
     note: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
     at = note.get("at")
-    return Note(text_of(note.get("text")), text_of(note.get("actor")), at if isinstance(at, int) and at > 0 else 0)
+    return Note(text_of(note.get("text")), text_of(note.get("actor")), at if type(at) is int and at > 0 else 0)

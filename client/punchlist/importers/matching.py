@@ -185,7 +185,7 @@ class _Comparing:
         if known is None:
             self.result.added.append(item)
             if item.key:
-                asked["metadata"][IMPORTED] = _marks(item, asked, {}, {})
+                asked["metadata"][IMPORTED] = _marks(item, asked, {})
             return {**asked, "ref": self.ref[item.ref]}
         kept = self._kept(known, asked, item)
         self.result.kept += any(kept.values())
@@ -200,7 +200,7 @@ class _Comparing:
             changed["not_before"] = asked["not_before"]
         if item.key:
             old = known.get("metadata", {}).get(IMPORTED)
-            marks = _marks(item, asked, known, cast("dict[str, str]", old) if isinstance(old, dict) else {})
+            marks = _marks(item, asked, cast("dict[str, str]", old) if isinstance(old, dict) else {})
             changed["metadata"] = {**changed.get("metadata", {}), IMPORTED: marks}
         return {**changed, "ref": self.ref[item.ref], "task": known["id"]}
 
@@ -273,7 +273,7 @@ def _mark(value: Any) -> str:
     return hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
-def _marks(item: Item, asked: dict[str, Any], known: Task, old: dict[str, str]) -> dict[str, str]:
+def _marks(item: Item, asked: dict[str, Any], old: dict[str, str]) -> dict[str, str]:
     """The marks of what the file says and, where that differs, of what the list then has; those of others stay."""
     marks = dict(old)
     for member in _SET:
@@ -283,12 +283,17 @@ def _marks(item: Item, asked: dict[str, Any], known: Task, old: dict[str, str]) 
     return marks
 
 
+def _days(at: int) -> set[str]:
+    """The day of a time, in UTC and here; empty for none, and where the calendar does not go so far."""
+    try:
+        return {datetime.fromtimestamp(at / 1000, zone).date().isoformat() for zone in (UTC, None)} if at else {""}
+    except (OverflowError, ValueError, OSError):
+        return {""}
+
+
 def _is_there(note: Note, known: Sequence[Any]) -> bool:
     """Whether a task has a note already. Earlier versions put day and author in front of the text."""
-    days = (
-        {datetime.fromtimestamp(note.at / 1000, zone).date().isoformat() for zone in (UTC, None)} if note.at else {""}
-    )
-    heads = {" ".join(filter(None, (day, note.author))) for day in days}
+    heads = {" ".join(filter(None, (day, note.author))) for day in _days(note.at)}
     spelled = {note.text} | {f"{head}: {note.text}" for head in heads if head}
     for one in known:
         there: Task = cast("Task", one) if isinstance(one, dict) else {"text": one}

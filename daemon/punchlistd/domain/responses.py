@@ -120,6 +120,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
     state = done.state
     task = state.tasks.get(params.task) or state.last_finished
     assert task is not None, "a completion that cleared the list leaves its task behind"
+    remaining = state.remaining
     asked = params.status if isinstance(params, p.TaskSetStatus) else task.status
     following = _next(state, task, done.actor) if asked in _ASKS_FOR_THE_NEXT else None
     return SetStatusResult(
@@ -127,8 +128,8 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
         next_task=following,
         next_path=() if following is None else state.path(following),
         unblocked=_unblocked(state, done.events),
-        remaining=state.remaining,
-        failed=state.counts().failed,
+        remaining=remaining,
+        failed=0 if remaining else state.counts().failed,
         version=state.version,
         seq=done.seq,
     )

@@ -1,5 +1,7 @@
 from typing import Any
 
+import msgspec
+
 from punchlist.dates import When, on
 from punchlist.importers import matching
 from punchlist.importers.draft import Draft, Note
@@ -142,8 +144,10 @@ def test_an_import_of_an_earlier_version_takes_the_files_value() -> None:
 
 
 def test_a_replacement_takes_the_files_values() -> None:
-    (there,) = imported(a("old"), [])
-    assert replacement(a("old"), [{**there, "title": "mine"}], now=0).call[0]["title"] == "old"
+    draft = a("old", description="text")
+    (there,) = imported(draft, [])
+    (wire,) = replacement(draft, [{**there, "title": "mine", "description": "mine"}], now=0).call
+    assert (wire["title"], wire["description"]) == ("old", "text")
 
 
 def test_a_day_is_compared_as_a_day() -> None:
@@ -172,3 +176,11 @@ def test_notes_are_the_same_by_text_author_and_time() -> None:
         {"text": "ok", "author": "bob", "at": 5},
         {"text": "ok", "author": "ann", "at": 6},
     ]
+
+
+def test_a_note_of_any_time_and_author_is_compared() -> None:
+    there = [task("1", "a", notes=[{"text": "x", "actor": "ann", "at": 1}])]
+    for odd in (Note("y", "a\ud800b\nc", 1 << 53), Note("y", "n" * 999, 1 << 60), Note("y", "", 1)):
+        (wire,) = compare(drafted({"title": "a", "notes": [odd]}), there, now=0).call
+        assert msgspec.json.encode(wire)
+        assert len(wire["notes"][0].get("author", "")) <= 128

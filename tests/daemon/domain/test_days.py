@@ -132,6 +132,9 @@ def test_a_day_stays_when_it_begins_elsewhere() -> None:
     edit(recorder, not_before_day=DAY, not_before=midnight(DAY) + HOUR)
     recorder.do(p.ListUndo(**C, to_version=version))
     assert deferral(recorder) == (midnight(DAY), DAY)
+    brought = p.NewTask(title="a", task="1", not_before_day=DAY, not_before=midnight(DAY) - HOUR)
+    recorder.do(p.TaskAddMany(**C, tasks=(brought,)))
+    assert deferral(recorder) == (midnight(DAY) - HOUR, DAY)
 
 
 def test_undo_leaves_a_day_whose_moment_changed() -> None:
