@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
-from punchlist.errors import IllegalTransition, LeaseHeld, NotFound
+from punchlist.errors import RequestRefused
 from punchlist.text import one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
-from punchlist.tools.model import ToolContext
+from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import left_alone, of_reason
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task
@@ -34,7 +34,9 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
         free = next((task for task in running if task.fence is None), None)
         if free is None:
             break
-        with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
+        with suppress(
+            Problem, RequestRefused
+        ):  # another session was first, it has ended, or nothing can be written now
             yield from claims.take(desk, free.id)
         running = yield desk.calls.list(status="in_progress")
     own = [task for task in running if task.owner == desk.actor or (is_serial and task.fence is None)]
