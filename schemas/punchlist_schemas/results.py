@@ -327,8 +327,8 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 class SetStatusResult(Written, frozen=True, kw_only=True):
     """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
 
-    `next_path` are the parents above `next_task`. `remaining` counts the unfinished tasks. Once there are none, `failed`
-    counts those that have failed.
+    `next_path` are the parents above `next_task`. `remaining` counts the unfinished tasks. Once there are none,
+    `failed` counts those that have failed.
     """
 
     task: Task

@@ -72,6 +72,8 @@ def _open_line(task: Task) -> str:
     state, blockers, owner = task["status"], task.get("open_blockers"), task.get("owner")
     if blockers and state == "pending":
         state = "blocked by " + ", ".join(f"#{one}" for one in blockers[:5])
+    if task.get("waits_for") == "yes":
+        state = "waits for a person's yes: leave it"
     by = f", {_text(owner, 40)}" if owner else ""
     return f"  #{task['id']} {_quoted(task['title'])} [{state}{by}]"
 

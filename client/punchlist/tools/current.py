@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from punchlist.calls import Call
-from punchlist.errors import IllegalTransition, LeaseHeld, NotFound
+from punchlist.errors import RequestRefused
 from punchlist.text import one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
-from punchlist.tools.model import ToolContext
+from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import left_alone, of_reason
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task, names_of
@@ -40,7 +40,8 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
         free = next((task for task in running if task.fence is None), None)
         if free is None:
             break
-        with suppress(LeaseHeld, IllegalTransition, NotFound):  # another session was first, or it has ended
+        # Another session was first, or it has ended, or nothing can be written now.
+        with suppress(Problem, RequestRefused):
             yield from claims.take(desk, free.id)
         running = yield desk.calls.list(status="in_progress")
     running = inner(running)

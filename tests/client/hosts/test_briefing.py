@@ -51,6 +51,11 @@ def test_open_tasks_are_told_the_ones_in_progress_first() -> None:
     ]
 
 
+def test_what_waits_for_a_yes_is_told_as_that() -> None:
+    waiting = task(1, "paused", "Deploy", owner="ann", waits_for="yes")
+    assert '#1 "Deploy" [waits for a person\'s yes: leave it, ann]' in briefing("web", [waiting], [])
+
+
 def test_of_many_changes_each_task_is_told_once_the_newest_first() -> None:
     changes = [
         change(e.TaskAdded(e.AddedTask("1", "task 1"))),

@@ -176,16 +176,30 @@ MUTANTS = (
     Mutant(
         "no session takes a claimed task away from another",
         "client/punchlist/tools/claims.py",
-        "        if who is not None:\n",
-        "        if who is not None and task.fence is None:\n",
+        "        if (who := others.get(task.id)) is None:\n",
+        "        if (who := others.get(task.id)) is None or task.fence is not None:\n",
         ("tests/client/tools/test_claims.py",),
     ),
     Mutant(
         "no session finishes what a person began without an owner",
         "client/punchlist/tools/claims.py",
-        "        if who is not None and not task.owner:\n",
+        "        if not task.owner:\n",
         "        if False:\n",
         ("tests/client/tools/test_claims.py",),
+    ),
+    Mutant(
+        "no tool takes what waits for a person's yes",
+        "client/punchlist/tools/claims.py",
+        '        if task.waits_for == "yes" and not _changes_nothing(params, task):\n',
+        "        if False:\n",
+        ("tests/client/tools/test_gates.py",),
+    ),
+    Mutant(
+        "one session alone is handed the current task of a queue",
+        "client/punchlist/tools/current.py",
+        "            yield from claims.take(desk, free.id)\n",
+        "            pass\n",
+        ("tests/client/tools/test_queue.py",),
     ),
     Mutant(
         "any call of a session keeps its claims in force",
@@ -300,7 +314,7 @@ MUTANTS = (
     Mutant(
         "a new plan leaves what others work on",
         "client/punchlist/tools/replacing.py",
-        "        others = [task for task in old if task.id in whose]\n",
+        '        others = [task for task in old if task.id in whose or task.waits_for == "yes"]\n',
         "        others = old[:0]\n",
         ("tests/client/tools/test_replacing.py",),
     ),
