@@ -199,11 +199,12 @@ class Target:
         peer = os_calls.process(self._pid) if self._pid else None
         return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
 
-    def look(self, *, greeted: bool) -> None:
+    def look(self, *, greeted: bool, on_purpose: bool) -> None:
         """Look at a daemon that does not reply.
 
         Args:
             greeted: Whether it has replied on this connection.
+            on_purpose: Whether it may take long to reply to this call.
 
         Raises:
             TimedOut: It is suspended, or it hangs and nobody is to be told (`note`).
@@ -211,7 +212,7 @@ class Target:
         pid = self.pid()
         if pid and os_calls.is_suspended(pid):
             raise self.too_late()
-        if self._is_noted:
+        if self._is_noted or on_purpose:
             return
         self._is_noted = True
         if self.note is not None:

@@ -48,7 +48,8 @@ class Link:
     def exchange(self, request: Request, deadline: float) -> Reply:
         """Send a request and wait for its answer."""
         request_id, data = self._wire.send(request)
-        waiting = Waiting(self._target, deadline, greeted=self._greeted)
+        on_purpose = request.patience_s > 0
+        waiting = Waiting(self._target, deadline, greeted=self._greeted, on_purpose=on_purpose)
         try:
             with _as_loss():
                 waiting.send(self._socket, data)

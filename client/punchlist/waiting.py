@@ -24,7 +24,7 @@ if TYPE_CHECKING:
             """Return the error for a call that ran out of time."""
             ...
 
-        def look(self, *, greeted: bool) -> None:
+        def look(self, *, greeted: bool, on_purpose: bool) -> None:
             """Raise if waiting longer is no use."""
 
 
@@ -37,13 +37,15 @@ class Waiting:
 
     Attributes:
         greeted: Whether the daemon has replied on this connection.
+        on_purpose: Whether the call may take long, so that nobody is told that there is no reply yet.
     """
 
-    def __init__(self, target: "Daemon", deadline: float, *, greeted: bool = False) -> None:
+    def __init__(self, target: "Daemon", deadline: float, *, greeted: bool = False, on_purpose: bool = False) -> None:
         self._target = target
         self._deadline = min(deadline, target.until)
         self._look_at = deadline if target.look_s is None else time.monotonic() + target.look_s
         self.greeted = greeted
+        self.on_purpose = on_purpose
 
     @property
     def left_s(self) -> float:
@@ -65,7 +67,7 @@ class Waiting:
             raise self._target.too_late()
         if self._target.look_s is not None and time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + self._target.look_s
-            self._target.look(greeted=self.greeted)
+            self._target.look(greeted=self.greeted, on_purpose=self.on_purpose)
 
     def run(self, sock: "_socket.socket", action: "Callable[[A], R]", argument: "A") -> "R":
         """Call a method of a socket until it succeeds.

@@ -110,6 +110,7 @@ class Context:
         if self._caller is None:
             from punchlist.sync_link import Caller
 
+            wire.keep_mirrors(self.target)
             self._caller = Caller(self.target, **self.options)
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()

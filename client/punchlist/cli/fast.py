@@ -77,7 +77,8 @@ def _parse(argv: "Sequence[str]") -> "tuple[list[str], dict[str, str]] | None":
 
 
 def _target(options: "dict[str, str]", env: "Mapping[str, str]") -> Target:
-    target = Target(options.get("socket"), options.get("data_dir"), env=env)
+    autostart = False if "" in options else None
+    target = Target(options.get("socket"), options.get("data_dir"), autostart=autostart, env=env)
     target.look_at(_note)
     return target
 

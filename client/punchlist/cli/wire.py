@@ -79,6 +79,8 @@ def call(
             if writes:
                 _key = ""
                 completed.append((method, params, result))
+            if timeout_s is None:
+                keep_mirrors(target)
             return result
         finally:
             sock.close()
@@ -86,6 +88,14 @@ def call(
         raise
     except (OSError, DaemonUnavailable, ValueError, StopIteration):
         return None
+
+
+def keep_mirrors(target: launch.Target) -> None:
+    """Start the process that mirrors lists to files, if some are configured and none runs."""
+    if target.autostart and os.path.lexists(f"{target.data_dir}/mirror/config.json"):
+        from punchlist.mirror import autostart
+
+        autostart.ensure(target.socket, target.data_dir)
 
 
 _INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from punchlist.http.guard import Message, Receive, Scope, Send, bearer
+from punchlist.http.problem import Problem
 from punchlist.http.shares import first_to_go
 from punchlist_schemas.system import os_calls
 
@@ -196,6 +197,15 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         super().data_received(data)
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._request_is_here()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, or has a head that is too long, in the form of all refusals."""
+        said = "This is not an HTTP request, or its address and headers are too long."
+        status, headers, body = Problem("invalid_request", said).answer()
+        response = h11.Response(status_code=status, headers=[*headers, CLOSE_HEADER])
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Go on with what the peer has sent in advance, which may be a request without the end of its body."""

@@ -4,6 +4,7 @@ Events of either side are hints; everything is looked at every `RECONCILE_S` sec
 """
 
 import os
+import time
 from collections.abc import Callable
 
 import anyio
@@ -42,6 +43,8 @@ class Plans:
         self._report = report
         self._reconcile_s = reconcile_s
         self._ends: dict[Plan, anyio.CancelScope] = {}
+        self.active_at = time.monotonic()
+        """When a plan or its list last changed."""
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -67,6 +70,7 @@ class Plans:
         changed = anyio.Event()
 
         def hint() -> None:
+            self.active_at = time.monotonic()
             changed.set()
 
         with scope:

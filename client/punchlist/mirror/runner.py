@@ -7,6 +7,7 @@ seconds and after each burst.
 
 import fcntl
 import os
+import time
 from collections.abc import AsyncIterator
 from typing import IO
 
@@ -64,6 +65,8 @@ class Runner:
         self._busy: set[Key] = set()
         self._watched = anyio.Event()
         self._inodes: dict[str, int] = {}
+        self.active_at = time.monotonic()
+        """When a mirrored list or file last changed."""
         self.ready = anyio.Event()
         """Set once the first look at everything is over."""
 
@@ -200,6 +203,7 @@ class Runner:
                         for entry in self._entries:
                             if not entry.holds(change.conversation):
                                 continue
+                            self.active_at = time.monotonic()
                             key = (entry.directory, entry.format, change.conversation)
                             if isinstance(change.event, ConversationDeleted) and key in self._mirrored:
                                 # The mirror stays, idle: a late event of the disk must not bring the file back.
@@ -253,6 +257,7 @@ class Runner:
                 self._report_trouble(str(error))
         for entry in self._entries:
             for conversation in {name for path in paths if (name := self._owner(entry, path)) is not None}:
+                self.active_at = time.monotonic()
                 self._schedule(group, entry, conversation, is_stale=False)
         if len(found) > _BURST:
             group.start_soon(self._check_again, group)

@@ -123,6 +123,12 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
     assert (told.code, told.out, told.err) == (0, "no lists\n", note)
 
 
+def test_a_call_that_waits_on_purpose_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "LOOK_S", 0.05)
+    told = punch("queue", "claim", "--wait", "500ms")
+    assert "still waiting" not in told.err and "no reply" not in told.err
+
+
 def test_doctor_prints_as_it_goes_and_names_the_signal(suspended: Spawned, home: Path) -> None:
     with spawned("doctor") as process:
         assert process.stdout is not None

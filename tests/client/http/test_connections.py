@@ -294,3 +294,13 @@ async def test_what_is_sent_leaves_at_once(site: Site) -> None:
     [connection] = site.server.server_state.connections
     served = connection.transport.get_extra_info("socket")
     assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+@pytest.mark.parametrize("text", [b"nonsense\r\n\r\n", asked("/" + "x" * (1 << 17))], ids=["no HTTP", "too long"])
+async def test_what_is_no_request_is_refused_as_a_problem(text: bytes, site: Site) -> None:
+    stream = await site.connect(text)
+    answer = b""
+    with anyio.fail_after(30):
+        while b'"kind":"invalid_request"' not in answer:
+            answer += await stream.receive()
+    assert answer.startswith(b"HTTP/1.1 400 ") and b"content-type: application/problem+json" in answer

@@ -23,6 +23,17 @@ def test_nothing_is_started_where_nothing_is_to_be_taken_over(tmp_path: Path) ->
     assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
 
 
+async def test_a_mirror_that_fails_is_not_started_by_each_command(place: Place) -> None:
+    data_dir = Path(place.daemon.data_dir)
+    (data_dir / "mirror").mkdir()
+    (data_dir / "mirror" / "config.json").write_text('{"mirrors": [{"directory": 7}]}')
+    assert autostart.ensure(place.daemon.socket, str(data_dir))
+    with anyio.fail_after(30):
+        while "config.json" not in (data_dir / "mirror" / "run.log").read_text():  # noqa: ASYNC110 - another process
+            await anyio.sleep(0.05)
+    assert not autostart.ensure(place.daemon.socket, str(data_dir))
+
+
 async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
     data_dir = place.daemon.data_dir
     Config(data_dir).set_inbound("/x", wanted=True)

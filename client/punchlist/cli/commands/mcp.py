@@ -6,6 +6,7 @@ import signal
 from argparse import Namespace
 
 from punchlist import extras
+from punchlist.cli import wire
 from punchlist.cli.argument_types import port
 from punchlist.cli.arguments import Argument, Usage, flag, names, value
 from punchlist.cli.context import Context
@@ -57,6 +58,7 @@ def run_mcp(context: Context) -> int:
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.install())
         return CONFIGURATION
+    wire.keep_mirrors(context.target)
     import anyio
 
     from punchlist.mcp.agents import Agents

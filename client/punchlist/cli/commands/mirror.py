@@ -4,7 +4,8 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from punchlist.cli import stored
 from punchlist.cli.argument_types import milliseconds
@@ -43,11 +44,19 @@ COMMANDS = {
 }
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
     import anyio
 
-    from punchlist.mirror.inbox import Inbox
+    class Part(Protocol):
+        """A part of the mirror's process; `active_at` is when something last changed for it."""
 
-_IDLE_LOOK_S = 5.0
+        active_at: float
+
+
+_LOOK_S = 1.0
+"""Time between two looks at whether the process is still needed, in seconds."""
 _MARKDOWN = (".md", ".markdown")
 
 
@@ -79,7 +88,7 @@ def _add(context: Context) -> int:
     entries = Config(context.target.data_dir).add(entry)
     stored.record(f"the mirror in {directory}")
     what = "all lists" if names is None else context.conversation
-    lines = [f"{safe(directory)} mirrors {what} ({entry.format})", "  keep it going: punch mirror run"]
+    lines = [f"{safe(directory)} mirrors {what} ({entry.format})", _start(context)]
     return context.answer({"mirrors": entries}, lines)
 
 
@@ -88,11 +97,19 @@ def _add_plan(context: Context, path: str) -> int:
         raise UsageError("a Markdown file has the tasks of one list; leave --all and --format out")
     Config(context.target.data_dir).set_plan(path, context.conversation)
     stored.record(f"the mirror in {path}")
-    lines = [
-        f"{safe(path)} and the list {safe(context.conversation)} are kept in step",
-        "  keep it going: punch mirror run",
-    ]
+    lines = [f"{safe(path)} and the list {safe(context.conversation)} are kept in step", _start(context)]
     return context.answer({"plan": path, "conversation": context.conversation}, lines)
+
+
+def _start(context: Context) -> str:
+    """Start the process that keeps files up, and return a line about it."""
+    from punchlist.mirror import autostart
+
+    data_dir = context.target.data_dir
+    if context.target.autostart:
+        autostart.ensure(context.target.socket, data_dir, retry=True)
+        return "  a process in the background keeps that up; punch mirror list shows problems"
+    return "  to keep it up: punch mirror run"
 
 
 def _list(context: Context) -> int:
@@ -136,25 +153,28 @@ async def _running(context: Context) -> int:
     from punchlist.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
+    _mirrored(Config(target.data_dir))  # one that can't be read is an error before anything starts
     options: Options = {"name": "punch mirror", "autostart": target.autostart}
     options |= target.options
     async with connect_async(**options) as client:
         report = Report(target.data_dir, _log)
-        runner = Runner(client, target.data_dir, report)
-        inbox = Inbox(client, target.data_dir, report)
+        parts = (
+            Runner(client, target.data_dir, report),
+            Inbox(client, target.data_dir, report),
+            Plans(client, target.data_dir, report),
+        )
         try:
-            lock = runner.acquire()
+            lock = parts[0].acquire()
         except AlreadyRunning as error:
             show_error("already_running", str(error), "punch mirror list shows what it mirrors")
             return LOST_RACE
         with lock:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_signal, group.cancel_scope)
-                if context.args.idle is not None:
-                    group.start_soon(_until_idle, group.cancel_scope, context.args.idle / 1000, inbox, target.data_dir)
-                group.start_soon(inbox.run)
-                group.start_soon(Plans(client, target.data_dir, report).run)
-                await runner.run()
+                idle_s = None if context.args.idle is None else context.args.idle / 1000
+                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), parts, idle_s)
+                for part in parts:
+                    group.start_soon(part.run)
     return 0
 
 
@@ -167,13 +187,37 @@ async def _until_signal(scope: "anyio.CancelScope") -> None:
             return
 
 
-async def _until_idle(scope: "anyio.CancelScope", idle_s: float, inbox: "Inbox", data_dir: str) -> None:
-    """End a mirror that nobody needs: nothing changed for this long, and no files but Claude Code's are kept up."""
+async def _until_unused(
+    scope: "anyio.CancelScope", config: Config, parts: "Sequence[Part]", idle_s: float | None
+) -> None:
+    """End a mirror once nothing is mirrored any more, or nothing changed for `idle_s` seconds.
+
+    One that was started for Claude Code's tasks alone stays if a directory or a plan was added since.
+    """
     import anyio
 
-    while Config(data_dir).load() or Config(data_dir).plans() or time.monotonic() < inbox.active_at + idle_s:  # noqa: ASYNC110 - time alone counts
-        await anyio.sleep(min(idle_s, _IDLE_LOOK_S))
+    began_with, now = None, _Mirrored(files=True, any=True)
+    while True:
+        with suppress(ConfigError):  # somebody is editing it: the parts report that
+            now = _mirrored(config)
+        began_with = began_with or now
+        is_idle = idle_s is not None and time.monotonic() >= max(part.active_at for part in parts) + idle_s
+        if not now.any or (is_idle and now.files == began_with.files):
+            break
+        await anyio.sleep(min(idle_s or _LOOK_S, _LOOK_S))
     scope.cancel()
+
+
+class _Mirrored(NamedTuple):
+    """Whether lists are mirrored to files, and whether anything is mirrored at all."""
+
+    files: bool
+    any: bool
+
+
+def _mirrored(config: Config) -> _Mirrored:
+    files = bool(config.load() or config.plans())
+    return _Mirrored(files, files or bool(config.inbound()))
 
 
 def _log(problem: Problem) -> None:

@@ -2,17 +2,21 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punchlist import tools
+from punchlist import connect, tools
+from punchlist.mirror.autostart import is_running
 from punchlist.taskfiles import report
+from punchlist.taskfiles.config import Config, Entry
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.optional import require_package
 from punchlist_testing.savers import sed
-from punchlist_testing.terminal import environment
+from punchlist_testing.terminal import command, environment, spawned
 
 
 def wait_for(path: Path, text: str) -> None:
@@ -48,8 +52,7 @@ def test_a_mirror_without_a_path_asks_for_one(run: Any) -> None:
 def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
     punch("add", "one", "-c", "web")
     punch("mirror", "add", str(home), "-c", "web")
-    command = [sys.executable, "-m", "punchlist.cli", "mirror", "run"]
-    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+    process = subprocess.Popen(command("mirror", "run"), env=environment(), stderr=subprocess.PIPE)
     file = home / ".agents" / "tasks" / "web.json"
     try:
         wait_for(file, '"one"')
@@ -61,6 +64,96 @@ def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, h
         os.kill(process.pid, signal.SIGTERM)
         _, said = process.communicate(timeout=10)
     assert (process.returncode, said) == (0, b"")
+
+
+@pytest.fixture
+def background(home: Path, process: Spawned, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """The file of the list `web` in a place where mirrors are started; they are ended afterwards."""
+    monkeypatch.delenv("PUNCHLIST_AUTOSTART")
+    yield home / ".agents" / "tasks" / "web.json"
+    Config(process.data_dir).remove(str(home))
+    until_ended(process.data_dir)
+
+
+def until_ended(data_dir: str) -> None:
+    deadline = time.monotonic() + 20
+    while is_running(data_dir):
+        assert time.monotonic() < deadline, "the mirror never ended"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", ["add two -c web", "list -c web", "log -c web", "list all"])
+def test_any_command_starts_a_configured_mirror(
+    background: Path, process: Spawned, run: Any, home: Path, words: str
+) -> None:
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    with connect(socket=process.socket, autostart=False) as client:
+        client.conversation("web").add("one")
+    assert run(*words.split()).code == 0
+    wait_for(background, '"one"')
+
+
+def test_an_agents_server_starts_a_configured_mirror(background: Path, process: Spawned, home: Path) -> None:
+    require_package("mcp")
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    with connect(socket=process.socket, autostart=False) as client:
+        client.conversation("web").add("one")
+    words = command("agent", "mcp", "--dialect", "checklist")
+    assert subprocess.run(words, input=b"", env=environment(), timeout=30, check=False).returncode == 0
+    wait_for(background, '"one"')
+
+
+def test_prompts_and_stopped_daemons_start_no_mirror(background: Path, process: Spawned, run: Any, home: Path) -> None:
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    assert run("list", "--line", "-c", "web").code == 0
+    assert run("add", "one", "-c", "web", "--no-autostart").code == 0
+    assert run("daemon", "stop").code == 0
+    assert not (Path(process.data_dir) / "mirror" / "run.log").exists()
+
+
+def test_a_mirror_starts_when_it_is_added_and_ends_when_it_is_removed(
+    background: Path, process: Spawned, run: Any, home: Path
+) -> None:
+    assert run("add", "one", "-c", "web").code == 0
+    told = run("mirror", "add", str(home), "-c", "web")
+    assert told.lines[1] == "  a process in the background keeps that up; punch mirror list shows problems"
+    wait_for(background, '"one"')
+    assert run("mirror", "remove", str(home)).code == 0
+    until_ended(process.data_dir)
+
+
+@pytest.mark.usefixtures("process")
+def test_a_mirror_of_nothing_ends(run: Any) -> None:
+    assert run("mirror", "run").code == 0
+
+
+@pytest.mark.usefixtures("process")
+def test_a_configuration_that_breaks_ends_no_running_mirror(run: Any, home: Path) -> None:
+    run("mirror", "add", str(home), "-c", "web")
+    file, config = home / ".agents" / "tasks" / "web.json", home / "data" / "mirror" / "config.json"
+    kept = config.read_text()
+    with spawned("mirror", "run") as process:
+        run("add", "one", "-c", "web")
+        wait_for(file, '"one"')
+        config.write_text('{"mirrors": [{"directory": 7}]}')
+        wait_for(home / "data" / "mirror-status.json", "trouble")
+        assert run("mirror", "run").code == 78
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(2.5)
+        config.write_text(kept)
+        run("add", "two", "-c", "web")
+        wait_for(file, '"two"')
+
+
+@pytest.mark.usefixtures("process")
+def test_an_idle_mirror_ends_as_it_was_told(run: Any, home: Path) -> None:
+    assert run("add", "one", "-c", "web").code == 0
+    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it up: punch mirror run"
+    (home / "PLAN.md").write_text("- [ ] two\n")
+    run("mirror", "add", "PLAN.md", "-c", "plan")
+    with spawned("mirror", "run", "--idle", "1s") as process:
+        wait_for(home / ".agents" / "tasks" / "web.json", '"one"')
+        assert process.wait(20) == 0
 
 
 def corrupt(home: Path, pid: int) -> Path:
