@@ -9,7 +9,7 @@ import msgspec
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import joined, shorten
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Reason, Task
+from punchlist_schemas.things import Counts, Reason, Task, is_heading
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -115,6 +115,13 @@ def gated(task: Task) -> str:
         return ""
     check = f"the check {task.gate.check} passes" if task.gate is not None else "a check passes"
     return f"recorded; it counts as completed once {check if task.waits_for == 'check' else 'a person says yes'}"
+
+
+def ready(tasks: Sequence[Task]) -> list[str]:
+    """The ids of those unfinished tasks that wait for nothing and hold no others among them."""
+    holds = {task.parent for task in tasks}
+    free = [task for task in tasks if task.status == "pending" and not task.open_blockers]
+    return [task.id for task in free if task.id not in holds and not is_heading(task.metadata)]
 
 
 def summary(counts: Counts) -> str:

@@ -117,7 +117,13 @@ def test_what_holds_open_tasks_is_not_ready_on_the_page() -> None:
         {"id": "5", "status": "completed", "parent": "4"},
         {"id": "6", "status": "pending", "parent": "4", "open_blockers": ["4"]},
     ]
-    push = {"reset": True, "rows": [{"rank": row["id"], **row} for row in rows], "version": 1, "seq": 1, "counts": {}}
+    push: dict[str, Any] = {
+        "reset": True,
+        "rows": [{"rank": row["id"], **row} for row in rows],
+        "version": 1,
+        "seq": 1,
+        "counts": {},
+    }
     assert in_node({"push": push}, {"holds": 0})[-1] == ["1", "3"]
 
 

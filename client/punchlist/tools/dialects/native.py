@@ -28,7 +28,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task, is_heading
+from punchlist_schemas.things import FINISHED, Priority, Reason, Status, Task
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -130,15 +130,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             raise Problem("not_found", text) from None
     ids = [task.id for task in listed]
     open_ = [task for task in listed if task.status not in FINISHED]
-    holds = {task.parent for task in open_}
-    ready = [
-        task.id
-        for task in open_
-        if task.status == "pending"
-        and not task.open_blockers
-        and task.id not in holds
-        and not is_heading(task.metadata)
-    ]
+    ready = phrases.ready(open_)
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(ids)}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     return Reply(text="\n".join([text, *stays]), data={"added": ids[:1_000], "ready": ready[:1_000]})
