@@ -13,7 +13,7 @@ from punchlist.text import clip, one_line
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits
+from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits, is_heading
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -174,6 +174,13 @@ def left_alone(task: str, awaits: str) -> str:
 def unanswered(task: Task) -> str:
     """Why no agent changes a task that waits for a person's yes, and how they answer."""
     return f"{left_alone(task.id, awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
+
+
+def ready(tasks: Sequence[Task]) -> list[str]:
+    """The ids of those unfinished tasks that wait for nothing and hold no others among them."""
+    holds = {task.parent for task in tasks}
+    free = [task for task in tasks if task.status == "pending" and not task.open_blockers]
+    return [task.id for task in free if task.id not in holds and not is_heading(task.metadata)]
 
 
 def summary(counts: Counts) -> str:

@@ -15,8 +15,8 @@ Told = pytest.CaptureFixture[str]
 @pytest.mark.parametrize("kind", ERRORS)
 def test_every_refusal_is_told_by_its_sentence(kind: str, capsys: Told) -> None:
     facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
-    if "blockers" in facts:
-        facts["blockers"] = [{"id": "1", "title": "a"}]
+    for name in facts.keys() & {"blockers", "open_children"}:
+        facts[name] = [{"id": "1", "title": "a"}]
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
     assert capsys.readouterr().err.startswith("error: a sentence\n")

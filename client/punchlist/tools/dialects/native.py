@@ -29,7 +29,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title, is_heading
+from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -140,15 +140,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    holds = {task.parent for task in listed if task.status not in FINISHED}
-    ready = [
-        task.id
-        for task in listed
-        if task.status == "pending"
-        and not task.open_blockers
-        and task.id not in holds
-        and not is_heading(task.metadata)
-    ]
+    ready = phrases.ready([task for task in listed if task.status not in FINISHED])
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]

@@ -251,3 +251,11 @@ def test_random_scripts_leave_no_parent_behind(_round: int) -> None:
                 for other in recorder.state.tasks.values()
             )
     assert dump_state(replay(CONVERSATION, recorder.facts)) == dump_state(recorder.state)
+
+
+def test_undo_brings_a_forced_heading_back_as_it_was(plan: Recorder) -> None:
+    plan.do(p.TaskSetStatus(**C, task="2", status="completed", force=True))
+    before = tell(plan.state)
+    plan.do(p.TaskDelete(**C, task="2"))
+    plan.do(UNDO)
+    assert tell(plan.state) == before

@@ -8,6 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder
+from punchlistd.domain.commands import EndClaims
 from punchlistd.domain.decide.claim import Supply, available
 from punchlistd.domain.explain import explain
 
@@ -156,3 +157,12 @@ def test_an_explanation_names_open_children_and_headings(recorder: Recorder) -> 
         recorder.set_status(task, "completed")
     told = explain(recorder.state, recorder.state.tasks["1"])
     assert [(one.kind, one.by) for one in told.reasons] == [("heading", "1")]
+
+
+def test_a_parent_whose_owner_is_gone_is_offered_to_nobody(recorder: Recorder) -> None:
+    recorder.add("epic")
+    fence = claim(recorder) and recorder.state.claims["1"].fence
+    recorder.add("part", parent="1")
+    recorder.do(EndClaims(**C, claims=(("1", fence),), reason="restarted"))
+    assert list(recorder.state.offered) == ["1"]
+    assert ([task.id for task in available(recorder.state, 9)], available_count(recorder.state)) == (["2"], 1)
