@@ -1,5 +1,6 @@
 """How `native` puts tasks into few words."""
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -82,6 +83,15 @@ def _day(at: int) -> str:
         return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
         return str(at)
+
+
+def ago(at: int) -> str:
+    """How long ago a time was, in its largest unit."""
+    seconds = max(0, int(time.time()) - at // 1000)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "just now"
 
 
 def brief(task: Task) -> str:

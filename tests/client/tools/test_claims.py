@@ -511,3 +511,11 @@ def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tupl
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
     assert chat.call("native", "next", {}).data["next"]["id"] == "2"
+
+
+def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    for _ in range(2):
+        assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
+    told = b.call("native", "update", {"id": "1", "status": "completed"}).text
+    assert told.startswith(f"#1 was completed already ({A} completed it, just now).")

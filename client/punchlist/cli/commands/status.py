@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error, show_refusal
 from punchlist.cli.person import STARTED_MS
-from punchlist.cli.render import step_lines, task_lines
+from punchlist.cli.render import is_old_completion, since, step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
+from punchlist.text import safe
 
 _GO_ON = ("paused", "completed", "failed")
 """From these a task has to be put back to work before it can be claimed."""
@@ -70,6 +73,7 @@ def _run(context: Context) -> int:
     step = _STEPS[context.args.command]
     extra = {step.member: getattr(context.args, step.option)} if step.option else {}
     code = 0
+    began = int(time.time() * 1000)
     for task in ids(context.args.tasks) or ():
         try:
             if step.only_from and (state := context.ask("task.get", task=task)["task"]["status"]) not in step.only_from:
@@ -86,8 +90,24 @@ def _run(context: Context) -> int:
         except RequestRefused as error:
             code = show_refusal(error, context.args.command)
         else:
-            context.answer(result, step_lines(result, context.style))
+            context.answer(result, [*step_lines(result, context.style), *_completed_before(context, result, began)])
     return code
+
+
+def _completed_before(context: Context, result: dict[str, Any], began: int) -> list[str]:
+    """Who completed a task before this command, and when; nothing if the command did."""
+    task = result["task"]
+    if not is_old_completion(result, began):
+        return []
+    from punchlist.cli.events import events
+
+    who = ""
+    for recorded in events(context):
+        event = recorded["event"]
+        if event.get("task") == task["id"] and event.get("to") == "completed":
+            who = f" by {safe(recorded['actor'])}"
+    ago = since(began - task["status_changed_at"])
+    return [context.style.paint("dim", f"    was completed already{who} {ago} ago")]
 
 
 def run_start(context: Context) -> int:

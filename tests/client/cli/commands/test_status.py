@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -112,3 +113,12 @@ def test_resuming_what_is_in_progress_changes_nothing(punch: Any) -> None:
     version = punch("list", "--json").json["version"]
     assert punch("resume", "1").code == 0
     assert punch("list", "--json").json["version"] == version
+
+
+def test_done_names_who_was_first(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch("add", "a")
+    assert "already" not in punch("done", "1", "--actor", "codex/1a2b3c").out
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 7_200)
+    assert punch("done", "1").lines[-1] == "    was completed already by codex/1a2b3c 2h ago"
+    assert "already" not in punch("reopen", "1").out
