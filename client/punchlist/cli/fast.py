@@ -198,7 +198,9 @@ def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]
         result = _change("task.set_status", {"task": task, "status": status}, options, env)
         if result is None:
             return None
-        if render.is_old_completion(plain_json.decode(result), began):
+        from punchlist.cli.earlier import is_old_completion
+
+        if is_old_completion(plain_json.decode(result), began):
             return None  # the full path says who was first
         if "json" in options:
             return write(safe_json(result) + "\n")

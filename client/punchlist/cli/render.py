@@ -179,16 +179,6 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
-_SKEW_MS = 2_000
-"""How much earlier than this command its own completion may seem, by the clock of another machine or a slow start."""
-
-
-def is_old_completion(result: "Any", began: int) -> bool:
-    """Whether a task that was to be completed had been before the command began, in milliseconds since 1970."""
-    task = result["task"]
-    return task["status"] == "completed" and task["status_changed_at"] < began - _SKEW_MS
-
-
 _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
 """What is said of a list whose changes are refused with a kind that names no state."""
 

@@ -6,10 +6,11 @@ import time
 
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
+from punchlist.cli.earlier import is_old_completion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error, show_refusal
 from punchlist.cli.person import STARTED_MS
-from punchlist.cli.render import is_old_completion, since, step_lines, task_lines
+from punchlist.cli.render import since, step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
 from punchlist.text import safe
 
