@@ -201,9 +201,14 @@ def _set(status: str) -> "Callable[[list[str], dict[str, str], Mapping[str, str]
         task = task_id(words[0]) if len(words) == 1 else ""
         if not (task.isascii() and task.isdecimal()):
             return None
+        began = int(time.time() * 1000)
         result = _change("task.set_status", {"task": task, "status": status}, options, env)
         if result is None:
             return None
+        from punchlist.cli.earlier import is_old_completion
+
+        if is_old_completion(plain_json.decode(result), began):
+            return None  # the full path says who was first
         if "json" in options:
             return write(safe_json(result) + "\n")
         style = style_of(env, now=int(time.time() * 1000))

@@ -248,8 +248,13 @@ class Access:
         held = [self._conversations.loaded[id] for id in ids if id in self._conversations.loaded]
         return [opened for opened in held if opened is not target]
 
-    def follow(self, deleted: Iterable[str], changes: Iterable[tuple[str, ConversationConfigured]]) -> None:
-        """Take note of deletions, attachments and detachments in these events."""
+    def follow(
+        self,
+        deleted: Iterable[str],
+        changes: Iterable[tuple[str, ConversationConfigured]],
+        touched: Iterable[LoadedConversation],
+    ) -> None:
+        """Take note of openings, deletions, attachments and detachments in these events."""
         for id in deleted:
             self._sessions.detach(id)
         for id, event in changes:
@@ -258,17 +263,14 @@ class Access:
             if isinstance(event.attached, str):
                 self._sessions.attach(event.attached, self._conversations.loaded[id].state.user, id)
                 self._conversations.drop_empty(event.attached)
-
-    # events
-
-    def note(self, changed: Iterable[LoadedConversation]) -> None:
-        """Record which of these lists are there, for short names."""
-        for opened in changed:
+        for opened in touched:
             state = opened.state
             if not state.user:
                 self.short_names.note(state.conversation, exists=state.exists)
                 if state.exists and (stem := stem_of(state.conversation)):
                     self._conversations.drop_empty(stem)
+
+    # events
 
     async def fill_short_names(self) -> None:
         """Read, once, which lists there are."""

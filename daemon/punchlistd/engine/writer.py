@@ -298,11 +298,9 @@ class Writer:
             return
         for opened in batch.touched.values():
             opened.dirty -= 1
-        if batch.deleted or batch.sessions:
-            for name in batch.deleted:
-                self._history.forget(name)
-            self._access.follow(batch.deleted, batch.sessions)
-        self._access.note(batch.touched.values())
+        for name in batch.deleted:
+            self._history.forget(name)
+        self._access.follow(batch.deleted, batch.sessions, batch.touched.values())
         claimed = self._answer(batch.items)
         if len(self._claims.waiting):
             # What was published may be what somebody waits for; who gave up makes room for those behind.

@@ -545,3 +545,11 @@ def test_a_heading_is_refused_with_what_to_do(client: Client, two: tuple[Toolbox
     assert "task 4 is a heading: work on the tasks below it" in refused.text
     refused = two[0].call("native", "update", {"id": "4", "status": "pending"})
     assert "all tasks below it are finished: reopen one of them, or add one" in refused.text
+
+
+def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    for _ in range(2):
+        assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
+    told = b.call("native", "update", {"id": "1", "status": "completed"}).text
+    assert told.startswith(f"#1 was completed already ({A} completed it, just now).")

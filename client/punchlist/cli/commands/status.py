@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from punchlist.cli.arguments import TASKS, Usage, flag, value
 from punchlist.cli.context import Context, ids
+from punchlist.cli.earlier import is_old_completion
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error, show_held, show_refusal
 from punchlist.cli.person import STARTED_MS
-from punchlist.cli.render import FINISHED, step_lines, task_lines
+from punchlist.cli.render import FINISHED, since, step_lines, task_lines
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
 from punchlist.text import safe
 
@@ -80,11 +83,12 @@ def _run(context: Context) -> int:
     if len(tasks) > 1 or step.only_from:
         wanted, code = _changes(context, tasks, step, status)
         return _run_many(context, wanted) or code
+    began = int(time.time() * 1000)
     try:
         result = _set(context, tasks[0], status)
     except RequestRefused as error:
         return _show(context, tasks[0], error)
-    return context.answer(result, step_lines(result, context.style))
+    return context.answer(result, [*step_lines(result, context.style), *_completed_before(context, result, began)])
 
 
 def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, Any]) -> tuple[Changes, int]:
@@ -105,6 +109,22 @@ def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, 
                 changes.append({"method": "task.claim", **_claim(context, task)})
         wanted[task] = changes
     return wanted, code
+
+
+def _completed_before(context: Context, result: dict[str, Any], began: int) -> list[str]:
+    """Who completed a task before this command, and when; nothing if the command did."""
+    task = result["task"]
+    if not is_old_completion(result, began):
+        return []
+    from punchlist.cli.events import events
+
+    who = ""
+    for recorded in events(context):
+        event = recorded["event"]
+        if event.get("task") == task["id"] and event.get("to") == "completed":
+            who = f" by {safe(recorded['actor'])}"
+    ago = since(began - task["status_changed_at"])
+    return [context.style.paint("dim", f"    was completed already{who} {ago} ago")]
 
 
 def run_start(context: Context) -> int:

@@ -276,6 +276,9 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
         is_own = yield from claims.begin(desk, args.id)
         return f"#{args.id} is yours{' already' if is_own else ''}."
     yield from _refuse_second(desk, args.id, args.note if status == "completed" else "")
+    before: Task = yield desk.calls.get(args.id)
+    if before.status == status == "completed" and (by := (yield from completed_by_others(desk, args.id))):
+        return f"#{args.id} was completed already ({by}, {phrases.ago(before.status_changed_at)})."
     done = yield from claims.settle(desk, args.id, status, args.note)
     return phrases.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 

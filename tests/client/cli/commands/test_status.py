@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -186,3 +187,12 @@ def test_a_parent_is_not_started_but_its_tasks_can_be_held_and_let_go(punch: Any
     assert punch("start", "2").code == 1
     assert punch("resume", "1").lines[0] == "  ☐ #1 epic"
     assert punch("start", "2").code == 0
+
+
+def test_done_names_who_was_first(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch("add", "a")
+    assert "already" not in punch("done", "1", "--actor", "codex/1a2b3c").out
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 7_200)
+    assert punch("done", "1").lines[-1] == "    was completed already by codex/1a2b3c 2h ago"
+    assert "already" not in punch("reopen", "1").out
