@@ -122,6 +122,23 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
 
 
 @pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "update", {"id": "1", "status": "in_progress"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+    ],
+)
+def test_what_another_completed_is_not_begun_again(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, b = two
+    a.call("native", "next", {})
+    a.call("native", "next", {"result": "hours of work"})
+    assert f"task 1 was completed by {A}: set it to pending first" in b.call(dialect, tool, arguments).text
+    assert results(client)["1"] == ("completed", A, "hours of work")
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments"),
     [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import StatusChanged, TaskEdited
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import Decision
@@ -86,6 +87,16 @@ def test_a_reverted_claim_comes_back_whole(recorder: Recorder) -> None:
     recorder.call(undo(to_version=2, of=None, count=None), "ann")
     assert recorder.state.tasks["1"].status == "pending"
     recorder.do(undo(), "ann")
+    task, held = recorder.state.tasks["1"], recorder.state.claims["1"]
+    assert (task.status, task.owner, held.owner) == ("in_progress", "bot", "bot")
+
+
+def test_a_revert_of_an_old_log_gives_its_claim_back(recorder: Recorder) -> None:
+    recorder.add("A")
+    recorder.call(claim("1"), "bot")
+    earlier = (TaskEdited("1", owner=""), StatusChanged("1", "in_progress", "pending", attempts=0))
+    recorder.happen(earlier, (0,), "ann")
+    recorder.do(undo(of=None, call=recorder.state.version, redo=False), "ann")
     task, held = recorder.state.tasks["1"], recorder.state.claims["1"]
     assert (task.status, task.owner, held.owner) == ("in_progress", "bot", "bot")
 
