@@ -103,15 +103,6 @@ def _minute(at: int) -> str:
         return str(at)
 
 
-def ago(at: int) -> str:
-    """How long ago a time was, in its largest unit."""
-    seconds = max(0, int(time.time()) - at // 1000)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} ago"
-    return "just now"
-
-
 def brief(task: Task) -> str:
     """The beginning of a description, on one line."""
     text = one_line(task.description)

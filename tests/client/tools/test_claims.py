@@ -569,4 +569,4 @@ def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None
     for _ in range(2):
         assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
     told = b.call("native", "update", {"id": "1", "status": "completed"}).text
-    assert told.startswith(f"#1 was completed already ({A} completed it, just now).")
+    assert told.startswith(f"#1 was completed already ({A} completed it, ")

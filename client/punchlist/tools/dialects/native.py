@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, structs
 
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
+from punchlist.departures import ago
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
 from punchlist.tools import changes, claims, creating, listing, news, notes, phrases
@@ -278,7 +279,7 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
     yield from _refuse_second(desk, args.id, args.note if status == "completed" else "")
     before: Task = yield desk.calls.get(args.id)
     if before.status == status == "completed" and (by := (yield from completed_by_others(desk, args.id))):
-        return f"#{args.id} was completed already ({by}, {phrases.ago(before.status_changed_at)})."
+        return f"#{args.id} was completed already ({by}, {ago(before.status_changed_at, int(time.time() * 1000))} ago)."
     done = yield from claims.settle(desk, args.id, status, args.note)
     return phrases.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 
