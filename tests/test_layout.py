@@ -294,9 +294,9 @@ LONGEST = 400
 LONG = {
     "punchlist.chat.turn": "a turn is one object: each step of it reads what the steps before wrote down",
     "punchlist.task_calls": "a method for each call about tasks, most of it what their docstrings tell",
-    "punchlist.tools.dialects.native": "the tools of one dialect, which share how they say what others did",
     "punchlist_schemas.params": "the params of every call, one struct each",
     "punchlist_schemas.results": "the result of every call, one struct each",
+    "punchlist_schemas.things": "the nouns of the contract, one struct each",
     "punchlistd.app": "the parts of a daemon, in the order of their start and of their end",
     "punchlistd.domain.inverse": "one inverse for each kind of event",
     "punchlistd.domain.state": "one object and the sets that follow from it, which change together",

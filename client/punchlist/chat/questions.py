@@ -7,7 +7,7 @@ import msgspec
 from punchlist.chat.rules.reading import Intent
 from punchlist.chat.toolset import Wanted, tasks_named
 from punchlist.text import one_line
-from punchlist.tools.claims import name_of
+from punchlist.tools.phrases import name_of
 
 _NAMED = 5
 """How many of those who work on tasks a question names."""

@@ -18,24 +18,19 @@ from punchlist.calls import Call
 from punchlist.core import Request
 from punchlist.cursor import TaskList
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
-from punchlist.text import clip, one_line
 from punchlist.tools import changes, notes, phrases
+from punchlist.tools.fates import fate, lost
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import (
-    AnyEvent,
-    Claimed,
-    Deleted,
-    ListCleared,
     Recorded,
-    Released,
     StatusChanged,
     TaskAdded,
     decode_event,
 )
 from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
-from punchlist_schemas.results import ClaimResult, EventsResult, Path, SetStatusResult, TaskExplainResult
+from punchlist_schemas.results import ClaimResult, Path, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
@@ -44,19 +39,10 @@ LEASE_MS = 2 * 3_600_000
 RENEW_S = 900.0
 """How long a session's calls leave its claims as they are once they were renewed, in seconds."""
 
-_NAME = 60
 _OFFERED = 3
 """How many tasks whose owner is gone a reply offers."""
 _LOOKED_UP = 5
 """How many tasks without an owner are looked up in the log at once."""
-
-_WORDS = {
-    "pending": "set back to pending",
-    "in_progress": "started",
-    "paused": "paused",
-    "completed": "completed",
-    "failed": "set to failed",
-}
 
 
 def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
@@ -65,11 +51,11 @@ def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], 
     Sub-agents are no others. A serial list starts tasks by itself, for anybody, so there only claims count.
     """
     others = [task for task in tasks if task.status == "in_progress" and not _is_own(desk, task.owner)]
-    found = {task.id: name_of(task.owner) for task in others if task.fence is not None}
+    found = {task.id: phrases.name_of(task.owner) for task in others if task.fence is not None}
     began: dict[str, str] = {}
     for task in others:
         if task.fence is None and not _is_own(desk, who := (yield from _began(desk, task))):
-            began[task.id] = name_of(task.owner or who) or "somebody"
+            began[task.id] = phrases.name_of(task.owner or who) or "somebody"
     if began:
         conversation: Conversation = yield desk.calls.info()
         found |= {} if conversation.settings.execution == "serial" else began
@@ -101,7 +87,7 @@ def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     running: TaskList = yield desk.calls.list(status="in_progress")
     gone = [(task, since) for task in running if (since := phrases.departed(task))][:_OFFERED]
     return [
-        f"Task {task.id} belongs to {name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
+        f"Task {task.id} belongs to {phrases.name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
         for task, since in gone
     ]
 
@@ -182,7 +168,7 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
     begins = getattr(params, "status", "") == "in_progress"  # in the owner's name, which stays
     for task in tasks if _is_work(params) and not begins else ():
         if task.status == "pending" and not _may_take(desk, task.owner):
-            text = f"task {task.id} is reserved for {name_of(task.owner)}: take another one"
+            text = f"task {task.id} is reserved for {phrases.name_of(task.owner)}: take another one"
             raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
 
 
@@ -294,7 +280,8 @@ def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """
     task: Task = yield desk.calls.get(task_id)
     if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
-        text = f"task {task_id} was completed by {name_of(task.owner)}: set it to pending first to have it done again"
+        who = phrases.name_of(task.owner)
+        text = f"task {task_id} was completed by {who}: set it to pending first to have it done again"
         raise Problem("illegal_transition", text)
     is_own = task.status == "in_progress" and task.owner == desk.actor
     if is_own and (task.fence is not None or desk.is_nameless):
@@ -338,68 +325,9 @@ def settle(
         if desk.mind.claims.pop(task_id, None) is None or fence is None:
             raise
         told = yield from fate(desk, task_id, fence)
-        raise _lost(told) if told else problem_of(error) from None
+        raise lost(told) if told else problem_of(error) from None
     desk.mind.claims.pop(task_id, None)
     return done
-
-
-def missing(desk: ToolContext) -> Generator[Call[Any], Any, Problem]:
-    """Why there is nothing that a result could belong to: who took, finished or cleared what this agent had."""
-    had = list(desk.mind.claims.items())
-    desk.mind.claims.clear()
-    if not had:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from changes.find_back(desk, tasks.seq, lambda event: _claimed(event, desk.actor))
-        had = [found] if found else []
-    for task, fence in reversed(had):
-        if told := (yield from fate(desk, task, fence)):
-            return _lost(told)
-    return Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
-
-
-def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, str]:
-    """What others did to a task after this agent claimed it, in a few words; empty if this agent ended its claim."""
-    told: list[str] = []
-    after = fence
-    while True:
-        page: EventsResult = yield changes.read(desk, after)
-        for recorded in page.events:
-            event = decode_event(recorded.event)
-            if not isinstance(event, ListCleared) and getattr(event, "task", None) != task:
-                continue
-            if recorded.actor == desk.actor:
-                told.clear()
-            elif said := _loss(event, name_of(recorded.actor)):
-                told.append(said)
-            if isinstance(event, ListCleared):
-                return "".join(told[-1:])  # from here on the ids mean other tasks
-        if not page.events or page.next <= after:
-            return ", then ".join(told[-2:])
-        after = page.next
-
-
-def _loss(event: AnyEvent, actor: str) -> str:
-    """What an event did to the task that an agent had; empty if the agent still has it."""
-    match event:
-        case ListCleared():
-            said = f"the list was cleared by {actor}"
-        case Claimed(task=task, owner=owner):
-            said = f"task {task} was taken by {name_of(owner)}"
-        case Released(task=task, reason=reason):
-            how = f"was given back by {actor}" if reason == "released" else f"is not yours any more ({reason})"
-            said = f"task {task} {how}"
-        case StatusChanged(task=task, to=status):
-            said = f"task {task} was {_WORDS[status]} by {actor}"
-        case Deleted(task=task):
-            said = f"task {task} was deleted by {actor}"
-        case _:
-            said = ""
-    return said
-
-
-def name_of(actor: str) -> str:
-    """Somebody's name as it stands in a reply: on one line and not too long."""
-    return clip(one_line(actor), _NAME)
 
 
 def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
@@ -427,13 +355,3 @@ def _starter(recorded: Recorded, task: str) -> str | None:
         return recorded.actor if event.task.id == task else None
     starts = isinstance(event, StatusChanged) and event.task == task and event.to == "in_progress"
     return recorded.actor if starts else None
-
-
-def _claimed(recorded: Recorded, owner: str) -> tuple[str, int] | None:
-    event = decode_event(recorded.event)
-    return (event.task, recorded.seq) if isinstance(event, Claimed) and event.owner == owner else None
-
-
-def _lost(told: str) -> Problem:
-    text = f"{told}: your result was not recorded. Call next for another task, or tasks to see the list"
-    return Problem("lease_lost", text)

@@ -10,7 +10,7 @@ from punchlist.text import one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
-from punchlist.tools.phrases import left_alone, of_reason
+from punchlist.tools.phrases import left_alone, name_of, of_reason
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task, names_of
 
@@ -56,7 +56,7 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
         return ""
     if current.others and info.settings.execution == "serial":
         task = current.others[0]
-        return f"Task {task.id} is current, and {claims.name_of(task.owner)} works on it."
+        return f"Task {task.id} is current, and {name_of(task.owner)} works on it."
     if not (info.counts.pending or info.counts.paused):
         return ""
     told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
@@ -82,7 +82,7 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
     if (gate := first.get("yes") or first.get("check")) is not None:
         return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
     if (kept := first.get("reserved")) is not None:
-        return f"No task can start: task {kept.by} is reserved for {claims.name_of(kept.owner)}."
+        return f"No task can start: task {kept.by} is reserved for {name_of(kept.owner)}."
     failed = first.get("failed")
     cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
     return f"No task can start: {info.counts.pending} wait{cause}."

@@ -7,8 +7,8 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.tools import changes
-from punchlist.tools.claims import name_of
 from punchlist.tools.model import ToolContext
+from punchlist.tools.phrases import name_of
 from punchlist_schemas.events import Deleted, ListCleared, StatusChanged, TaskAdded, decode_event
 from punchlist_schemas.results import Recorded
 from punchlist_schemas.things import Task

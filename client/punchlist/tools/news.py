@@ -88,7 +88,7 @@ def line(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str
     said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
     said += [", ".join(touched.members)] if touched.members else []
     what = f": {'; '.join(said)}" if said else ""
-    return f"{phrases.line(task, above)} — by {claims.name_of(touched.by)}{what}"
+    return f"{phrases.line(task, above)} — by {phrases.name_of(touched.by)}{what}"
 
 
 def note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from punchlist.errors import RequestRefused
 from punchlist.text import clip, one_line
 from punchlist.tools import changes
 from punchlist.tools.model import Reply, ToolContext
-from punchlist.tools.phrases import author
+from punchlist.tools.phrases import NAME, author
 from punchlist_schemas.things import Note, Task
 
 TEXT = 300
@@ -30,12 +30,10 @@ _WITH_TASK = 3
 _AT_ONCE = 20
 """How many new notes on one task one reply tells."""
 
-_NAME = 60
-
 
 def told_as(note: Note) -> str:
     """A note on one line: who wrote it, and what."""
-    return f"{clip(one_line(author(note)), _NAME)}: {clip(one_line(note.text), TEXT)}"
+    return f"{clip(one_line(author(note)), NAME)}: {clip(one_line(note.text), TEXT)}"
 
 
 def newest(task: Task, older: str = "… {} older") -> list[str]:

@@ -17,6 +17,8 @@ from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits, is
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
+NAME = 60
+"""How many characters of a name are shown."""
 SOME = 4
 """How many ids are named where the number is what counts."""
 _NAME = 60
@@ -147,6 +149,11 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
     if waits_for == "check":
         return f"the check {gate.check}" if gate is not None else "a check"
     return f"{one_line(gate.by)}'s yes" if gate is not None and gate.by else "a person's yes"
+
+
+def name_of(actor: str) -> str:
+    """Somebody's name as it stands in a reply: on one line and not too long."""
+    return clip(one_line(actor), NAME)
 
 
 def departed(task: Task) -> str:

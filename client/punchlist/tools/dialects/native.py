@@ -11,7 +11,7 @@ from punchlist.cursor import TaskList
 from punchlist.departures import ago
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, creating, listing, news, notes, phrases
+from punchlist.tools import changes, claims, creating, fates, listing, news, notes, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -190,7 +190,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
             ids = joined([task.id for task in own], "#")
             raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
         if not args.id and not own:
-            raise (yield from claims.missing(desk))
+            raise (yield from fates.missing(desk))
         current = args.id or own[0].id
         yield from _refuse_second(desk, current, args.result)
         done = yield from claims.settle(

@@ -26,7 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, kept
+from punchlist.tools.phrases import gated, kept, name_of
 from punchlist.tree import with_path
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
@@ -217,7 +217,7 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
         return _json({"tasks": [(yield from _handed(desk, one, args.offset))]})
     info: Conversation = yield desk.calls.info()
     current = yield from current_tasks(desk, info)
-    whose = {task.id: {"owner": claims.name_of(task.owner)} for task in current.others if task.owner}
+    whose = {task.id: {"owner": name_of(task.owner)} for task in current.others if task.owner}
     own: dict[str, dict[str, Any]] = {}
     for task in current.own:
         own[task.id] = yield from _handed(desk, task)
