@@ -147,12 +147,12 @@ def _next(state: State, task: Task, actor: str) -> Task | None:
 def _unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
     """The dependents of what was completed, a parent included, that had nothing else open before them."""
     tasks = state.tasks
-    completed = (
-        tasks[event.task]
-        for event in events
-        if isinstance(event, StatusChanged) and event.to == "completed" != event.from_ and event.task in tasks
-    )
-    names = dict.fromkeys(name for task in completed for name in task.blocks)
+    names: dict[str, None] = {}
+    for event in events:
+        if isinstance(event, StatusChanged) and event.to == "completed" != event.from_ and event.task in tasks:
+            names |= dict.fromkeys(tasks[event.task].blocks)
+    if not names:
+        return ()
     return tuple(name for name in names if not tasks[name].open_blockers and tasks[name].status not in FINISHED)
 
 

@@ -78,8 +78,9 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
-    `deferred` are the tasks that are not ready before a time, and that time. `ended_headings` and `ended_parents` are
-    the headings, and the other tasks with children, that have no unfinished child and are not what that makes them.
+    `deferred` are the tasks that are not ready before a time, and that time. `families`: each parent's children.
+    `ended_headings` and `ended_parents` are the headings, and the other parents, that have no unfinished child and are
+    not what that makes them.
 
     A pending task that has an owner is reserved: it is handed out to that owner alone. What ends the work on a task
     clears its owner, so the owner of a pending task is one that a caller has set.
@@ -90,7 +91,6 @@ class State:
 
     __slots__ = (
         "_blocked",
-        "_children",
         "_failed_children",
         "_last_key",
         "_open_children",
@@ -111,6 +111,7 @@ class State:
         "ended_headings",
         "ended_parents",
         "exists",
+        "families",
         "floor",
         "hidden",
         "kind",
@@ -174,7 +175,7 @@ class State:
         self._reserved: dict[str, set[str]] = {}
         self._reserved_count = 0
         self._queues: dict[str | None, list[tuple[int, str, str]]] = {}
-        self._children: dict[str, dict[str, None]] = {}
+        self.families: dict[str, dict[str, None]] = {}
         self._open_children: dict[str, int] = {}
         self._failed_children: dict[str, int] = {}
         self.ended_headings: dict[str, None] = {}
@@ -191,7 +192,7 @@ class State:
         for name in State.__slots__:
             kept = getattr(self, name)
             setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
-        twin._children = {parent: family.copy() for parent, family in self._children.items()}
+        twin.families = {parent: family.copy() for parent, family in self.families.items()}
         twin._reserved = {owner: names.copy() for owner, names in self._reserved.items()}
         twin._queues = {}
         return twin
@@ -227,12 +228,7 @@ class State:
 
     def children(self, task: str) -> list[str]:
         """The ids of the tasks whose parent this is."""
-        return list(self._children.get(task, ()))
-
-    @property
-    def has_parents(self) -> bool:
-        """Whether any task is a part of another one."""
-        return bool(self._children)
+        return list(self.families.get(task, ()))
 
     def is_container(self, task: Task) -> bool:
         """Whether the work is that of other tasks: it has unfinished children, or is a heading."""
@@ -240,7 +236,7 @@ class State:
 
     def has_children(self, task: str) -> bool:
         """Whether other tasks are parts of this one."""
-        return task in self._children
+        return task in self.families
 
     def open_count(self, task: str) -> int:
         """How many unfinished children a task has. One that waits for its parent does not count."""
@@ -250,7 +246,7 @@ class State:
         """The children that `open_count` counts, in the list's order."""
         if task not in self._open_children:
             return []
-        children = (self.tasks[name] for name in self._children[task])
+        children = (self.tasks[name] for name in self.families[task])
         found = [child for child in children if self._tally(child) is self._open_children]
         return sorted(found, key=lambda child: self._sort_key(child.id))
 
@@ -270,7 +266,9 @@ class State:
 
     def is_ready(self, task: Task) -> bool:
         """Whether a task could be started now: nothing is open before or below it, and its parent is not held."""
-        if task.status != "pending" or task.open_blockers or task.not_before is not None or self.is_container(task):
+        if task.status != "pending" or task.open_blockers or task.not_before is not None:
+            return False
+        if task.id in self._open_children or (task.metadata and is_heading(task.metadata)):
             return False
         parent = self.tasks.get(task.parent) if task.parent is not None else None
         return parent is None or parent.status not in HELD
@@ -379,7 +377,7 @@ class State:
             and not task.open_blockers
             and task.parent is None
             and task.not_before is None
-            and not is_heading(task.metadata)
+            and not (task.metadata and is_heading(task.metadata))
         ):
             self._file(task)  # as nearly always, without looking at what else it may be
             return
@@ -393,7 +391,8 @@ class State:
         if task.not_before is not None:
             self._defer(task)
         self._settle(task)
-        self._judge(name)
+        if task.metadata:
+            self._judge(name)
 
     def put(self, task: Task, old: Task) -> None:
         """Replace a task by a changed one; `old` is the one that is there."""
@@ -418,11 +417,12 @@ class State:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
         self._settle(task)
-        self._judge(name)
+        if name in self.families or task.metadata or old.metadata:
+            self._judge(name)
         if old.priority != task.priority:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
-            self.resettle(self._children.get(name, ()))
+            self.resettle(self.families.get(name, ()))
 
     def link(self, task: Task) -> None:
         """Replace a task by one that differs in what it blocks alone."""
@@ -473,7 +473,7 @@ class State:
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
             self._waiting += task.waits_for == "yes"
             if task.parent is not None:
-                self._children.setdefault(task.parent, {})[task.id] = None
+                self.families.setdefault(task.parent, {})[task.id] = None
                 if (tally := self._tally(task)) is not None:
                     tally[task.parent] = tally.get(task.parent, 0) + 1
             if task.not_before is not None:
@@ -599,7 +599,7 @@ class State:
     def _join_parent(self, task: Task) -> None:
         parent = task.parent
         if parent is not None:
-            family = self._children.setdefault(parent, {})
+            family = self.families.setdefault(parent, {})
             family[task.id] = None
             self._recount(parent, None, self._tally(task), crosses=len(family) == 1)
 
@@ -607,10 +607,10 @@ class State:
         parent = task.parent
         if parent is None:
             return
-        family = self._children[parent]
+        family = self.families[parent]
         del family[task.id]
         if not family:
-            del self._children[parent]
+            del self.families[parent]
         self._recount(parent, self._tally(task), None, crosses=not family)
 
     def _follow_child(self, task: Task, old: Task) -> None:
@@ -647,7 +647,7 @@ class State:
         """
         task = self.tasks[name]
         heading = is_heading(task.metadata)
-        if not heading and name not in self._children:  # as nearly always
+        if not heading and name not in self.families:  # as nearly always
             self.ended_parents.pop(name, None)
             self.ended_headings.pop(name, None)
             return

@@ -36,7 +36,7 @@ def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
         return False
     if state.ended_headings or (how == "auto" and state.ended_parents):
         return True
-    return state.has_parents and any(map(_may_reopen, events))
+    return bool(state.families) and any(map(_may_reopen, events))
 
 
 def _may_reopen(event: KnownEvent) -> bool:

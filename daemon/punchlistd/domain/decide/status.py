@@ -56,8 +56,10 @@ def refused_status(state: State, task: Task, to: Status, *, force: bool = False)
         return _illegal(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
         return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
-    if (refused := refused_by_children(state, task, to, force=force)) is not None:
-        return refused
+    if task.id in state.families or task.metadata:  # else it is neither a parent nor a heading
+        refused = refused_by_children(state, task, to, force=force)
+        if refused is not None:
+            return refused
     return refused_start(state, task) if to == "in_progress" else None
 
 
