@@ -97,6 +97,10 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     for one in _taken(params):
         task: Task = yield desk.calls.get(one)
         who = (yield from of_others(desk, [task])).get(one)
+        is_begun = isinstance(params, TaskSetStatus) and params.status == "in_progress"
+        if is_begun and task.status == "completed" and task.owner and not _is_own(desk, task.owner):
+            text = f"task {one} was completed by {name_of(task.owner)}: set it to pending first to have it done again"
+            raise Problem("illegal_transition", text)
         if who is not None and not task.owner:
             text = f"{who} has begun task {one} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)
@@ -181,12 +185,9 @@ def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """Take up a certain task, claimed; returns whether it was this agent's already.
 
     Raises:
-        Problem: Somebody else is working on it, or has completed it.
+        Problem: Somebody else is working on it.
     """
     task: Task = yield desk.calls.get(task_id)
-    if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
-        text = f"task {task_id} was completed by {name_of(task.owner)}: set it to pending first to have it done again"
-        raise Problem("illegal_transition", text)
     is_own = task.status == "in_progress" and task.owner == desk.actor
     if is_own and (task.fence is not None or desk.is_nameless):
         return True
