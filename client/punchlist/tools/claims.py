@@ -128,6 +128,7 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     _leave_to_a_person(params, tasks)
     if isinstance(params, TaskDelete) and params.ask:
         return
+    _leave_completed(desk, params, tasks)
     _leave_reserved(desk, params, tasks)
     yield from _leave_to_others(desk, params, tasks)
     if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == desk.person:
@@ -162,6 +163,15 @@ def _leave_to_a_person(params: object, tasks: Iterable[Task]) -> None:
     for task in tasks:
         if task.waits_for == "yes" and not _changes_nothing(params, task):
             raise _answered_by_a_person(task)
+
+
+def _leave_completed(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
+    is_begun = isinstance(params, TaskSetStatus) and params.status == "in_progress"
+    for task in tasks if is_begun else ():
+        if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
+            who = phrases.name_of(task.owner)
+            text = f"task {task.id} was completed by {who}: set it to pending first to have it done again"
+            raise Problem("illegal_transition", text)
 
 
 def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
@@ -276,13 +286,9 @@ def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """Take up a certain task, claimed; returns whether it was this agent's already.
 
     Raises:
-        Problem: Somebody else is working on it, or has completed it.
+        Problem: Somebody else is working on it.
     """
     task: Task = yield desk.calls.get(task_id)
-    if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
-        who = phrases.name_of(task.owner)
-        text = f"task {task_id} was completed by {who}: set it to pending first to have it done again"
-        raise Problem("illegal_transition", text)
     is_own = task.status == "in_progress" and task.owner == desk.actor
     if is_own and (task.fence is not None or desk.is_nameless):
         return True
