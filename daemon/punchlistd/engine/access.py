@@ -267,8 +267,6 @@ class Access:
             state = opened.state
             if not state.user:
                 self.short_names.note(state.conversation, exists=state.exists)
-                if state.exists and (stem := stem_of(state.conversation)):
-                    self._conversations.drop_empty(stem)
 
     # events
 

@@ -99,6 +99,19 @@ async def test_users_lists_have_no_short_names(running: Engine, ann: Peer) -> No
     assert (await eve.result("conversation.get", conversation="website"))["conversation"]["version"] == 0
 
 
+async def test_an_exact_id_wins_after_a_restart(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        await add(peer, "website")
+        await add(peer, A)
+        peer.close()
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        assert await name_of(peer, A) == A, "this list is in use now, and the other one is not"
+        assert await id_of(peer, "website") == "website"
+        peer.close()
+
+
 async def test_short_names_outlive_a_restart(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)

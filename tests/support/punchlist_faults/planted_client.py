@@ -168,9 +168,9 @@ MUTANTS = (
     ),
     Mutant(
         "a cloned project file names no list of yours unasked",
-        "client/punchlist/project.py",
-        "    if version or meant.conversation == OUTSIDE:\n",
-        "    if version and meant.conversation == OUTSIDE:\n",
+        "schemas/punchlist_schemas/directory.py",
+        "        return used is None or os.path.isfile(self._record(data_dir, user) + _UNUSED)\n",
+        "        return True\n",
         ("tests/client/test_project.py", "tests/client/tools/test_toolbox.py"),
     ),
     Mutant(
