@@ -335,7 +335,7 @@ MUTANTS = (
     Mutant(
         "no agent passes as the person",
         "client/punchlist/actors.py",
-        '    return bool(person) and (actor == person or actor.startswith("chat/"))\n',
+        "    return bool(person) and (actor == person or is_chat(actor))\n",
         '    return actor == person or actor.startswith("chat/")\n',
         ("tests/client/tools/test_claims.py",),
     ),
