@@ -214,11 +214,11 @@ class Target:
             raise self.too_late()
         if self._is_noted or on_purpose:
             return
-        self._is_noted = True
+        if self.note is None and pid and not greeted:
+            raise self.too_late()
+        self._is_noted = self.note is not None or not pid  # without a process it is just being started
         if self.note is not None:
             self.note(f"punch: no reply from {self._who()} yet, still waiting")
-        elif pid and not greeted:
-            raise self.too_late()
 
     def _who(self) -> str:
         return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
@@ -237,7 +237,7 @@ class Target:
                 sock = connect(path, waiting.left_s)
                 break
             except OSError as error:
-                if error.errno != errno.EAGAIN or self.look_s is None:
+                if error.errno != errno.EAGAIN or (self.look_s is None and waiting.is_over):
                     raise
                 waiting.proceed()
         self._pid = os_calls.peer(sock)[0]

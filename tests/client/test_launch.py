@@ -227,6 +227,18 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
     assert caught.value.temporary
 
 
+def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist.waiting._HEED_S", 0.05)
+    with listener(tmp_path / "run" / "s") as listening:
+        listening.listen(0)
+        with closing(launch.connect(str(tmp_path / "run" / "s"), 0.1)) as first:
+            began = time.monotonic()
+            with pytest.raises(DaemonUnavailable, match="accepts no connection"):
+                target(tmp_path).dial(0.5)
+            assert time.monotonic() - began > 0.4
+            first.close()
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Generator[list[dict[str, str]]]:
     """Two environments of one user with sockets in different places; a daemon that runs there is ended."""

@@ -33,6 +33,9 @@ STALL_S = 10.0
 _PIECE_BYTES = 16 << 10
 """An answer is written in pieces of this size, each once the peer has read the one before."""
 
+_LINGER_S = 1.0
+"""How long a connection stays after an answer to what is no request, in seconds: the peer may still be sending it."""
+
 _SEND_BUFFER_BYTES = 64 << 10
 """The kernel's buffer for what a peer hasn't read. In its default of up to 4 MiB a slow reader looks like none."""
 
@@ -151,6 +154,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self._arrival: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._gave_way = False
+        self._is_refused = False
 
     @property
     def is_answering(self) -> bool:
@@ -192,6 +196,8 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request."""
+        if self._is_refused:
+            return
         if self._arrival is None and self.conn.their_state is h11.IDLE:
             self._await_request()
         super().data_received(data)
@@ -202,10 +208,14 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         """Refuse what is not HTTP, or has a head that is too long, in the form of all refusals."""
         said = "This is not an HTTP request, or its address and headers are too long."
         status, headers, body = Problem("invalid_request", said).answer()
-        response = h11.Response(status_code=status, headers=[*headers, CLOSE_HEADER])
+        length = (b"content-length", b"%d" % len(body))
+        response = h11.Response(status_code=status, headers=[*headers, length, CLOSE_HEADER])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        # With bytes left to read a close would reset the connection, and the peer lose the answer.
+        self._is_refused = True
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)
 
     def on_response_complete(self) -> None:
         """Go on with what the peer has sent in advance, which may be a request without the end of its body."""

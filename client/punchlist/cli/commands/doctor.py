@@ -72,15 +72,15 @@ def examine(target: Target) -> Iterator[Finding]:
     yield _disk(target.data_dir)
     there = target.with_autostart(False)
     with Caller(there, name="punch doctor", timeout_s=REPLY_S) as client:
-        trouble: PunchlistError | None = None
+        replies = True
         try:
             client.open()
             yield from _daemon(target, client)
         except PunchlistError as error:
-            trouble = error
+            replies = False
             yield _without_reply(target, there.pid(), error)
         yield from _mirrors(target.data_dir)
-        yield _project(target, None if trouble else client)
+        yield _project(target, client if replies else None)
     yield from _hosts()
     yield from _extras(target.data_dir)
 
