@@ -15,6 +15,7 @@ Told = pytest.CaptureFixture[str]
 @pytest.mark.parametrize("kind", ERRORS)
 def test_every_refusal_is_told_by_its_sentence(kind: str, capsys: Told) -> None:
     facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
+    facts |= dict.fromkeys(facts.keys() & {"call", "newer"}, 7)
     for name in facts.keys() & {"blockers", "open_children"}:
         facts[name] = [{"id": "1", "title": "a"}]
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1

@@ -56,7 +56,7 @@ def test_commands_name_a_suspended_daemon(suspended: Spawned, run: Any, words: s
     told = run(*words.split())
     assert time.monotonic() - began < FAR_S
     pid = pid_of(suspended)
-    said = f"error: timed_out: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n"
+    said = f"error: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n"
     assert (told.code, told.out, told.err) == (69, "", said)
 
 

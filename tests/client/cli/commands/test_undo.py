@@ -154,10 +154,11 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
 def test_a_name_that_did_nothing_is_refused_with_the_names(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--actor", "claude-code/7f3c1a")
-    refused = punch("undo", "--of", "claude")
+    punch("assign", "1", "zoe")
+    refused = punch("undo", "--of", "zoe")
     assert refused.code == 1
     assert refused.err == (
-        "error: not_found: claude has changed nothing in default\n  the names in this list: claude-code/7f3c1a, ann\n"
+        "error: zoe has changed nothing in default\n  the names in this list: ann, claude-code/7f3c1a\n"
     )
     punch("undo", "--of", "claude-code/7f3c1a")
     done = punch("undo", "--of", "claude-code/7f3c1a")

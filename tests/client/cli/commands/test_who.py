@@ -80,7 +80,7 @@ def test_a_left_task_is_shown_as_that(punch: Any, agent: Client) -> None:
 def test_one_way_out_is_named_everywhere(punch: Any, agent: Client) -> None:
     leave(agent)
     refused = punch("done", "1")
-    assert refused.err.startswith(f"error: lease_held: #1 belongs to {A}, left ")
+    assert refused.err.startswith(f"error: #1 belongs to {A}, left ")
     assert refused.err.endswith("\n  punch start 1 takes it\n")
     punch("done", "2")
     nothing = punch("next")
