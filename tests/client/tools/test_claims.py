@@ -547,6 +547,55 @@ def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[To
     assert "#1 done." in a.call("native", "next", {"result": "all", "id": "1"}).text
 
 
+@pytest.fixture
+def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
+    """An agent that has split task 1 and works on its only part, where the other tasks are another agent's."""
+    a, b = two
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
+    for task in ("2", "3"):
+        b.call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #4: one › part" in a.call("native", "next").text
+    return a
+
+
+def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
+    reply = split.call("native", "next", {"result": "part"})
+    assert reply.text.splitlines()[:2] == ["#4 done.", "Now #1: one"]
+    assert (reply.data["finished"], reply.data["next"]["id"]) == ("4", "1")
+    assert "#1 done." in split.call("native", "next", {"result": "all"}).text
+
+
+def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
+    client.conversation("work").add("four")
+    assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
+
+
+def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    for task in ("1", "2", "3"):
+        two[0].call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
+
+
+def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="zed")
+    plan.delete("3")
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}, {"title": "late", "after": ["1"]}]})
+    b.call("native", "next")
+    a.call("native", "update", {"id": "4", "status": "completed"})
+    assert "Nothing changed within 1 s" in a.call("native", "wait", {"seconds": 1}).text, "another agent works on #2"
+    b.call("native", "next", {"result": "two"})
+    begun = time.monotonic()
+    told = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert told[0] == "Nothing to wait for: #1 one is yours; call next."
+    assert told[2] == f"#2 [completed {B}] two — by {B}"
+    again = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert again[1].startswith("Nothing changed, version ")
+    assert time.monotonic() - begun < 60
+
+
 def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work").add("part", parent="1")
     reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
