@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from anyio.from_thread import BlockingPortal
 
-from punchlist import Client, SettingsPatch
+from punchlist import Client, SettingsPatch, connect
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Conversation
 from punchlist.tools import Toolbox, ToolCaller, claims, offered
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.model import Dialect, ToolContext
+from punchlist_testing.daemon import running_daemon
 
 T = TypeVar("T")
 A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
@@ -522,6 +525,54 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
         assert (refused.refused, "task 1 is reserved for ann" in refused.text) == (True, True)
     a.call("native", "update", {"id": "1", "owner": A})
     assert a.call("native", "next", {}).data["next"]["id"] == "1"
+
+
+RESERVED: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "deleted")),
+    ("native", "update", {"id": "1", "status": "in_progress"}),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    *(("queue", tool, {"task_id": "1"}) for tool in ("resume_task", "delete_task")),
+    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "DeleteTask")),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+"""What would begin, finish or delete task 1."""
+
+
+@pytest.mark.parametrize("owner", ["zed", "codex"])
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), RESERVED)
+def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
+    client: Client,
+    two: tuple[Toolbox, Toolbox],
+    dialect: str,
+    tool: str,
+    arguments: dict[str, object],
+    owner: str,
+) -> None:
+    client.call("agent.enter", {"agent": "codex/ff31a8"})
+    client.conversation("work", actor="zed").edit("1", owner=owner)
+    refused = two[0].call(dialect, tool, arguments)
+    assert refused.refused
+    assert f"ask 1 is reserved for {owner}: " in refused.text
+    assert results(client)["1"] == ("pending", owner, "")
+
+
+def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
+    for is_restarted in (False, True):
+        with (
+            portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon,
+            connect(socket=daemon.socket, autostart=False, name="tester") as client,
+        ):
+            if not is_restarted:
+                client.conversation("work", actor="zed").add("one", owner="zed")
+                continue
+            begun = agent(client, A).call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"})
+            assert "task 1 is reserved for zed: take another one" in begun.text
 
 
 def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:

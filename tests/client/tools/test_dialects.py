@@ -205,8 +205,8 @@ def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> No
 def test_json_lists_give_paths_and_mark_headings(
     dialect: str, tool: str, member: str, box: Toolbox, headed: None
 ) -> None:
-    data = box.call(dialect, tool, USERS.get(dialect)).data
-    rows = data if isinstance(data, list) else data["tasks"]
+    data: Any = box.call(dialect, tool, USERS.get(dialect)).data
+    rows: list[dict[str, Any]] = data["tasks"] if "tasks" in data else data
     shown = [(row[member], row.get("path"), row.get("heading", False)) for row in rows]
     assert shown[:2] == [("Backend", None, True), ("tests", "Backend › tests", False)]
     assert shown[2:] in ([], [("Docs", None, False), ("tests", "Docs › tests", False)])
