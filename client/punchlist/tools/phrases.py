@@ -17,6 +17,8 @@ from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task,
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
+REASON = 300
+"""How many characters of the reason for which a task has to be done again are shown."""
 NAME = 60
 """How many characters of a name are shown."""
 SOME = 4
@@ -77,7 +79,7 @@ def detail(task: Task, share: int, above: Sequence[str] = (), offset: int = 0, r
     """
     parts = [line(task, above), shorten(task.description, share, offset, rest)]
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
-    parts += [f"Failed: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
+    parts += [f"{reason_label(task)}: {shorten(task.fail_reason, share)}"] if task.fail_reason else []
     parts += [f"Before: {joined(task.blocks[:100], '#')}"] if task.blocks else []
     parts += [f"Labels: {', '.join(task.labels)}"] if task.labels else []
     times = (("Due", task.due_day, task.due), ("Not before", task.not_before_day, task.not_before))
@@ -177,6 +179,20 @@ def waiting(task: Task) -> str:
 def place(task: Task, above: Sequence[str]) -> str:
     """Return a task's title after those of its parents; empty for a task without a parent."""
     return with_path(task.title, above) if above else ""
+
+
+def reason_label(task: Task) -> str:
+    """What the reason of a task is about: it has failed, is tried again, or its result was rejected at its gate."""
+    if task.status == "failed":
+        return "Failed"
+    return "Failed before" if task.gate is None else "Rejected"
+
+
+def setback(task: Task) -> str:
+    """Why a task has to be done again: `Rejected: the docs are missing`; empty for all others."""
+    if not task.fail_reason or task.status in FINISHED or task.waits_for:
+        return ""
+    return f"{reason_label(task)}: {clip(one_line(task.fail_reason), REASON)}"
 
 
 def is_open_heading(task: Task) -> bool:

@@ -129,3 +129,40 @@ def test_a_check_and_a_named_person_are_named(client: Client, box: Toolbox) -> N
         "task 2 waits for eve's yes: leave it" in box.call("checklist", "UncompleteTask", {"taskId": "2"}).text.lower()
     )
     assert not box.call("checklist", "UncompleteTask", {"taskId": "1"}).refused
+
+
+REASON = "docs are missing"
+REJECTED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("native", "next", {}, f"Now #1: Deploy — by tester\nRejected: {REASON}\n"),
+    ("native", "update", {"id": "1", "status": "in_progress"}, f"#1 is yours. Rejected: {REASON}"),
+    ("native", "tasks", {"ids": ["1"]}, f"Rejected: {REASON}"),
+    ("claude", "TaskList", {}, f"☐ #1: Deploy [pending] (rejected: {REASON})"),
+    ("claude", "TaskGet", {"taskId": "1"}, f"Rejected: {REASON}"),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}, f"Updated task #1 (rejected: {REASON})"),
+    ("checklist", "ListTasks", {}, f'"reason":"Rejected: {REASON}"'),
+    ("queue", "list_tasks", {}, f'"reason":"Rejected: {REASON}"'),
+    ("queue", "resume_task", {"task_id": "1"}, f'"reason":"Rejected: {REASON}"'),
+    ("todo", "get_todo_task", {"task_id": 1}, f'"reason":"{REASON}"'),
+]
+
+
+@pytest.mark.parametrize(("dialect", "tool", "arguments", "words"), REJECTED)
+def test_every_dialect_gives_the_reason_of_a_rejection(
+    dialect: str, tool: str, arguments: dict[str, Any], words: str, client: Client, box: Toolbox
+) -> None:
+    plan = client.conversation("work")
+    plan.add("Deploy", gate=Gate(yes=True))
+    box.call("native", "next")
+    box.call("native", "next", {"result": "done"})
+    plan.reject("1", REASON)
+    assert words in box.call(dialect, tool, arguments).text
+
+
+def test_a_reason_is_no_longer_given_once_handed_in_again(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add("Deploy", gate=Gate(yes=True))
+    for _ in range(2):
+        box.call("native", "next")
+        box.call("native", "next", {"result": "done"})
+        assert "ejected" not in box.call("native", "tasks", {"ids": ["1"]}).text
+        plan.reject("1", REASON)

@@ -27,7 +27,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, is_open_heading, kept, place
+from punchlist.tools.phrases import gated, is_open_heading, kept, place, setback
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -100,6 +100,7 @@ def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
+    row |= {"reason": told} if (told := setback(task)) else {}
     return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 

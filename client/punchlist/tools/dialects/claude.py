@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, is_open_heading, kept, place, waiting
+from punchlist.tools.phrases import departed, gated, is_open_heading, kept, place, reason_label, setback, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -116,6 +116,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     rest = desk.call_of("TaskGet", f"taskId={task.id}")
     description = shorten(task.description, offset=args.offset, rest=rest)
     above = yield from claims.above(desk, task)
+    why = "Failed because" if task.status == "failed" else reason_label(task)
     lines = [
         f"Task #{task.id}: {task.title}",
         *_labelled("Path", place(task, above)),
@@ -128,7 +129,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         *_labelled("Blocked by (open)", joined(task.open_blockers)),
         *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
-        *_labelled("Failed because", shorten(task.fail_reason)),
+        *_labelled(why, shorten(task.fail_reason)),
         *(line if line.startswith("…") else f"Note by {line}" for line in notes.with_task(desk, task)),
     ]
     data: dict[str, Any] = {
@@ -166,10 +167,16 @@ def list_line(task: Task, path: str = "") -> str:
     """A task as TaskList shows it; `path` is its title after those of its parents."""
     gone = departed(task)
     owner = f" (owner: {task.owner}{f', {gone}' if gone else ''})" if task.owner else ""
-    blocked = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
+    end = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
+    end += _again(task)
     if is_open_heading(task):
-        return f"#{task.id}: {path or task.title} [heading]{blocked}"
-    return f"{_icon(task)} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{blocked}"
+        return f"#{task.id}: {path or task.title} [heading]{end}"
+    return f"{_icon(task)} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{end}"
+
+
+def _again(task: Task) -> str:
+    """Why the task has to be done again, in parentheses after a space; empty for all others."""
+    return f" ({told[:1].lower()}{told[1:]})" if (told := setback(task)) else ""
 
 
 def _icon(task: Task) -> str:
@@ -181,6 +188,7 @@ def _row(task: Task, path: str) -> dict[str, Any]:
     row: dict[str, Any] = {"id": task.id, "subject": task.title, "status": task.status}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
+    row |= {"reason": told} if (told := setback(task)) else {}
     row |= {"owner": task.owner} if task.owner else {}
     row |= {"waitsFor": task.waits_for} if task.waits_for else {}
     return row | {"blockedBy": task.open_blockers[:MANY_IDS]}
@@ -255,6 +263,7 @@ def _change(
             done.change = {"statusChange": {"from": before.status, "to": args.status}}
         done.notes = f" (unblocked: {joined(result.unblocked)})" if result.unblocked else ""
         done.notes += f" ({told})" if (told := gated(result.task)) else ""
+        done.notes += _again(result.task) if args.status == "in_progress" else ""
         if before.status == args.status == "completed":
             by = yield from ended_by_others(desk, before.id)
             done.notes += f" ({by} before)" if by else ""

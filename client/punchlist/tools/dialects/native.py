@@ -251,7 +251,8 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     if task is not None and task.id in told.changed:
         lines[now] += news.mark(told.changed[task.id])
     noted = [line if line.startswith("…") else f"Note by {line}" for line in noted]
-    text = [*lines[:-1], *noted, lines[-1], *told.lines]
+    again = [setback] if task is not None and (setback := phrases.setback(task)) else []
+    text = [*lines[:-1], *again, *noted, lines[-1], *told.lines]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 
@@ -293,7 +294,9 @@ def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Ca
     if status == "in_progress":
         # Claimed, so that nobody else's `next` hands it out.
         is_own = yield from claims.begin(desk, args.id)
-        return f"#{args.id} is yours{' already' if is_own else ''}."
+        task: Task = yield desk.calls.get(args.id)
+        setback = phrases.setback(task)
+        return f"#{args.id} is yours{' already' if is_own else ''}.{f' {setback}' if setback else ''}"
     yield from _refuse_second(desk, args.id, args.note if status == "completed" else "")
     before: Task = yield desk.calls.get(args.id)
     if before.status == status == "completed" and (by := (yield from completed_by_others(desk, args.id))):

@@ -26,7 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, is_open_heading, kept, name_of, place
+from punchlist.tools.phrases import gated, is_open_heading, kept, name_of, place, setback
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
@@ -126,6 +126,7 @@ def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
     row |= {"status": task.status}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
+    row |= {"reason": told} if (told := setback(task)) else {}
     row |= {"priority": task.priority} if task.priority != "normal" else {}
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
