@@ -72,14 +72,18 @@ def _may_take(desk: ToolContext, owner: str) -> bool:
     return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
 
 
-_TAKING = {"update": "id", "TaskUpdate": "taskId"}
-"""The tools that take a task by its id, and the argument that names it."""
+_TAKING = {
+    "update": "id={} status=in_progress",
+    "TaskUpdate": "taskId={} status=in_progress",
+    "resume_task": "task_id={}",
+}
+"""The tools that take a task by its id, and their arguments."""
 
 
 def _how_to_take(desk: ToolContext, task: str) -> str:
-    for own, argument in _TAKING.items():
-        if (tool := desk.names.get(own)) is not None:
-            return f"take it with {tool} {argument}={task} status=in_progress"
+    for own, arguments in _TAKING.items():
+        if own in desk.names:
+            return f"take it with {desk.call_of(own, arguments.format(task))}"
     return f"a person frees it with: punch reopen {task}"
 
 

@@ -10,7 +10,7 @@ from punchlist.text import one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
-from punchlist.tools.phrases import left_alone, name_of, of_reason
+from punchlist.tools.phrases import departed, left_alone, name_of, of_reason
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task, names_of
 
@@ -54,13 +54,15 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
     """Why this agent has no task to work on; empty if it has one, or all is finished."""
     if current.own:
         return ""
+    offers = (yield from claims.offers(desk)) if any(map(departed, current.others)) else []
+    why = ""
     if current.others and info.settings.execution == "serial":
         task = current.others[0]
-        return f"Task {task.id} is current, and {name_of(task.owner)} works on it."
-    if not (info.counts.pending or info.counts.paused):
-        return ""
-    told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-    return _idle(desk, info, told)
+        why = "" if departed(task) else f"Task {task.id} is current, and {name_of(task.owner)} works on it."
+    elif info.counts.pending or info.counts.paused:
+        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+        why = _idle(desk, info, told)
+    return " ".join(one for one in (why, *offers) if one)
 
 
 def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client
+from punchlist import Client, SettingsPatch
 from punchlist.tools import Toolbox, ToolCaller, offered, phrases
 from punchlist_schemas.things import Task
 
@@ -65,6 +65,22 @@ def test_claude_takes_what_was_left(client: Client, left: Toolbox) -> None:
     assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
     assert owner(client) == B
     assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
+
+
+@pytest.mark.parametrize("is_serial", [False, True])
+def test_the_queue_offers_what_was_left(client: Client, left: Toolbox, is_serial: bool) -> None:
+    if is_serial:
+        client.conversation("work").configure(settings=SettingsPatch(execution="serial"))
+    said = f"ask 1 belongs to {A}, whose session ended "
+    how = " ago; take it with resume_task task_id=1."
+    listed = left.call("queue", "list_tasks")
+    assert said in listed.data["note"] and how in listed.data["note"]
+    assert listed.data["tasks"][0]["owner"].startswith(f"{A}, session ended ")
+    refused = left.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"})
+    assert said in refused.text and "take it with resume_task task_id=1" in refused.text
+    assert not left.call("queue", "resume_task", {"task_id": "1"}).refused
+    assert not left.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"}).refused
+    assert owner(client) == B
 
 
 def test_without_a_tool_that_takes_a_person_is_named(client: Client, left: Toolbox) -> None:

@@ -26,7 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, is_open_heading, kept, name_of, place, setback
+from punchlist.tools.phrases import departed, gated, is_open_heading, kept, name_of, place, setback
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
@@ -219,7 +219,11 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
         return _json({"tasks": [(yield from _handed(desk, one, args.offset))]})
     info: Conversation = yield desk.calls.info()
     current = yield from current_tasks(desk, info)
-    whose = {task.id: {"owner": name_of(task.owner)} for task in current.others if task.owner}
+    whose = {
+        task.id: {"owner": ", ".join(one for one in (name_of(task.owner), departed(task)) if one)}
+        for task in current.others
+        if task.owner
+    }
     own: dict[str, dict[str, Any]] = {}
     for task in current.own:
         own[task.id] = yield from _handed(desk, task)
