@@ -42,7 +42,8 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         event = _placed(state, params, task)
         if isinstance(event, Rejection):
             return event
-    return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
+    edges = (DependencyAdded(blocked, name) for blocked in distinct(params.blocks)) if params.blocks else ()
+    return Decision((event, *edges))
 
 
 def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
