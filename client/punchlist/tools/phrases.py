@@ -11,7 +11,7 @@ import msgspec
 from punchlist.departures import ago
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import fitting, joined, shorten
-from punchlist.tree import with_path
+from punchlist.tree import holding, with_path
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits, is_heading
 
@@ -184,10 +184,10 @@ def unanswered(task: Task) -> str:
 
 
 def ready(tasks: Sequence[Task]) -> list[str]:
-    """The ids of those unfinished tasks that wait for nothing and hold no others among them."""
-    holds = {task.parent for task in tasks}
+    """The ids of those tasks that wait for nothing and hold no unfinished ones among them."""
+    parents = holding(tasks)
     free = [task for task in tasks if task.status == "pending" and not task.open_blockers]
-    return [task.id for task in free if task.id not in holds and not is_heading(task.metadata)]
+    return [task.id for task in free if task.id not in parents and not is_heading(task.metadata)]
 
 
 def summary(counts: Counts) -> str:

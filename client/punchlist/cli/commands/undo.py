@@ -136,8 +136,9 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
     result = context.change("list.undo", preview=args.preview or None, **how)
     lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
+        name = getattr(args, "of", None) or how["of"]
         lines.append(
-            f"  {safe(getattr(args, 'of', None) or how['of'])} has no call left to {command}; punch log shows the calls of others, "
+            f"  {safe(name)} has no call left to {command}; punch log shows the calls of others, "
             "and punch undo CALL undoes one"
         )
     elif result["undone"] and not args.preview:

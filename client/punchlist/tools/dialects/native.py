@@ -141,7 +141,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = phrases.ready([task for task in listed if task.status not in FINISHED])
+    ready = phrases.ready(listed)
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
