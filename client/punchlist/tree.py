@@ -50,7 +50,7 @@ def holding(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getatt
 
     Args:
         tasks: All unfinished tasks of a list, or more.
-        member: How a member of a task is read: `dict.get` for JSON values.
+        member: Reads a member of a task; by default an attribute.
     """
     unfinished = (task for task in tasks if member(task, "status") not in FINISHED)
     parents = ((member(task, "parent"), member(task, "open_blockers") or ()) for task in unfinished)

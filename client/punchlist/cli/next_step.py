@@ -27,7 +27,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
-    parents = holding(tasks, dict.get)
+    parents = holding(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
     mine = [task for task in mine if task["id"] not in parents]  # what holds open tasks goes on with those

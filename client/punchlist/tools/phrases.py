@@ -17,11 +17,10 @@ from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits, is
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
-NAME = 60
+_NAME = 60
 """How many characters of a name are shown."""
 SOME = 4
 """How many ids are named where the number is what counts."""
-_NAME = 60
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
@@ -122,7 +121,7 @@ def current(task: Task, most: int, above: Sequence[str] = ()) -> list[str]:
 
 def kept(task: Task) -> str:
     """That a task was not added, since the list has it."""
-    by = f", {clip(one_line(task.owner), _NAME)}" if task.owner else ""
+    by = f", {name_of(task.owner)}" if task.owner else ""
     return f"#{task.id} has this title already ({task.status}{by}): kept"
 
 
@@ -153,7 +152,7 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
 
 def name_of(actor: str) -> str:
     """Somebody's name as it stands in a reply: on one line and not too long."""
-    return clip(one_line(actor), NAME)
+    return clip(one_line(actor), _NAME)
 
 
 def departed(task: Task) -> str:
