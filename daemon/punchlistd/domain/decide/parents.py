@@ -55,7 +55,7 @@ def refused_status(state: State, task: Task, to: Status, *, force: bool) -> Reje
     if to == "completed" and not force and (children := state.open_children(task.id)):
         return rejections.has_open_children(task, to, children)
     reopens = task.status in FINISHED and to not in FINISHED
-    is_parent = is_heading(task.metadata) or state.has_children(task.id)
+    is_parent = is_heading(task.metadata) or task.id in state.families
     if reopens and is_parent and not state.open_count(task.id) and finishes_itself(state, task):
         return rejections.follows_its_children(task, to)
     return None
