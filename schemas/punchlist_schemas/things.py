@@ -149,12 +149,20 @@ class Gate(Thing, frozen=True):
     by: Annotated[str, msgspec.Meta(max_length=128)] = ""
 
 
+class TaskName(Thing, frozen=True, kw_only=True):
+    """A task by its id and title."""
+
+    id: TaskId
+    title: Title
+
+
 class AgentTask(Thing, frozen=True, kw_only=True):
-    """A task that an agent has claimed, and its list."""
+    """A task that an agent has claimed, its list, and the parents above it."""
 
     conversation: ConversationId
     id: TaskId
     title: Title
+    path: tuple[TaskName, ...] = ()
 
 
 class Agent(Thing, frozen=True, kw_only=True):
@@ -249,13 +257,6 @@ class Running(Thing, frozen=True, kw_only=True):
     active_form: str = ""
     owner: str = ""
     since: int
-
-
-class TaskName(Thing, frozen=True, kw_only=True):
-    """A task by its id and title."""
-
-    id: TaskId
-    title: Title
 
 
 ReasonKind = Literal[

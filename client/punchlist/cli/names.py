@@ -60,8 +60,14 @@ def resolve_new(context: "Context", given: str) -> str:
         return given
 
 
+def is_known(context: "Context", name: str) -> bool:
+    """Return whether anybody of this name, or of this host, has something to do with the list."""
+    known = [person(os.environ), *find(context.send, context.known)]
+    return any(one == name or one.startswith(f"{name}/") for one in known)
+
+
 def find(ask: "Ask", conversation: str) -> "list[str]":
-    """Return the names in a list: owners of its tasks, those who watch it, and actors of recent events, newest first.
+    """Return the names in a list: owners of its tasks, who watches it, connected agents, and actors of recent events.
 
     Args:
         ask: Makes a call that reads; None: it was not answered.
@@ -71,6 +77,8 @@ def find(ask: "Ask", conversation: str) -> "list[str]":
     names = [task.get("owner", "") for task in listed.get("tasks", ())]
     present = ask("conversation.presence", {"conversation": conversation}) or {}
     names += [one.get("actor", "") for one in present.get("present", ())]
+    agents = ask("agent.list", {}) or {}
+    names += [one["name"] for one in agents.get("agents", ()) if one.get("host")]
     after = max(0, listed.get("seq", 0) - RECENT)
     events = ask("event.read", {"conversation": conversation, "after": after, "limit": RECENT}) or {}
     names += [recorded.get("actor", "") for recorded in reversed(events.get("events", ()))]

@@ -36,7 +36,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if explained["ready"]:
         return f"next: punch start {_named(explained['next'], tasks)}"
     if gone := next((task for task in tasks if is_gone(task)), None):
-        return f"next: {departure(gone, now)}: punch start {_named(gone, tasks)} takes it"
+        return f"next: punch start {_named(gone, tasks)} takes it over ({departure(gone, now)})"
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
         finished = "all tasks are finished; punch add TITLE adds another"

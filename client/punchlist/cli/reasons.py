@@ -22,8 +22,8 @@ _SENTENCES = {
     "in_progress": "it is {progress}: punch reopen {id} frees it for others",
     "gone": "it is {progress}: punch start {id} takes it",
     "paused": "it is paused: punch resume {id}",
-    "completed": "it is completed: punch reopen {id}",
-    "failed": "it has failed: punch reopen {id}",
+    "completed": "it is completed{with_child}: punch reopen {id}",
+    "failed": "it has failed{with_child}: punch reopen {id}",
 }
 
 _NAMED = 12
@@ -63,6 +63,7 @@ def _sentence(reason: Mapping[str, Any], style: Style) -> str:
         kind=safe(reason["kind"]),
         by=_named(reason["by"], reason["title"]),
         id=safe(reason["by"]),
+        with_child="" if reason["by"] == reason.get("of", reason["by"]) else f" with #{safe(reason['by'])}",
         status=safe(reason["status"]),
         progress=_progress(reason, style),
         owner=safe(str(reason.get("owner", ""))),

@@ -43,6 +43,8 @@ class Presence:
         self._directory = directory
         self._link: Link | None = None
         self._connected = anyio.Event()
+        self._wanted = anyio.Event()
+        """Set by a call that should not wait for the next try to connect."""
         self._agents: dict[str, AgentEnter] = {}
         self._named: dict[tuple[str, str], str] = {}
         """Which agent each HTTP session, and each thread in it, is by now."""
@@ -57,13 +59,14 @@ class Presence:
         if former not in (None, agent.name):
             self._leave(former)  # the host went back to an older session in the same window
         is_new, now = agent.name not in self._agents, anyio.current_time()
-        if not is_new and self._last[0] == agent.name and now - self._last[1] < AGAIN_S:
+        is_known = not is_new and self._last[0] == agent.name and now - self._last[1] < AGAIN_S
+        if is_known and self._link is not None:
             return
         self._last = agent.name, now
         self._agents[agent.name] = self._params(agent)
         with anyio.move_on_after(RETRY_S):
-            if is_new:
-                await self._connected.wait()
+            self._wanted.set()
+            await self._connected.wait()
             if self._link is not None:
                 await self._enter(self._link, self._agents[agent.name])
 
@@ -84,8 +87,9 @@ class Presence:
         while True:
             with suppress(PunchlistError):
                 await self._keep()
-            self._connected = anyio.Event()
-            await anyio.sleep(RETRY_S)
+            self._connected, self._wanted = anyio.Event(), anyio.Event()
+            with anyio.move_on_after(RETRY_S):
+                await self._wanted.wait()
 
     async def _keep(self) -> None:
         self._link = link = await Link.open(self._profile)

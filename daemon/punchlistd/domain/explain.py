@@ -9,6 +9,7 @@ import msgspec
 
 from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName, is_heading, names_of
 from punchlistd.domain.decide.claim import available
+from punchlistd.domain.decide.parents import finishes_itself
 from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped
 from punchlistd.domain.decide.status import refused_status
@@ -104,9 +105,9 @@ def _direct(state: State, task: Task) -> list[Reason]:
     status = task.status
     if task.waits_for is not None:
         return [_reason(task.waits_for, task, task)]
-    children = [_reason("child", task, child) for child in state.open_children(task.id)]
     if status in FINISHED:
-        return [_reason(status, task, task)]
+        return [_reason(status, task, _finisher(state, task))]
+    children = [_reason("child", task, child) for child in state.open_children(task.id)]
     if status != "pending":
         return [_reason(status, task, task), *children]
     reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
@@ -118,6 +119,13 @@ def _direct(state: State, task: Task) -> list[Reason]:
     if not reasons and is_heading(task.metadata):
         reasons.append(_reason("heading", task, task))
     return reasons + ([_reason("reserved", task, task)] if task.owner else [])
+
+
+def _finisher(state: State, task: Task) -> Task:
+    """The task to reopen for a finished one to go on: a child with which it finished, or the task itself."""
+    children = [state.tasks[name] for name in state.children(task.id)] if finishes_itself(state, task) else []
+    ends = [child for child in children if child.status == task.status]
+    return max(ends, key=lambda child: (child.status_changed_at, state.key(child.id)), default=task)
 
 
 def _reason(kind: ReasonKind, of: Task | None, by: Task) -> Reason:

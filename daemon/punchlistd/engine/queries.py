@@ -99,9 +99,10 @@ class Queries:
     def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
         """Name the tasks of claims; their lists stay loaded."""
         return tuple(
-            AgentTask(conversation=lease.conversation, id=lease.task, title=opened.state.tasks[lease.task].title)
+            AgentTask(conversation=lease.conversation, id=task.id, title=task.title, path=opened.state.path(task))
             for lease in leases
-            if (opened := self._conversations.loaded.get(lease.conversation)) and lease.task in opened.state.tasks
+            if (opened := self._conversations.loaded.get(lease.conversation))
+            and (task := opened.state.tasks.get(lease.task)) is not None
         )
 
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:

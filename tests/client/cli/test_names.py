@@ -93,6 +93,12 @@ def test_a_claim_is_released_by_a_hosts_name(two: Any) -> None:
     assert two("queue", "release", "1", "-o", "nobody").code == 1
 
 
+def test_assign_says_that_it_knows_nobody_of_the_name(two: Any) -> None:
+    two("add", "four")
+    assert "nobody called cluade-code is known" in two("assign", "4", "cluade-code").err
+    assert two("assign", "4", "claude-code").err == ""
+
+
 def test_assign_reserves_for_a_session_by_its_task(two: Any) -> None:
     for title in ("four", "five"):
         two("add", title)

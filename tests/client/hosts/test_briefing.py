@@ -56,6 +56,15 @@ def test_what_waits_for_a_yes_is_told_as_that() -> None:
     assert '#1 "Deploy" [waits for a person\'s yes: leave it, ann]' in briefing("web", [waiting], [])
 
 
+def test_tasks_are_told_with_their_parents_and_without_headings() -> None:
+    tasks = [task(1, title="Backend", metadata={"heading": 2}), task(2, title="tests", parent="1")]
+    assert briefing("web", tasks, []).splitlines()[1:] == ['  #2 "Backend › tests" [pending]']
+    done = change(e.StatusChanged("2", "in_progress", "paused", waits_for="yes"))
+    assert what_changed("web", tasks, [done]).splitlines()[1:] == [
+        '  #2 "Backend › tests" handed in for a person\'s yes by ada'
+    ]
+
+
 def test_of_many_changes_each_task_is_told_once_the_newest_first() -> None:
     changes = [
         change(e.TaskAdded(e.AddedTask("1", "task 1"))),

@@ -7,7 +7,7 @@ from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, f
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
-from punchlist.cli.names import resolve_new
+from punchlist.cli.names import is_known, resolve_new
 from punchlist.cli.render import cut, task_lines
 from punchlist.cli.wire import are_titles
 from punchlist.text import one_line, safe
@@ -178,6 +178,8 @@ def run_assign(context: Context) -> int:
     if not (tasks := ids(words)):
         raise UsageError("name the tasks and who gets them, such as punch assign 3 ann; or punch assign 3 --nobody")
     owner = resolve_new(context, name) if name else None
+    if owner and not is_known(context, owner):
+        context.note(f"punch: nobody called {owner} is known here yet, so nobody else gets this: punch who shows names")
     head = {"conversation": context.known, "actor": context.actor}
     code = 0
     for task in tasks:

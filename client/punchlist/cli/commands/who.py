@@ -11,6 +11,7 @@ from punchlist.cli.render import cut
 from punchlist.departures import ago
 from punchlist.errors import Forbidden
 from punchlist.text import safe
+from punchlist.tree import with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def run_who(context: Context) -> int:
     agents = [agent for agent in found if agent["name"] != _PROGRAM]
     machines = [] if wanted else _machines(context)
     style, now = context.style, int(time() * 1000)
-    lines = [line for agent in agents for line in _agent_lines(agent, style, now)]
+    names = context.call("conversation.list", limit=1_000).get("names", {})
+    lines = [line for agent in agents for line in _agent_lines(agent, names, style, now)]
     lines += [_machine_line(machine, style, now) for machine in machines]
     if not lines:
         lines = ["nobody has entered or called since the daemon started"]
@@ -59,7 +61,7 @@ def _machines(context: Context) -> list[dict[str, Any]]:
     ]
 
 
-def _agent_lines(agent: dict[str, Any], style: Style, now: int) -> Iterable[str]:
+def _agent_lines(agent: dict[str, Any], names: dict[str, str], style: Style, now: int) -> Iterable[str]:
     left = agent.get("left_at")
     dot = f" {style.glyphs['dot']} "
     place = _home(str(agent.get("directory", "")))
@@ -68,11 +70,12 @@ def _agent_lines(agent: dict[str, Any], style: Style, now: int) -> Iterable[str]
     when = "" if left == agent["last_call"] else when  # who only calls neither comes nor leaves
     parts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
     if not agent.get("tasks") and agent.get("conversation"):
-        parts.append(str(agent["conversation"]))
+        parts.append(names.get(agent["conversation"], str(agent["conversation"])))
     glyph = style.glyphs["pending" if left else "in_progress"]
     yield f"{glyph} {safe(agent['name'])}  {safe(dot.join(part for part in parts if part))}"
     for task in agent.get("tasks", ()):
-        yield f"    {safe(task['conversation'])} #{safe(task['id'])} {safe(task['title'])}"
+        title = with_path(task["title"], [one["title"] for one in task.get("path", ())])
+        yield f"    {safe(names.get(task['conversation'], task['conversation']))} #{safe(task['id'])} {safe(title)}"
 
 
 def _machine_line(machine: dict[str, Any], style: Style, now: int) -> str:

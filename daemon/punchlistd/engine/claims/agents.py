@@ -58,10 +58,10 @@ class Agents:
 
     Args:
         left: Called with the name of an agent that has left.
-        back: Called with the name of an agent that has entered.
+        back: Called with the name of an agent that has entered, and its process.
     """
 
-    def __init__(self, left: Callable[[str], None], back: Callable[[str], None]) -> None:
+    def __init__(self, left: Callable[[str], None], back: Callable[[str, int], None]) -> None:
         """No agents."""
         self._on_left = left
         self._on_back = back
@@ -92,7 +92,7 @@ class Agents:
         self._peers.setdefault(key, {})[peer] = None
         self._of_peer.setdefault(peer, {})[key] = None
         if known is None:
-            self._on_back(params.agent)
+            self._on_back(params.agent, peer.pid)
         return None
 
     def leave(self, user: str | None, name: str) -> None:

@@ -146,8 +146,15 @@ class Leases:
         """Let the claims of an agent's session, and of its sub-agents, last for the lists' grace."""
         self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
-    def agent_back(self, agent: str) -> None:
-        """Give the claims of an agent's session their full time back."""
+    def agent_back(self, agent: str, pid: int) -> None:
+        """Give the claims of an agent's session their full time back.
+
+        A kept claim that its process made before it entered the agent belongs to the session from now on.
+        """
+        for lease in self:
+            is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
+            if is_its and lease.keep and not lease.member:
+                lease.session = True
         leases = [lease for lease in self._of_agent(agent) if lease.left is not None]
         for lease in leases:
             lease.begin_again()

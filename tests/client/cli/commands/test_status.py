@@ -51,9 +51,7 @@ def test_what_another_agent_completed_is_not_started(punch: Any) -> None:
     punch("done", "1", "--actor", "bot", "-r", "hours of work")
     refused = punch("start", "1")
     assert refused.code == 1
-    assert refused.err == (
-        "error: #1 was completed by bot\n  punch reopen 1 makes it pending again\n"
-    )
+    assert refused.err == ("error: #1 was completed by bot\n  punch reopen 1 makes it pending again\n")
     assert punch("show", "1", "--json").json["task"]["result_summary"] == "hours of work"
 
 

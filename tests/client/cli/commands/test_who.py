@@ -101,4 +101,4 @@ def test_bare_punch_offers_a_left_task(punch: Any, agent: Client) -> None:
     leave(agent)
     told = punch("list", "--json").json
     explained = punch("daemon", "call", "task.explain", "conversation=default").json
-    assert next_step(told["tasks"], explained, "zed").endswith("punch start 1  (one) takes it")
+    assert "next: punch start 1  (one) takes it over (left at " in next_step(told["tasks"], explained, "zed")

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 
@@ -54,3 +55,13 @@ def test_open_tasks_of_a_parent_are_told_in_one_line(punch: Any) -> None:
     for number in range(120):
         punch("daemon", "call", "task.add", "conversation=default", f"title=t{number}", "parent=1")
     assert punch("why", "1").lines[1].startswith("  ← has more than 100 open tasks: #3, #4, ")
+
+
+def test_a_heading_goes_on_with_the_task_it_finished_with(punch: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n")
+    punch("import", str(tmp_path / "plan.md"))
+    punch("fail", "2")
+    punch("done", "3")
+    assert punch("why", "1").lines[1] == "  ← it has failed with #2: punch reopen 2"
+    punch("reopen", "2")
+    assert punch("show", "1", "--json").json["task"]["status"] == "pending"

@@ -122,6 +122,14 @@ async def test_who_comes_back_has_the_full_time(running: Engine, ann: Peer) -> N
     assert done["task"]["status"] == "completed"
 
 
+async def test_a_claim_before_its_agent_enters_ends_with_the_session(running: Engine, ann: Peer) -> None:
+    early = await running.connect()
+    await claim(early, A)
+    agent = await entered(running, A)
+    await left(running, agent)
+    assert (await task(ann))["left_at"]
+
+
 async def test_a_renewal_brings_a_claim_back(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
@@ -147,7 +155,9 @@ async def test_an_agent_of_a_shorter_name_takes_no_session_along(running: Engine
 
 
 async def test_a_kept_claim_without_a_session_stays(running: Engine, ann: Peer) -> None:
-    await claim(ann, "ann")
+    command = await running.connect()
+    await claim(command, "ann")
+    await left(running, command)
     agent = await entered(running, "ann")
     await left(running, agent)
     assert "left_at" not in await task(ann)
