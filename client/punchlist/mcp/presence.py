@@ -24,7 +24,7 @@ RETRY_S = 1.0
 """How long to wait before the daemon is tried again, in seconds. A first call waits for the daemon at most as long."""
 
 AGAIN_S = 10.0
-"""After how many seconds the call of an agent that is known is reported, in seconds."""
+"""Shortest time between two reports of calls of one agent, in seconds."""
 
 _LONGEST_NAME = 500
 _LONGEST_PATH = 4_096

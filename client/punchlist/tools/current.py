@@ -11,6 +11,7 @@ from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import left_alone, name_of, of_reason
+from punchlist.tree import holding
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task, names_of
 
@@ -28,8 +29,8 @@ class Current(NamedTuple):
 def inner(running: Iterable[Task]) -> list[Task]:
     """The tasks in progress without those that hold another one of them: those wait for it."""
     tasks = list(running)
-    above = {task.parent for task in tasks}
-    return [task for task in tasks if task.id not in above]
+    parents = holding(tasks)
+    return [task for task in tasks if task.id not in parents]
 
 
 def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:

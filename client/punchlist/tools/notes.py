@@ -18,7 +18,7 @@ from punchlist.errors import RequestRefused
 from punchlist.text import clip, one_line
 from punchlist.tools import changes
 from punchlist.tools.model import Reply, ToolContext
-from punchlist.tools.phrases import NAME, author
+from punchlist.tools.phrases import author, name_of
 from punchlist_schemas.things import Note, Task
 
 TEXT = 300
@@ -33,21 +33,24 @@ _AT_ONCE = 20
 
 def told_as(note: Note) -> str:
     """A note on one line: who wrote it, and what."""
-    return f"{clip(one_line(author(note)), NAME)}: {clip(one_line(note.text), TEXT)}"
+    return f"{name_of(author(note))}: {clip(one_line(note.text), TEXT)}"
+
+
+def labelled(notes: Iterable[str], label: str = "Note by") -> list[str]:
+    """Notes as lines of a reply; the one that counts older notes gets no label."""
+    return [line if line.startswith("…") else f"{label} {line}" for line in notes]
 
 
 def newest(task: Task, older: str = "… {} older") -> list[str]:
     """The newest notes of a task, the last one last; before them how many are older, in the words of `older`."""
-    shown = task.notes[-_WITH_TASK:]
-    left_out = len(task.notes) - len(shown)
-    return ([older.format(left_out)] if left_out else []) + [told_as(note) for note in shown]
+    return _cut(task.notes, older, _WITH_TASK)
 
 
 def with_task(desk: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
     """As `newest`, for a reply that shows a task: it tells what is unread of the notes on this task."""
     _mark_all(desk, task)
     unread = desk.mind.unread.pop(task.id, [])
-    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older)
+    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older, _AT_ONCE)
 
 
 def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
@@ -110,9 +113,9 @@ def told(desk: ToolContext, reply: Reply) -> Reply:
     if not any(desk.mind.unread.values()) or reply.text.startswith("["):
         return reply
     lines = [
-        f"Note on #{task} by {line}" if not line.startswith("…") else line
+        line
         for task, unread in desk.mind.unread.items()
-        for line in _cut(unread, f"… {{}} older notes on #{task}")
+        for line in labelled(_cut(unread, f"… {{}} older notes on #{task}", _AT_ONCE), f"Note on #{task} by")
     ]
     desk.mind.unread.clear()
     data: Any = reply.data
@@ -123,10 +126,6 @@ def told(desk: ToolContext, reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, text="\n".join([reply.text, *lines]), data=data)
 
 
-def _cut(unread: Sequence[Note], older: str) -> list[str]:
-    left_out = max(len(unread) - _AT_ONCE, 0)
-    return ([older.format(left_out)] if left_out else []) + _lines(unread[left_out:])
-
-
-def _lines(notes: Iterable[Note]) -> list[str]:
-    return [told_as(note) for note in notes]
+def _cut(notes: Sequence[Note], older: str, most: int) -> list[str]:
+    left_out = max(len(notes) - most, 0)
+    return ([older.format(left_out)] if left_out else []) + [told_as(note) for note in notes[left_out:]]
