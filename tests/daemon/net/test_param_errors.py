@@ -43,7 +43,7 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"conversation": "c", "changes": [{"method": "task.move", "task": "1"}, {"method": "task.get", "task": "1"}]},
         {
             "field": "changes[1].method",
-            "expected": "one of task.add, task.edit, task.set_status, task.move, task.delete, task.note",
+            "expected": "one of task.add, task.edit, task.set_status, task.claim, task.move, task.delete, task.note",
         },
     ),
     (
