@@ -6,7 +6,7 @@ lost its task finishes nobody else's. What is in progress without a claim belong
 """
 
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -22,6 +22,7 @@ from punchlist.tools import changes, notes, phrases
 from punchlist.tools.fates import fate, lost
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
+from punchlist.tree import titles_above
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import (
     Recorded,
@@ -29,9 +30,9 @@ from punchlist_schemas.events import (
     TaskAdded,
     decode_event,
 )
-from punchlist_schemas.params import ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
+from punchlist_schemas.params import AgentList, ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
 from punchlist_schemas.results import ClaimResult, Path, SetStatusResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Conversation, Status, Task, names_of
+from punchlist_schemas.things import FINISHED, Agent, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
 """How long an agent's claim lasts after the last call of its session, in milliseconds."""
@@ -129,7 +130,7 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     if isinstance(params, TaskDelete) and params.ask:
         return
     _leave_completed(desk, params, tasks)
-    _leave_reserved(desk, params, tasks)
+    yield from _leave_reserved(desk, params, tasks)
     yield from _leave_to_others(desk, params, tasks)
     if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == desk.person:
         call.request = Request.of(call.method, msgspec.structs.replace(params, fence=tasks[0].fence))
@@ -174,12 +175,35 @@ def _leave_completed(desk: ToolContext, params: object, tasks: Iterable[Task]) -
             raise Problem("illegal_transition", text)
 
 
-def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
-    begins = getattr(params, "status", "") == "in_progress"  # in the owner's name, which stays
-    for task in tasks if _is_work(params) and not begins else ():
-        if task.status == "pending" and not _may_take(desk, task.owner):
-            text = f"task {task.id} is reserved for {phrases.name_of(task.owner)}: take another one"
-            raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
+def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> Generator[Call[Any], Any, None]:
+    by_id = {task.id: task for task in tasks}
+    for part in _made_by(params) if isinstance(params, ListApply) else (params,):
+        is_work = _is_work(part)
+        # Claude Code names teammates that only its session knows: it begins and deletes their tasks in their name.
+        is_free_form = isinstance(part, TaskDelete) or getattr(part, "status", "") == "in_progress"
+        if not (is_work or is_free_form):
+            continue
+        for task in [by_id[one] for one in _taken(part) if one in by_id]:
+            if task.status != "pending" or _may_take(desk, task.owner):
+                continue
+            if not is_free_form or (yield from _is_known(desk, task.owner)):
+                what = "take another one" if is_work else "leave it to them"
+                text = f"task {task.id} is reserved for {phrases.name_of(task.owner)}: {what}"
+                raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
+
+
+def _is_known(desk: ToolContext, name: str) -> Generator[Call[Any], Any, bool]:
+    """Whether an owner is an agent or a person of this daemon, or one who has changed this list."""
+    with suppress(RequestRefused):  # a daemon that lists no agents, or a log that can't be read
+        agents: Sequence[Agent] = yield Call("agent.list", AgentList(), attrgetter("agents"))
+        if any(name in names_of(agent.name) for agent in agents):
+            return True
+        tasks: TaskList = yield desk.calls.list(limit=1)
+        found = yield from changes.find_back(
+            desk, tasks.seq, lambda recorded: True if name in names_of(recorded.actor) else None
+        )
+        return found is not None
+    return False
 
 
 def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Generator[Call[Any], Any, None]:
@@ -343,6 +367,19 @@ def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]
     params = TaskGet(conversation=desk.conversation, task=task.id)
     path: Path = yield Call("task.get", params, attrgetter("path"))
     return [one.title for one in path]
+
+
+def places(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
+    """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
+    rows = _tree_rows(tasks)
+    if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
+        rows = _tree_rows((yield desk.calls.list()))
+
+    return lambda task: phrases.place(task, titles_above(rows.get(task.id, {}), rows))
+
+
+def _tree_rows(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+    return {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
 
 
 def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:

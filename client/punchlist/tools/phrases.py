@@ -13,7 +13,7 @@ from punchlist.text import clip, one_line
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tree import holding, with_path
 from punchlist_schemas.results import SetStatusResult
-from punchlist_schemas.things import Counts, Gate, Note, Reason, Task, Waits, is_heading
+from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task, Waits, is_heading
 
 BRIEF = 140
 """How many characters of a description `next` shows."""
@@ -53,6 +53,7 @@ def some(ids: Sequence[str]) -> str:
 def line(task: Task, above: Sequence[str] = ()) -> str:
     """A task as `tasks` shows it, after the titles of the parents `above` it."""
     state = [waiting(task)] if task.waits_for else [] if task.status == "pending" else [task.status]
+    state = ["heading"] if is_open_heading(task) else state
     state += [task.priority] if task.priority != "normal" else []
     state += [task.owner + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
@@ -170,6 +171,16 @@ def departed(task: Task) -> str:
 def waiting(task: Task) -> str:
     """What a completed task waits for, as its state; empty if for nothing."""
     return "" if task.waits_for is None else f"waits for {awaited(task.waits_for, task.gate)}"
+
+
+def place(task: Task, above: Sequence[str]) -> str:
+    """Return a task's title after those of its parents; empty for a task without a parent."""
+    return with_path(task.title, above) if above else ""
+
+
+def is_open_heading(task: Task) -> bool:
+    """Whether a task is an unfinished heading: only the tasks below it can be worked on."""
+    return is_heading(task.metadata) and task.status not in FINISHED
 
 
 def left_alone(task: str, awaits: str) -> str:

@@ -39,6 +39,33 @@ def cycle_through(task: str, tasks: Mapping[str, Task], changed: Mapping[str, It
     return None
 
 
+def circle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """A circle of tasks through `task` that wait for each other, or None; its path begins and ends with `task`."""
+    came: dict[str, str] = {}
+    stack = [task]
+    while stack:
+        here = stack.pop()
+        for other in waits_for(here):
+            if other not in came:
+                came[other] = here
+                stack.append(other)
+        if task in came:
+            return _path(task, came)
+    return None
+
+
+def waits(
+    blockers: Callable[[str], Iterable[str]], children: Callable[[str], Iterable[str]]
+) -> Callable[[str], Iterable[str]]:
+    """What tasks wait for: their blockers, and the tasks below them that don't wait for them in turn."""
+
+    def waits_for(task: str) -> Iterable[str]:
+        yield from blockers(task)
+        yield from (child for child in children(task) if task not in blockers(child))
+
+    return waits_for
+
+
 def _turned_round(edges: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     turned: dict[str, list[str]] = {}
     for task, blockers in edges.items():

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from anyio.from_thread import BlockingPortal
 
-from punchlist import Client, SettingsPatch
+from punchlist import Client, SettingsPatch, connect
 from punchlist.conversation_calls import ConversationCalls
 from punchlist.sync import Conversation
 from punchlist.tools import Toolbox, ToolCaller, claims, offered
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.model import Dialect, ToolContext
+from punchlist_testing.daemon import running_daemon
 
 T = TypeVar("T")
 A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
@@ -524,6 +527,54 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
     assert a.call("native", "next", {}).data["next"]["id"] == "1"
 
 
+RESERVED: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "deleted")),
+    ("native", "update", {"id": "1", "status": "in_progress"}),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    *(("queue", tool, {"task_id": "1"}) for tool in ("resume_task", "delete_task")),
+    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "DeleteTask")),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+"""What would begin, finish or delete task 1."""
+
+
+@pytest.mark.parametrize("owner", ["zed", "codex"])
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), RESERVED)
+def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
+    client: Client,
+    two: tuple[Toolbox, Toolbox],
+    dialect: str,
+    tool: str,
+    arguments: dict[str, object],
+    owner: str,
+) -> None:
+    client.call("agent.enter", {"agent": "codex/ff31a8"})
+    client.conversation("work", actor="zed").edit("1", owner=owner)
+    refused = two[0].call(dialect, tool, arguments)
+    assert refused.refused
+    assert f"ask 1 is reserved for {owner}: " in refused.text
+    assert results(client)["1"] == ("pending", owner, "")
+
+
+def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
+    for is_restarted in (False, True):
+        with (
+            portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon,
+            connect(socket=daemon.socket, autostart=False, name="tester") as client,
+        ):
+            if not is_restarted:
+                client.conversation("work", actor="zed").add("one", owner="zed")
+                continue
+            begun = agent(client, A).call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"})
+            assert "task 1 is reserved for zed: take another one" in begun.text
+
+
 def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
@@ -545,6 +596,55 @@ def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[To
     a.call("native", "next", {"result": "two", "id": "2"})
     assert "Now #1: one" in a.call("native", "next").text
     assert "#1 done." in a.call("native", "next", {"result": "all", "id": "1"}).text
+
+
+@pytest.fixture
+def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
+    """An agent that has split task 1 and works on its only part, where the other tasks are another agent's."""
+    a, b = two
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
+    for task in ("2", "3"):
+        b.call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #4: one › part" in a.call("native", "next").text
+    return a
+
+
+def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
+    reply = split.call("native", "next", {"result": "part"})
+    assert reply.text.splitlines()[:2] == ["#4 done.", "Now #1: one"]
+    assert (reply.data["finished"], reply.data["next"]["id"]) == ("4", "1")
+    assert "#1 done." in split.call("native", "next", {"result": "all"}).text
+
+
+def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
+    client.conversation("work").add("four")
+    assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
+
+
+def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    for task in ("1", "2", "3"):
+        two[0].call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
+
+
+def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="zed")
+    plan.delete("3")
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}, {"title": "late", "after": ["1"]}]})
+    b.call("native", "next")
+    a.call("native", "update", {"id": "4", "status": "completed"})
+    assert "Nothing changed within 1 s" in a.call("native", "wait", {"seconds": 1}).text, "another agent works on #2"
+    b.call("native", "next", {"result": "two"})
+    begun = time.monotonic()
+    told = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert told[0] == "Nothing to wait for: #1 one is yours; call next."
+    assert told[2] == f"#2 [completed {B}] two — by {B}"
+    again = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert again[1].startswith("Nothing changed, version ")
+    assert time.monotonic() - begun < 60
 
 
 def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:

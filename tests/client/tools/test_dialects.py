@@ -165,6 +165,64 @@ def test_all_dialects_work_on_one_list(box: Toolbox) -> None:
     ]
 
 
+@pytest.fixture
+def headed(client: Client) -> None:
+    """Two headings with a task each, where both tasks have the same title; the second heading is finished."""
+    plan = client.conversation("work")
+    for parent, title in (("1", "Backend"), ("3", "Docs")):
+        plan.add(title, metadata={"heading": 2})
+        plan.add("tests", parent=parent)
+    plan.complete("4")
+
+
+def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> None:
+    reply = box.call("claude", "TaskList")
+    assert reply.text.splitlines() == [
+        "#1: Backend [heading]",
+        "☐ #2: Backend › tests [pending]",
+        "✓ #3: Docs [completed]",
+        "✓ #4: Docs › tests [completed]",
+    ]
+    assert [(row["subject"], row.get("path")) for row in reply.data["tasks"]] == [
+        ("Backend", None),
+        ("tests", "Backend › tests"),
+        ("Docs", None),
+        ("tests", "Docs › tests"),
+    ]
+    assert [row.get("heading") for row in reply.data["tasks"]] == [True, None, None, None]
+    assert box.call("claude", "TaskList", {"offset": 3}).text == "✓ #4: Docs › tests [completed]"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "member"),
+    [
+        ("checklist", "ListTasks", "title"),
+        ("queue", "list_tasks", "description"),
+        ("todo", "list_todo_tasks", "title"),
+        ("todo-v1", "list_tasks", "title"),
+    ],
+)
+def test_json_lists_give_paths_and_mark_headings(
+    dialect: str, tool: str, member: str, box: Toolbox, headed: None
+) -> None:
+    data: Any = box.call(dialect, tool, USERS.get(dialect)).data
+    rows: list[dict[str, Any]] = data["tasks"] if "tasks" in data else data
+    shown = [(row[member], row.get("path"), row.get("heading", False)) for row in rows]
+    assert shown[:2] == [("Backend", None, True), ("tests", "Backend › tests", False)]
+    assert shown[2:] in ([], [("Docs", None, False), ("tests", "Docs › tests", False)])
+
+
+def test_checklist_gives_the_path_of_each_task(client: Client, box: Toolbox, headed: None) -> None:
+    client.conversation("work").add("more tests", parent="1")
+    one = box.call("checklist", "ListTasks", {"taskId": "2"}).data["tasks"][0]
+    assert one["path"] == "Backend › tests"
+    assert box.call("checklist", "CompleteTasks", {"taskIds": ["2"]}).data["nextTask"]["path"] == "Backend › more tests"
+
+
+def test_native_marks_headings(box: Toolbox, headed: None) -> None:
+    assert box.call("native", "tasks").text.splitlines()[1:] == ["#1 [heading] Backend", "  #2 tests"]
+
+
 def test_an_existing_list_does_not_become_serial_by_a_tool_of_the_queue(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("before")

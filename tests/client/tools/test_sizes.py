@@ -1,4 +1,4 @@
-"""What each dialect costs in tokens, and the table of it in docs/agents.md (written anew with PUNCHLIST_WRITE=1)."""
+"""What each dialect costs in tokens, and the table of it in docs/hosts.md (written anew with PUNCHLIST_WRITE=1)."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from punchlist import Client, tools
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist.tools.budget import MAX_TOKENS, compact, tokens
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "hosts.md"
 MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
 LENGTHS = (7, 50, 1_000)
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Generator, Iterable, Mapping
-from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
@@ -28,10 +27,10 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, kept
+from punchlist.tools.phrases import gated, is_open_heading, kept, place
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
-from punchlist.tree import holding, with_path
+from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult
@@ -96,16 +95,18 @@ class ClearTasks(Arguments, frozen=True):
     confirm: Confirm = ""
 
 
-def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0) -> dict[str, Any]:
-    """A task in the form of this dialect."""
+def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
+    """A task in the form of this dialect; `path` is its title after those of its parents."""
     description = shorten(task.description, most, offset, desk.call_of("ListTasks", f"taskId={task.id}"))
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
+    row |= {"path": path} if path else {}
+    row |= {"heading": True} if is_open_heading(task) else {}
     return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
-def _noted(desk: ToolContext, task: Task) -> dict[str, Any]:
+def _noted(desk: ToolContext, task: Task, path: str) -> dict[str, Any]:
     """A task with its notes, which are of use until it is finished."""
-    return item(desk, task) | ({} if task.status in FINISHED else notes.members(desk, task))
+    return item(desk, task, path=path) | ({} if task.status in FINISHED else notes.members(desk, task))
 
 
 def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
@@ -113,16 +114,16 @@ def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
     task = done.next_task
     if task is None:
         return None
-    path = with_path(task.title, [one.title for one in done.next_path])
-    return _noted(desk, task) | ({"path": path} if done.next_path else {})
+    return _noted(desk, task, place(task, [one.title for one in done.next_path]))
 
 
 def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
-def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str = "") -> Reply:
-    shown, left_out = fitting(tasks, partial(_noted, desk))
+def _tasks(desk: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
+    place_of = yield from claims.places(desk, tasks)
+    shown, left_out = fitting(tasks, lambda task: _noted(desk, task, place_of(task)))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
         data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
@@ -132,9 +133,10 @@ def _tasks(desk: ToolContext, tasks: Iterable[Task], offset: int = 0, note: str 
 def _list(desk: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
         one: Task = yield desk.calls.get(args.task_id)
-        return _json({"tasks": [item(desk, one, LONG_TEXT, args.offset)]})
+        above = yield from claims.above(desk, one)
+        return _json({"tasks": [item(desk, one, LONG_TEXT, args.offset, place(one, above))]})
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    return _tasks(desk, tasks, args.offset)
+    return (yield from _tasks(desk, tasks, args.offset))
 
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
@@ -187,12 +189,13 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
     explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
     rest: TaskList = yield desk.calls.list(limit=1)
     following = None if explained.next is None else known.get(explained.next.id)
+    place_of = yield from claims.places(desk, tasks)
     return _json(
         {
             "ok": not failed,
             "completed": [one for one in wanted if not errors.get(one)],
             "failed": failed,
-            "nextTask": _noted(desk, following) if following else None,
+            "nextTask": _noted(desk, following, place_of(following)) if following else None,
             "remaining": rest.remaining,
         },
         refused=bool(failed),
@@ -237,7 +240,7 @@ def _set(desk: ToolContext, args: SetTaskList) -> Steps:
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
     _, _, kept = yield from replace(desk, new)
     tasks: TaskList = yield desk.calls.list()
-    return _tasks(desk, tasks, note="; ".join(kept.values()))
+    return (yield from _tasks(desk, tasks, note="; ".join(kept.values())))
 
 
 def _clear(desk: ToolContext, args: ClearTasks) -> Steps:

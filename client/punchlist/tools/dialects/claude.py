@@ -28,10 +28,9 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, kept, waiting
+from punchlist.tools.phrases import departed, gated, is_open_heading, kept, place, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
-from punchlist.tree import with_path
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Metadata, Task, Title, names_of
@@ -119,7 +118,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     above = yield from claims.above(desk, task)
     lines = [
         f"Task #{task.id}: {task.title}",
-        *_labelled("Path", with_path(task.title, above) if above else ""),
+        *_labelled("Path", place(task, above)),
         f"Status: {task.status}",
         *_labelled("Description", description),
         *_labelled("Active form", task.active_form),
@@ -153,8 +152,9 @@ def _labelled(label: str, text: str) -> list[str]:
 
 def _list(desk: ToolContext, args: Listing) -> Steps:
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    rows, left_out = fitting(tasks, _row)
-    lines = [list_line(task) for task in tasks[: len(rows)]]
+    place_of = yield from claims.places(desk, tasks)
+    rows, left_out = fitting(tasks, lambda task: _row(task, place_of(task)))
+    lines = [list_line(task, place_of(task)) for task in tasks[: len(rows)]]
     data: dict[str, Any] = {"tasks": rows}
     if left_out:
         data["omitted"] = left_out
@@ -162,12 +162,14 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
     return Reply(text="\n".join(lines) or "No tasks found.", data=data)
 
 
-def list_line(task: Task) -> str:
-    """A task as TaskList shows it."""
+def list_line(task: Task, path: str = "") -> str:
+    """A task as TaskList shows it; `path` is its title after those of its parents."""
     gone = departed(task)
     owner = f" (owner: {task.owner}{f', {gone}' if gone else ''})" if task.owner else ""
     blocked = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
-    return f"{_icon(task)} #{task.id}: {task.title} [{waiting(task) or task.status}]{owner}{blocked}"
+    if is_open_heading(task):
+        return f"#{task.id}: {path or task.title} [heading]{blocked}"
+    return f"{_icon(task)} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{blocked}"
 
 
 def _icon(task: Task) -> str:
@@ -175,8 +177,10 @@ def _icon(task: Task) -> str:
     return icons.get(task.status) or ("▸" if task.open_blockers else "☐")
 
 
-def _row(task: Task) -> dict[str, Any]:
+def _row(task: Task, path: str) -> dict[str, Any]:
     row: dict[str, Any] = {"id": task.id, "subject": task.title, "status": task.status}
+    row |= {"path": path} if path else {}
+    row |= {"heading": True} if is_open_heading(task) else {}
     row |= {"owner": task.owner} if task.owner else {}
     row |= {"waitsFor": task.waits_for} if task.waits_for else {}
     return row | {"blockedBy": task.open_blockers[:MANY_IDS]}

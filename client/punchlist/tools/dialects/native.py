@@ -30,7 +30,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
+from punchlist_schemas.things import FINISHED, Counts, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -181,8 +181,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
     last = yield from changes.seen(desk)
     own = yield from claims.at_work(desk)
     if own and not finishes:
-        above = yield from claims.above(desk, own[0])
-        return (yield from _answer(desk, last, ["You are at it already."], {}, own[0], above))
+        return (yield from _go_on(desk, last, ["You are at it already."], {}, own[0]))
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
@@ -198,8 +197,20 @@ def _next(desk: ToolContext, args: Next) -> Steps:
         )
         lines.append(phrases.finished(done))
         data |= {"finished": current, "unblocked": done.unblocked[:100]}
+        own = (yield from claims.at_work(desk)) if done.task.parent else []
+        # The whole before anything new: whoever has split a task finishes it when its parts are finished.
+        if whole := [task for task in own if task.id == done.task.parent]:
+            return (yield from _go_on(desk, last, lines, data, whole[0]))
     claim = yield from claims.take(desk)
+    if claim.task is None and (own := (yield from claims.at_work(desk))):
+        return (yield from _go_on(desk, last, lines, data, own[0]))
     return (yield from _answer(desk, last, lines, data, claim.task, [one.title for one in claim.path]))
+
+
+def _go_on(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
+    """Answer `next` with a task that the agent has in progress."""
+    above = yield from claims.above(desk, own)
+    return (yield from _answer(desk, last, lines, data, own, above))
 
 
 def _refuse_second(desk: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
@@ -307,6 +318,10 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
     after = yield from changes.seen(desk)
     tasks: TaskList = yield desk.calls.list(limit=1)
     after, version = tasks.seq if after is None else after, tasks.version
+    if own := (yield from _left_to_itself(desk, tasks.counts)):
+        reply = yield from _changed(desk, after)
+        text = f"Nothing to wait for: #{own.id} {clip(one_line(own.title), _NAME)} is yours; call {desk.tool('next')}."
+        return structs.replace(reply, text=f"{text}\n{reply.text}")
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
@@ -314,12 +329,24 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
         except (Gap, WrongEpoch):
             return (yield from _tasks(desk, Tasks()))
         if changes.is_others(desk, result):
-            told = yield from changes.since(desk, after)
-            return (yield from _tasks(desk, Tasks()) if told.everything else listing.changed(desk, told, after))
+            return (yield from _changed(desk, after))
         position = max(position, result.next)
         version = max([version, *(event.version for event in result.events)])
     changes.note_seen(desk, position, version)
     return listing.unchanged(f"Nothing changed within {args.seconds} s", version)
+
+
+def _changed(desk: ToolContext, after: int) -> Steps:
+    told = yield from changes.since(desk, after)
+    return (yield from _tasks(desk, Tasks()) if told.everything else listing.changed(desk, told, after))
+
+
+def _left_to_itself(desk: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
+    """Return the agent's own task to go on with, if no task is ready and nobody else works on one."""
+    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(desk))
+    if not running or len(running) < counts.in_progress:
+        return None
+    return next(iter((yield from claims.at_work(desk))), None)
 
 
 def _refuse(problem: Problem) -> Reply:

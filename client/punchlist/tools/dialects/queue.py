@@ -26,8 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, kept, name_of
-from punchlist.tree import with_path
+from punchlist.tools.phrases import gated, is_open_heading, kept, name_of, place
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
@@ -120,11 +119,13 @@ def _json(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
 
 
-def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0) -> dict[str, Any]:
-    """A task in the form of this dialect."""
+def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
+    """A task in the form of this dialect; `path` is its title after those of its parents."""
     rest = desk.call_of("list_tasks", f"task_id={task.id}")
     row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most, offset, rest)}
     row |= {"status": task.status}
+    row |= {"path": path} if path else {}
+    row |= {"heading": True} if is_open_heading(task) else {}
     row |= {"priority": task.priority} if task.priority != "normal" else {}
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
@@ -137,7 +138,7 @@ def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[An
         row = _row(desk, task, _IN_A_LIST, offset)
     row |= notes.members(desk, task)
     above = yield from claims.above(desk, task)
-    row |= {"parent": task.parent, "path": with_path(task.title, above)} if above else {}
+    row |= {"parent": task.parent, "path": place(task, above)} if above else {}
     context = compact(task.metadata) if task.metadata else ""
     fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
     return row | ({"context": task.metadata} if fits else {})
@@ -221,11 +222,12 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
     own: dict[str, dict[str, Any]] = {}
     for task in current.own:
         own[task.id] = yield from _handed(desk, task)
+    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
+    place_of = yield from claims.places(desk, tasks)
 
     def row(task: Task) -> dict[str, Any]:
-        return own[task.id] if task.id in own else _row(desk, task) | whose.get(task.id, {})
+        return own[task.id] if task.id in own else _row(desk, task, path=place_of(task)) | whose.get(task.id, {})
 
-    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
     queue = [task for task in tasks if task.status in ("pending", "in_progress")]
     queue.sort(key=lambda task: (task.id not in own, _place(task)))
     data: dict[str, Any] = {}

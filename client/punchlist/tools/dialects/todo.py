@@ -9,7 +9,7 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
-from punchlist.tools import creating, notes
+from punchlist.tools import claims, creating, notes
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     confirmed,
     limited,
 )
-from punchlist.tools.phrases import gated, kept, waiting
+from punchlist.tools.phrases import gated, is_open_heading, kept, waiting
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task, Title
 
@@ -76,10 +76,15 @@ def _reply(data: Any) -> Reply:
     return Reply(text=compact(data), data=data)
 
 
-def row(task: Task) -> dict[str, Any]:
-    """A task in the form of this dialect; one that has failed or waits at its gate counts as not completed."""
+def row(task: Task, path: str = "") -> dict[str, Any]:
+    """A task in the form of this dialect; one that has failed or waits at its gate counts as not completed.
+
+    `path` is its title after those of its parents.
+    """
     state = "failed" if task.status == "failed" else waiting(task)
     stated = {"status": state} if state else {}
+    stated |= {"path": path} if path else {}
+    stated |= {"heading": True} if is_open_heading(task) else {}
     return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **stated}
 
 
@@ -110,7 +115,8 @@ _WANTED: dict[str, tuple[Status, ...]] = {
 def rows(desk: ToolContext, status: str, offset: int, tool: str) -> Steps:
     """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
     tasks: TaskList = yield desk.calls.list(status=_WANTED.get(status), offset=offset)
-    shown, left_out = fitting(tasks, row, BUDGET)
+    place_of = yield from claims.places(desk, tasks)
+    shown, left_out = fitting(tasks, lambda task: row(task, place_of(task)), BUDGET)
     if left_out:
         rest = more(left_out, offset + len(shown), desk.tool(tool))
         shown.append({"id": 0, "title": f"… {rest}", "completed": False, "omitted": left_out})

@@ -8,6 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlist_schemas.things import TASK_LINKS, Link, Metadata, Task
+from punchlistd.domain.circles import circle
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
@@ -39,7 +40,8 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         event = _placed(state, params, task)
         if isinstance(event, Rejection):
             return event
-    return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
+    edges = (DependencyAdded(blocked, name) for blocked in distinct(params.blocks)) if params.blocks else ()
+    return Decision((event, *edges))
 
 
 def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
@@ -54,7 +56,8 @@ def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rej
 def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
     """The edges that a task gets which is kept: none if it is being worked on, or if they would close a cycle."""
     new = [one for one in distinct(blockers) if one not in kept.blocked_by]
-    if kept.status != "pending" or cycle_through(kept.id, state.tasks, {kept.id: (*kept.blocked_by, *new)}) is not None:
+    changed = {kept.id: (*kept.blocked_by, *new)}
+    if kept.status != "pending" or cycle_through(kept.id, state.tasks, changed) or circle(state, kept.id, changed):
         return ()
     return tuple(DependencyAdded(kept.id, one) for one in new)
 
@@ -94,12 +97,12 @@ def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection 
     for other in (*params.blocked_by, *params.blocks, *(() if params.parent is None else (params.parent,))):
         if other not in tasks:
             return task_not_found(other, state.next_task)
-    if not params.blocked_by or not params.blocks:
+    if not params.blocked_by or not (params.blocks or params.parent):
         return None
     changed: dict[str, Sequence[str]] = {name: params.blocked_by}
     for blocked in params.blocks:
         changed[blocked] = (*tasks[blocked].blocked_by, name)
-    path = cycle_through(name, tasks, changed)
+    path = cycle_through(name, tasks, changed) or circle(state, name, changed, {name: params.parent})
     return None if path is None else cycle(path)
 
 

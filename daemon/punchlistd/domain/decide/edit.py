@@ -18,6 +18,7 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import Metadata, Task
+from punchlistd.domain.circles import circle
 from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.decide.days import edit_with_moments
@@ -138,19 +139,23 @@ def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejectio
         path = parent_cycle(task.id, parent, lambda name: tasks[name].parent)
         if path is not None:
             return cycle(path)
-    if not params.add_blocked_by and not params.add_blocks:
-        return None
-    path = cycle_through(task.id, tasks, _changed_edges(state, task, params))
+    path = None
+    if params.add_blocked_by or params.add_blocks:
+        path = cycle_through(task.id, tasks, _changed_edges(state, task, params, is_whole=bool(params.add_blocks)))
+    if path is None and (params.add_blocked_by or params.add_blocks or isinstance(parent, str)):
+        moved = {task.id: parent} if isinstance(parent, str) else {}
+        path = circle(state, task.id, _changed_edges(state, task, params, is_whole=True), moved)
     return None if path is None else cycle(path)
 
 
-def _changed_edges(state: State, task: Task, params: p.TaskEdit) -> dict[str, list[str]]:
-    """The blockers that the edit leaves to the tasks whose edges it touches, as far as a new cycle can use them.
+def _changed_edges(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
+    """The blockers that the edit leaves to the tasks whose edges it touches.
 
-    Without new dependents, a new cycle leaves the task by one of its new edges.
+    Without new dependents, a new cycle of blockers leaves the task by one of its new edges: the old ones count only
+    where `is_whole`.
     """
     gone = set(params.remove_blocked_by)
-    old = [other for other in task.blocked_by if other not in gone] if params.add_blocks else []
+    old = [other for other in task.blocked_by if other not in gone] if is_whole else []
     changed = {task.id: [*old, *params.add_blocked_by]}
     for other in params.remove_blocks:
         if other != task.id:

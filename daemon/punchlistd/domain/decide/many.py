@@ -14,7 +14,7 @@ from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.replace import refused_edit, updates
-from punchlistd.domain.dependencies import find_cycle
+from punchlistd.domain.dependencies import find_cycle, waits
 from punchlistd.domain.equal import equal_tasks
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -138,4 +138,15 @@ def _cycle_among(state: State, items: list[_Item]) -> Generator[None, None, list
             above = state.tasks[name].parent
         return () if above is None else (above,)
 
-    return (yield from find_cycle(by_id, blockers)) or (yield from find_cycle(by_id, parent))
+    def children(name: str) -> Iterable[str]:
+        yield from (child for child in state.families.get(name, ()) if name in parent(child))
+        yield from below.get(name, ())
+
+    below: dict[str, list[str]] = {}
+    for item in items:
+        if item.parent is not None:
+            below.setdefault(item.parent, []).append(item.name)
+    path = (yield from find_cycle(by_id, blockers)) or (yield from find_cycle(by_id, parent))
+    if path is None and (below or state.families):
+        path = yield from find_cycle(by_id, waits(blockers, children))
+    return path

@@ -32,7 +32,7 @@ from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import status_change
-from punchlistd.domain.dependencies import find_cycle
+from punchlistd.domain.dependencies import find_cycle, waits
 from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.rejections import cycle, task_not_found
@@ -174,6 +174,12 @@ def _refused_cycle(state: State, plan: _Plan) -> Generator[None, None, Rejection
         return () if above is None else (above,)
 
     path = (yield from find_cycle(items, blockers)) or (yield from find_cycle(items, parent))
+    if path is None:
+        below: dict[str, list[str]] = {}
+        for name in dict.fromkeys((*tasks, *items)):
+            for above in parent(name):
+                below.setdefault(above, []).append(name)
+        path = (yield from find_cycle(items, waits(blockers, lambda name: below.get(name, ())))) if below else None
     if path is None:
         return None
     return cycle([_spelled(items.get(name), name, tasks) for name in path])

@@ -147,14 +147,10 @@ class Leases:
         self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
     def agent_back(self, agent: str, pid: int) -> None:
-        """Give the claims of an agent's session their full time back.
-
-        A kept claim that its process made before it entered the agent belongs to the session from now on.
-        """
+        """Give the claims of an agent's session their full time back, and add what its process claimed before."""
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
-            if is_its and lease.keep and not lease.member:
-                lease.session = True
+            lease.session = lease.session or (is_its and lease.keep)
         leases = [lease for lease in self._of_agent(agent) if lease.left is not None]
         for lease in leases:
             lease.begin_again()

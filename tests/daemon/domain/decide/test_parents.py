@@ -167,3 +167,27 @@ def test_a_parent_whose_owner_is_gone_is_offered_to_nobody(recorder: Recorder) -
     assert list(recorder.state.offered) == ["1"]
     assert [task.id for task in available(recorder.state, 9, [])] == ["2"]
     assert Supply(recorder.state).take([], 9) == 1
+
+
+def test_a_circle_through_a_parent_is_refused(recorder: Recorder) -> None:
+    recorder.do(p.TaskAdd(**C, title="A"))
+    recorder.do(p.TaskAdd(**C, title="part", parent="1"))
+    recorder.do(p.TaskAdd(**C, title="B", blocked_by=("1",)))
+    calls: list[p.Mutation] = [
+        p.TaskEdit(**C, task="2", add_blocked_by=("3",)),
+        p.TaskEdit(**C, task="3", add_blocks=("2",)),
+        p.TaskAdd(**C, title="C", parent="2", blocked_by=("3",)),
+        p.TaskAddMany(**C, tasks=(p.NewTask(title="C", parent="1", blocked_by=("3",)),)),
+    ]
+    for call in calls:
+        refused = recorder.call(call)
+        assert isinstance(refused, Rejection) and refused.kind == "dependency_cycle", call
+    story = (
+        p.NewTask(title="Epic", ref="e"),
+        p.NewTask(title="Story", ref="s", parent="e"),
+        p.NewTask(title="Task", parent="s", blocked_by=("e",)),
+    )
+    for call in (p.TaskAddMany(**C, tasks=story), p.ListReplace(**C, tasks=story)):
+        refused = recorder.call(call)
+        assert isinstance(refused, Rejection) and refused.kind == "dependency_cycle", call
+    assert not isinstance(recorder.call(p.TaskEdit(**C, task="2", add_blocked_by=("1",))), Rejection)

@@ -34,7 +34,7 @@ def recorder() -> Recorder:
         (p.TaskAdd(**C, title="new"), ('removed #4 "new"',)),
         (p.TaskEdit(**C, task="1", title="uno", owner="x"), ('#1 "one": title, owner put back',)),
         (p.TaskEdit(**C, task="1", metadata={"k": None, "n": 2}), ('#1 "one": metadata put back',)),
-        (p.TaskEdit(**C, task="3", parent="1"), ('#3 "three": parent put back',)),
+        (p.TaskEdit(**C, task="3", parent=None), ('#3 "three": parent put back',)),
         (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), ('#3 "three": no longer waits for #1',)),
         (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), ('#3 "three": waits for #2 again',)),
         (p.TaskMove(**C, task="3", before="1"), ('#3 "three": moved back',)),
