@@ -71,7 +71,7 @@ class Presence:
                 await self._enter(self._link, self._agents[agent.name])
 
     def end_session(self, session: str) -> None:
-        """An HTTP session has ended: its agents leave."""
+        """Let the agents of an HTTP session leave, since it has ended."""
         for key in [key for key in self._named if key[0] == session]:
             self._leave(self._named.pop(key))
 

@@ -79,7 +79,7 @@ def _agent_lines(agent: dict[str, Any], names: dict[str, str], style: Style, now
 
 
 def _named(one: dict[str, Any], names: dict[str, str]) -> str:
-    """The short name of the list of an agent or a task."""
+    """Return the name of the list of an agent or a task."""
     return names.get(one["conversation"]) or str(one["conversation"])
 
 

@@ -25,13 +25,13 @@ def has_ended(state: State, name: str) -> bool:
 
 
 def ended(state: State) -> list[str]:
-    """The tasks of which `has_ended` is true, in the list's order."""
+    """Return the tasks of which `has_ended` is true, in the list's order."""
     found = [name for names in (state.ended_headings, state.ended_parents) for name in names if has_ended(state, name)]
     return sorted(found, key=lambda name: (state.key(name), name))
 
 
 def finished_with(state: State, task: Task) -> Iterator[Task]:
-    """The parents that are completed when this unfinished task is, from the nearest up."""
+    """Yield the parents that are completed when this unfinished task is, from the nearest up."""
     while task.parent is not None:
         above = state.tasks[task.parent]
         waits = above.open_blockers or above.id in state.claims or above.gate is not None
