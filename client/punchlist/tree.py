@@ -4,10 +4,11 @@ Works on the plain JSON values of the wire, and is light enough for a shell prom
 """
 
 from punchlist.text import clip, one_line
+from punchlist_schemas.vocabulary import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Task = dict[str, Any]
@@ -40,6 +41,20 @@ def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
             rows.append((depth, task))
             stack.extend((depth + 1, child) for child in reversed(children.get(task["id"], ())))
     return rows
+
+
+def holding(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getattr) -> "set[str | None]":
+    """Return the parents that can't be worked on, since they have unfinished children.
+
+    A child that waits for its parent doesn't count.
+
+    Args:
+        tasks: All unfinished tasks of a list, or more.
+        member: Reads a member of a task; by default an attribute.
+    """
+    unfinished = (task for task in tasks if member(task, "status") not in FINISHED)
+    parents = ((member(task, "parent"), member(task, "open_blockers") or ()) for task in unfinished)
+    return {parent for parent, blockers in parents if parent not in blockers}
 
 
 def with_path(title: str, above: "Sequence[str]") -> str:

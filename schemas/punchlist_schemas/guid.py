@@ -9,7 +9,7 @@ BRACED_PATTERN = r"^\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}(?![\s
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """All spellings of a GUID that can be a list's id: lower case with dashes, which new lists get, and the others.
+    """Return all spellings of a GUID that can be a list's id: first lower case with dashes, which new lists get.
 
     Empty if the name is not a GUID: 32 hexadecimal digits, with or without dashes, or with dashes and in braces.
     """
@@ -22,6 +22,6 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def canonical(name: str) -> str:
-    """The spelling of a GUID that new lists get; any other name as it is."""
+    """Return the spelling of a GUID that new lists get; any other name as it is."""
     found = spellings(name)
     return found[0] if found else name

@@ -67,7 +67,7 @@ def machine_of(member: str) -> str:
 
 
 def names_of(actor: str) -> list[str]:
-    """Return the names whose reserved tasks an actor may take: its own, its session's and its host's bare name."""
+    """Return an actor's own name, its session's and its host's: all agents that it belongs to, the nearest first."""
     parts = actor.split("/") if actor else []
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 

@@ -16,6 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from punchlist import Client, Gate, connect
 from punchlist.importers.markdown import BOX_OF
 from punchlist.text import safe
+from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.nvim import PLUGIN, Editor
 from punchlist_testing.optional import needs
@@ -317,8 +318,8 @@ def test_saved_lines_become_the_list(nvim: Editor, plan: Any) -> None:
 
 def test_a_save_is_one_call_and_one_undo(nvim: Editor, plan: Any) -> None:
     before = opened(nvim, plan, "One", "Two", "Three").lines()
-    nvim.write(["[x] #3 Drei  !high", "  [ ] New", "[x] #1 One  <- #3"], force=True)
-    nvim.shows(["[x] #3 Drei  !high", "  [ ] #4 New", "[x] #1 One  <- #3"])
+    nvim.write(["[x] #3 Drei  !high", "  [x] New", "[x] #1 One  <- #3"], force=True)
+    nvim.shows(["[x] #3 Drei  !high", "  [x] #4 New", "[x] #1 One  <- #3"])
     (preview,) = [plan.client.call("list.undo", {"conversation": plan.id, "preview": True})]
     assert preview["calls"] == [5]
     plan.undo()
@@ -340,11 +341,40 @@ def test_statuses_are_saved_in_the_order_in_which_tasks_wait_and_one_that_cannot
     nvim.shows(["[✗] #1 One  <- #3", "[ ] #2 Deux", "[=] #3 Three"])
 
 
+@pytest.mark.parametrize("parents", ["never", "auto"])
+def test_a_parent_and_the_tasks_below_it_change_in_one_save(nvim: Editor, plan: Any, parents: Any) -> None:
+    plan.configure(settings=SettingsPatch(complete_parents=parents))
+    opened(nvim, plan, "One", "Two", "Three")
+    nvim.write(["[ ] #1 One", "  [ ] #2 Two", "    [ ] #3 Three"])
+    nvim.shows(["[ ] #1 One", "  [ ] #2 Two", "    [ ] #3 Three"])
+    for box in "x ":
+        lines = [f"[{box}] #1 One", f"  [{box}] #2 Two", f"    [{box}] #3 Three"]
+        nvim.write(lines)
+        nvim.shows(lines)
+    nvim.write(["[x] #1 One"], force=True)
+    nvim.shows(["[x] #1 One"])
+    assert nvim.said() == []
+
+
 def test_a_task_and_its_parent_can_change_places_in_one_save(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two")
     for lines in (["[ ] #1 One", "  [ ] #2 Two"], ["[ ] #2 Two", "  [ ] #1 One"], ["[ ] #1 One", "  [ ] #2 Two"]):
         nvim.write(lines)
         nvim.shows(lines)
+
+
+def untick(lines: list[str]) -> list[str]:
+    """The lines, of which none is ticked over one that is open."""
+    kept: list[str] = []
+    is_open = False
+    for line in reversed(lines):
+        if line.startswith("  "):
+            is_open = is_open or not line.startswith("  [x]")
+            kept.append(line)
+        else:
+            kept.append(line.replace("[x]", "[ ]", 1) if is_open else line)
+            is_open = False
+    return kept[::-1]
 
 
 def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: Any) -> None:
@@ -369,6 +399,7 @@ def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: An
                 case _:
                     lines[at] = "  " + lines[at].lstrip() if chance.random() < 0.5 else lines[at].lstrip()
         lines[0] = lines[0].lstrip()
+        lines = untick(lines)
         nvim.write(lines, force=True)
         wanted: list[str] = []
         for line in lines:
@@ -807,7 +838,7 @@ def test_a_command_that_there_is_not_and_a_name_that_cannot_be_are_told(nvim: Ed
         "punchlist: there is no :Punch dance; see :help punchlist",
         "punchlist: no list can have this name: punchlist://-no",
     ]
-    assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["redo", "release", "reopen"]
+    assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["redo", "reject", "release", "reopen"]
 
 
 def test_nothing_but_the_health_report_waits() -> None:

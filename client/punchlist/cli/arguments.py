@@ -58,6 +58,11 @@ def choice(*flags: str, text: str, choices: tuple[str, ...], **options: "Any") -
     return Argument(flags, text, {"choices": choices, **options})
 
 
+def owner(text: str) -> Argument:
+    """The option that names an owner."""
+    return value("-o", "--owner", text=text, metavar="NAME", complete="name")
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names as people write them after one option: `one,two`."""
     return tuple(name for part in text.split(",") if (name := part.strip()))

@@ -194,7 +194,7 @@ class Context:
         params |= {"actor": self.actor, "conversation": self.conversation}
         given = {name: value for name, value in params.items() if value is not None}
         named = self.args.conversation
-        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.version_of(named)
+        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.find_used(named)
         result = self.send(method, given, writes=True)
         if method == "task.add" and wire.may_restart(result):
             from punchlist.cli import deletions
@@ -202,7 +202,7 @@ class Context:
             read = self.send("event.read", deletions.first_event(self.conversation))
             if note := deletions.describe_restart(read, result, self.conversation):
                 self.note(note)
-        if may_be_a_slip and self.version_of(named):
+        if may_be_a_slip and self.find_used(named):
             self.note(f"new list {safe(named)}")
         return result
 
@@ -212,7 +212,7 @@ class Context:
         Raises:
             UnknownList: Nobody has.
         """
-        if name == OUTSIDE or self.version_of(name):
+        if name == OUTSIDE or self.find_used(name):
             return
         names: list[str] = []
         cursor: str | None = None
@@ -233,10 +233,6 @@ class Context:
         """Return the id of the list that a name leads to; None: nobody used it."""
         found = self.call("conversation.get", conversation=name)["conversation"]
         return str(found["conversation"]) if found["version"] else None
-
-    def version_of(self, name: str) -> int:
-        """The version that a list is at; 0: nobody used it."""
-        return int(self.call("conversation.get", conversation=name)["conversation"]["version"])
 
     def lines(self, lines: "Iterable[str]") -> None:
         """Print lines for people. What came from others must have been made safe."""

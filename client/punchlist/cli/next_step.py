@@ -5,7 +5,7 @@ from __future__ import annotations
 from punchlist.cli.render import FINISHED, nothing_left
 from punchlist.departures import departure, is_gone
 from punchlist.text import clip, safe
-from punchlist.tree import titles_above, with_path
+from punchlist.tree import holding, titles_above, with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
-    holding = {task.get("parent") for task in unfinished}
+    parents = holding(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
-    mine = [task for task in mine if task["id"] not in holding]  # what holds open tasks goes on with those
+    mine = [task for task in mine if task["id"] not in parents]  # what holds open tasks goes on with those
     if mine:
         return f"next: punch done {_named(mine[0], tasks)}"
     if explained["ready"]:

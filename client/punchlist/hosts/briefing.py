@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from punchlist.text import clip, one_line, safe
 from punchlist.tree import titles_above, with_path
-from punchlist_schemas.vocabulary import FINISHED
+from punchlist_schemas.vocabulary import FINISHED, is_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ _RESERVE = 60
 def briefing(conversation: str, tasks: Sequence[Task], changes: Sequence[Event]) -> str:
     """Open tasks and changes in at most `BUDGET` characters; empty when there is nothing to say."""
     shown = _placed(tasks)
-    unfinished = [task for task in shown.values() if task["status"] not in FINISHED and not _is_heading(task)]
+    unfinished = [
+        task for task in shown.values() if task["status"] not in FINISHED and not is_heading(task.get("metadata"))
+    ]
     happened = _happened(changes, shown)
     if not unfinished and not happened:
         return ""
@@ -70,10 +72,6 @@ def _placed(tasks: Iterable[Task]) -> dict[str, Task]:
         id: {**task, "title": with_path(task["title"], titles_above(task, by_id))} if task.get("parent") else task
         for id, task in by_id.items()
     }
-
-
-def _is_heading(task: Task) -> bool:
-    return "heading" in task.get("metadata", ())
 
 
 def _open_lines(unfinished: Iterable[Task], told: Container[str]) -> list[str]:

@@ -24,7 +24,7 @@ RETRY_S = 1.0
 """How long to wait before the daemon is tried again, in seconds. A first call waits for the daemon at most as long."""
 
 AGAIN_S = 10.0
-"""After how many seconds the call of an agent that is known is reported, in seconds."""
+"""Shortest time between two reports of calls of one agent, in seconds."""
 
 _LONGEST_NAME = 500
 _LONGEST_PATH = 4_096
@@ -71,7 +71,7 @@ class Presence:
                 await self._enter(self._link, self._agents[agent.name])
 
     def end_session(self, session: str) -> None:
-        """An HTTP session has ended: its agents leave."""
+        """Let the agents of an HTTP session leave, since it has ended."""
         for key in [key for key in self._named if key[0] == session]:
             self._leave(self._named.pop(key))
 

@@ -11,6 +11,7 @@ from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import departed, left_alone, name_of, of_reason
+from punchlist.tree import holding
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Reason, Task, names_of
 
@@ -26,14 +27,14 @@ class Current(NamedTuple):
 
 
 def inner(running: Iterable[Task]) -> list[Task]:
-    """The tasks in progress without those that hold another one of them: those wait for it."""
+    """Return the tasks in progress without those that hold another one of them: those wait for it."""
     tasks = list(running)
-    above = {task.parent for task in tasks}
-    return [task for task in tasks if task.id not in above]
+    parents = holding(tasks)
+    return [task for task in tasks if task.id not in parents]
 
 
 def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
-    """What is in progress. The current task of a serial list is claimed if it is free: one session is handed it."""
+    """Return what is in progress. Claim the current task of a serial list if it is free: one session gets it."""
     running: Sequence[Task] = yield desk.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
     for _ in range(_TRIES if is_serial and not desk.is_nameless else 0):
@@ -51,7 +52,7 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
 
 
 def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
-    """Why this agent has no task to work on; empty if it has one, or all is finished."""
+    """Return why this agent has no task to work on; empty if it has one, or all is finished."""
     if current.own:
         return ""
     offers = (yield from claims.offers(desk)) if any(map(departed, current.others)) else []
@@ -66,7 +67,7 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
 
 
 def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
-    """Why nothing is in progress although there is something to be done, and what would change that."""
+    """Return why nothing is in progress although there is something to be done, and what would change that."""
     first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
     if (stopped := first.get("stopped")) is not None:
         reason = f" ({shorten(one_line(stopped.fail_reason), _REASON)})" if stopped.fail_reason else ""
@@ -91,5 +92,5 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
 
 
 def _resuming(desk: ToolContext, task: str, does: str) -> str:
-    """What starts a task: the tool, or where that is not offered a person's command."""
+    """Return what starts a task: the tool, or a person's command where that is not offered."""
     return f"{desk.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"

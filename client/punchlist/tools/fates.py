@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def missing(desk: ToolContext) -> Generator[Call[Any], Any, Problem]:
-    """Why there is nothing that a result could belong to: who took, finished or cleared what this agent had."""
+    """Return the refusal of a result without a task: who took, finished or cleared what this agent had."""
     had = list(desk.mind.claims.items())
     desk.mind.claims.clear()
     if not had:
@@ -44,7 +44,7 @@ def missing(desk: ToolContext) -> Generator[Call[Any], Any, Problem]:
 
 
 def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, str]:
-    """What others did to a task after this agent claimed it, in a few words; empty if this agent ended its claim."""
+    """Return in a few words what others did to a task after this agent claimed it; empty if it ended the claim."""
     told: list[str] = []
     after = fence
     while True:
@@ -65,7 +65,7 @@ def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, 
 
 
 def _loss(event: AnyEvent, actor: str) -> str:
-    """What an event did to the task that an agent had; empty if the agent still has it."""
+    """Return what an event did to the task that an agent had; empty if the agent still has it."""
     match event:
         case ListCleared():
             said = f"the list was cleared by {actor}"
@@ -89,6 +89,6 @@ def _claimed(recorded: Recorded, owner: str) -> tuple[str, int] | None:
 
 
 def lost(told: str) -> Problem:
-    """The refusal of a result whose task somebody took, finished or cleared."""
+    """Return the refusal of a result whose task somebody took, finished or cleared."""
     text = f"{told}: your result was not recorded. Call next for another task, or tasks to see the list"
     return Problem("lease_lost", text)

@@ -18,7 +18,7 @@ _DEPTH = 8
 
 
 def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
-    """The list with children under their parents; what others changed since the agent looked says so."""
+    """Return the list with children under their parents; what others changed since the agent looked is marked."""
     fresh = None if last is None else (yield from changes.since(desk, last))
     statuses = None if is_all else ("pending", "in_progress", "paused")
     tasks: TaskList = yield desk.calls.list(status=statuses)
@@ -48,15 +48,15 @@ def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> 
 
 
 def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
-    """What others changed behind a position, in the order in which they began; it is known up to where that is told."""
+    """Return what others changed behind a position, the first changes first. The agent knows what is told."""
     tasks: TaskList = yield desk.calls.list()
     by_id = {task.id: task for task in tasks}
-    builtin = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
+    by_name = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
     touched = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
     gone = [one for one in told.gone if one not in by_id]
 
     def render(task: Task) -> str:
-        return news.line(task, told.changed[task.id], titles_above(builtin[task.id], builtin))
+        return news.line(task, told.changed[task.id], titles_above(by_name[task.id], by_name))
 
     shown, _ = fitting(touched[:ROWS], render)
     rest = touched[len(shown) :]
@@ -73,12 +73,12 @@ def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
 
 
 def unchanged(text: str, version: int) -> Reply:
-    """The reply where others have changed nothing."""
+    """Return the reply where others have changed nothing."""
     return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 
 def details(desk: ToolContext, ids: Sequence[str], offset: int) -> Steps:
-    """Everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
+    """Return everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
     tasks: list[Task] = []
     paths: list[list[str]] = []
     for one in ids[:_DETAILS]:

@@ -35,7 +35,7 @@ class News(NamedTuple):
 def others(
     desk: ToolContext, last: int | None, room: int = ROOM, beside: Collection[str] = ()
 ) -> Generator[Call[Any], Any, News]:
-    """What others have done since the agent last looked: the changes if they fit, and then they are told.
+    """Return what others have done since the agent last looked. The changes are told if they fit.
 
     Otherwise a line counts them, and `tasks since=last` still shows them. The reply shows the tasks `beside` itself.
     """
@@ -54,7 +54,7 @@ def others(
 def unshown(
     desk: ToolContext, told: changes.Changes, *, room: int = ROOM, beside: Container[str] = ()
 ) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
-    """Lines for changes that the reply does not show `beside` them, and whether all are told by that.
+    """Return lines for changes that the reply does not show `beside` them, and whether all are told by that.
 
     If they are, they are not told again. If not, a line counts them, and `tasks since=last` still shows them.
     """
@@ -74,7 +74,7 @@ def unshown(
 
 
 def _lines(desk: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Generator[Call[Any], Any, list[str]]:
-    """What others did to these tasks, a line for each that is there."""
+    """Return what others did to these tasks, a line for each that is there."""
     lines: list[str] = []
     gone: list[str] = []
     for one in ids:
@@ -94,12 +94,12 @@ def _present(desk: ToolContext, task: str) -> Generator[Call[Any], Any, Task | N
 
 
 def line(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
-    """A task that others changed, with what they did."""
+    """Return a task that others changed, with what they did."""
     return phrases.line(task, above) + mark(touched)
 
 
 def mark(touched: changes.Touched) -> str:
-    """The end of a line about a task: who changed it, what they noted, and what they edited that is not shown."""
+    """Return the end of a line about a task: who changed it, their notes, and edited members that the line lacks."""
     said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
     said += [", ".join(touched.members)] if touched.members else []
     what = f": {'; '.join(said)}" if said else ""
@@ -107,13 +107,13 @@ def mark(touched: changes.Touched) -> str:
 
 
 def note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:
-    """The notes on these tasks were told with their lines."""
+    """Record that the notes on these tasks were told with their lines."""
     for one in shown:
         notes.mark(desk, one, told.changed[one].noted)
 
 
 def also_open(desk: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
-    """A line about what others and sub-agents work on, and for an agent that never looked what else is open."""
+    """Return a line about what others and sub-agents work on; for an agent that never looked, about all open tasks."""
     tasks: TaskList = yield desk.calls.list(status=("in_progress", "pending", "paused") if is_first else "in_progress")
     others = [task for task in tasks if task.id not in planned and not _is_held(task, desk.actor)]
     others.sort(key=lambda task: task.status != "in_progress")

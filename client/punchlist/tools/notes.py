@@ -1,8 +1,8 @@
 """Notes on tasks, as agents get them: the newest with the task, and new ones on an agent's task in its next reply.
 
 A note is what a person writes for the agent that works on a task. `look` runs before each call of a tool and collects
-what others have noted since on the tasks that the agent works on; `told` adds that to the reply. A handler that shows
-such a task with its notes takes them out of the collection by `with_task`, so that each is told once.
+what others have noted since on the tasks that the agent works on; `with_unread` adds that to the reply. A handler that
+shows such a task with its notes takes them out of the collection by `with_task`, so that each is told once.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -18,7 +18,7 @@ from punchlist.errors import RequestRefused
 from punchlist.text import clip, one_line
 from punchlist.tools import changes
 from punchlist.tools.model import Reply, ToolContext
-from punchlist.tools.phrases import NAME, author
+from punchlist.tools.phrases import author, name_of
 from punchlist_schemas.things import Note, Task
 
 TEXT = 300
@@ -31,40 +31,43 @@ _AT_ONCE = 20
 """How many new notes on one task one reply tells."""
 
 
-def told_as(note: Note) -> str:
-    """A note on one line: who wrote it, and what."""
-    return f"{clip(one_line(author(note)), NAME)}: {clip(one_line(note.text), TEXT)}"
+def _line(note: Note) -> str:
+    """Return a note on one line: its author and its text."""
+    return f"{name_of(author(note))}: {clip(one_line(note.text), TEXT)}"
+
+
+def labelled(notes: Iterable[str], label: str = "Note by") -> list[str]:
+    """Return notes as lines of a reply; the one that counts older notes gets no label."""
+    return [line if line.startswith("…") else f"{label} {line}" for line in notes]
 
 
 def newest(task: Task, older: str = "… {} older") -> list[str]:
-    """The newest notes of a task, the last one last; before them how many are older, in the words of `older`."""
-    shown = task.notes[-_WITH_TASK:]
-    left_out = len(task.notes) - len(shown)
-    return ([older.format(left_out)] if left_out else []) + [told_as(note) for note in shown]
+    """Return the newest notes of a task, the last one last, after a line that counts the others: `older`."""
+    return _cut(task.notes, older, _WITH_TASK)
 
 
 def with_task(desk: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
-    """As `newest`, for a reply that shows a task: it tells what is unread of the notes on this task."""
+    """Return the newest notes for a reply that shows a task, all unread ones among them; they are read by that."""
     _mark_all(desk, task)
     unread = desk.mind.unread.pop(task.id, [])
-    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older)
+    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older, _AT_ONCE)
 
 
 def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
-    """The notes of a task, as a member of its JSON."""
+    """Return the notes of a task as a member of its JSON."""
     found = with_task(desk, task)
     return {"notes": found} if found else {}
 
 
 def follow(desk: ToolContext, task: Task) -> None:
-    """From now on tell the agent what others note on a task; what is there is known, or unread."""
+    """Tell the agent from now on what others note on a task; what is there is known, or unread."""
     _mark_all(desk, task)
     if task.status == "in_progress":
         desk.mind.works_on.add(task.id)
 
 
 def mark(desk: ToolContext, task: str, version: int) -> None:
-    """The agent knows the notes on a task up to a version of the list."""
+    """Record that the agent knows the notes on a task up to a version of the list."""
     desk.mind.noted[task] = max(version, desk.mind.noted.get(task, 0))
 
 
@@ -73,13 +76,13 @@ def _mark_all(desk: ToolContext, task: Task) -> None:
 
 
 def begin(desk: ToolContext, task: Task) -> None:
-    """The agent begins a task: others' notes on it are unread unless the reply shows them with the task."""
+    """Record that the agent begins a task: others' notes on it are unread until a reply shows them."""
     desk.mind.unread[task.id] = [note for note in task.notes if note.actor != desk.actor][-_WITH_TASK:]
     follow(desk, task)
 
 
 def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect what others have noted on the tasks that the agent works on. Asks nothing if it works on none.
+    """Collect what others have noted on the tasks that the agent works on. Make no call if it works on none.
 
     Agents that share a name can't be told apart. A chat remembers nothing between its turns, and would ask in each.
     """
@@ -105,14 +108,14 @@ def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
         mind.has_looked = True
 
 
-def told(desk: ToolContext, reply: Reply) -> Reply:
-    """The reply with the notes that the agent has not read. A bare JSON array has no place for them: they wait."""
+def with_unread(desk: ToolContext, reply: Reply) -> Reply:
+    """Return the reply with the notes that the agent has not read. They wait if it is a bare JSON array."""
     if not any(desk.mind.unread.values()) or reply.text.startswith("["):
         return reply
     lines = [
-        f"Note on #{task} by {line}" if not line.startswith("…") else line
+        line
         for task, unread in desk.mind.unread.items()
-        for line in _cut(unread, f"… {{}} older notes on #{task}")
+        for line in labelled(_cut(unread, f"… {{}} older notes on #{task}", _AT_ONCE), f"Note on #{task} by")
     ]
     desk.mind.unread.clear()
     data: Any = reply.data
@@ -123,10 +126,6 @@ def told(desk: ToolContext, reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, text="\n".join([reply.text, *lines]), data=data)
 
 
-def _cut(unread: Sequence[Note], older: str) -> list[str]:
-    left_out = max(len(unread) - _AT_ONCE, 0)
-    return ([older.format(left_out)] if left_out else []) + _lines(unread[left_out:])
-
-
-def _lines(notes: Iterable[Note]) -> list[str]:
-    return [told_as(note) for note in notes]
+def _cut(notes: Sequence[Note], older: str, most: int) -> list[str]:
+    left_out = max(len(notes) - most, 0)
+    return ([older.format(left_out)] if left_out else []) + [_line(note) for note in notes[left_out:]]

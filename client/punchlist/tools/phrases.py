@@ -11,7 +11,7 @@ import msgspec
 from punchlist.departures import ago
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import fitting, joined, shorten
-from punchlist.tree import with_path
+from punchlist.tree import holding, with_path
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task, Waits, is_heading
 
@@ -19,11 +19,10 @@ BRIEF = 140
 """How many characters of a description `next` shows."""
 REASON = 300
 """How many characters of the reason for which a task has to be done again are shown."""
-NAME = 60
+_NAME = 60
 """How many characters of a name are shown."""
 SOME = 4
 """How many ids are named where the number is what counts."""
-_NAME = 60
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
@@ -125,7 +124,7 @@ def current(task: Task, most: int, above: Sequence[str] = ()) -> list[str]:
 
 def kept(task: Task) -> str:
     """That a task was not added, since the list has it."""
-    by = f", {clip(one_line(task.owner), _NAME)}" if task.owner else ""
+    by = f", {name_of(task.owner)}" if task.owner else ""
     return f"#{task.id} has this title already ({task.status}{by}): kept"
 
 
@@ -156,7 +155,7 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
 
 def name_of(actor: str) -> str:
     """Somebody's name as it stands in a reply: on one line and not too long."""
-    return clip(one_line(actor), NAME)
+    return clip(one_line(actor), _NAME)
 
 
 def departed(task: Task) -> str:
@@ -211,10 +210,10 @@ def unanswered(task: Task) -> str:
 
 
 def ready(tasks: Sequence[Task]) -> list[str]:
-    """The ids of those unfinished tasks that wait for nothing and hold no others among them."""
-    holds = {task.parent for task in tasks}
+    """The ids of those tasks that wait for nothing and hold no unfinished ones among them."""
+    parents = holding(tasks)
     free = [task for task in tasks if task.status == "pending" and not task.open_blockers]
-    return [task.id for task in free if task.id not in holds and not is_heading(task.metadata)]
+    return [task.id for task in free if task.id not in parents and not is_heading(task.metadata)]
 
 
 def summary(counts: Counts) -> str:

@@ -100,7 +100,7 @@ def steps(  # noqa: PLR0913 - what a call is made of
     except PunchlistError as error:
         names = argument_names(tool.arguments) if tool else ()
         reply = dialect.refuse(problem_of(error, names, unblocks=dialect.unblocks))
-    return reply if desk is None else notes.told(desk, reply)
+    return reply if desk is None else notes.with_unread(desk, reply)
 
 
 def _desk(  # noqa: PLR0913 - as above

@@ -35,6 +35,7 @@ class Change(NamedTuple):
 
 
 def _change(call: Call, said: str, asks: str = "", *, needs_text: bool = False, leaves_gates: bool = False) -> Change:
+    """A row of the table. From this signature pyright infers the types in the lambdas, from a named tuple's not."""
     return Change(call, said, asks, needs_text, leaves_gates)
 
 

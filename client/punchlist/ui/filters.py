@@ -1,7 +1,7 @@
 """What of a list is shown: words such as `is:blocked @ann p:high +web parser`, `-` in front of one for all others."""
 
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from typing import Any
 
 from punchlist.dates import is_late
@@ -54,11 +54,6 @@ def of_tasks(words: str, holding: Container[str | None] = ()) -> Test | None:
         )
 
     return _all([_signed(word, word_of) for word in words.casefold().split()])
-
-
-def holding(tasks: Iterable[Task]) -> set[str | None]:
-    """The tasks with open tasks below them that don't wait for them."""
-    return {task.parent for task in tasks if task.status not in FINISHED and task.parent not in task.open_blockers}
 
 
 def of_lists(words: str) -> Test | None:

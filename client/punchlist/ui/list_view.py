@@ -9,10 +9,11 @@ from textual.widgets import Static
 from punchlist.aio import AsyncConversation
 from punchlist.cursor import Cursor, FoldView
 from punchlist.rows import Rows
+from punchlist.tree import holding
 from punchlist.ui.detail import detail
 from punchlist.ui.dialogs import painted
 from punchlist.ui.face import Face
-from punchlist.ui.filters import STATES, holding, of_tasks
+from punchlist.ui.filters import STATES, of_tasks
 from punchlist.ui.parts import Item, Part, bar, fitted, shared_text, tally, task_parts, text, tree
 from punchlist.ui.past import Picture, at_version
 from punchlist_schemas.repository import short_name

@@ -88,7 +88,7 @@ _CHILDREN_TOLD = 100
 """How many unfinished children an error's data has at most."""
 
 
-def has_open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
+def open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
     """The task has unfinished children, which come first."""
     facts = [{"id": child.id, "title": child.title, "status": child.status} for child in children[:_CHILDREN_TOLD]]
     count = "1 open task" if len(children) == 1 else f"{len(children):,} open tasks"
@@ -102,7 +102,7 @@ def has_open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejec
     return Rejection("blocked", f"{what} Work on those.", data | {"blockers": facts})
 
 
-def is_heading(task: Task, to: Status) -> Rejection:
+def heading(task: Task, to: Status) -> Rejection:
     """The task is a heading, which only holds other tasks."""
     message = f"Task #{task.id} is a heading: work on the tasks below it."
     return Rejection(

@@ -234,10 +234,6 @@ class State:
         """Whether the work is that of other tasks: it has unfinished children, or is a heading."""
         return task.id in self._open_children or is_heading(task.metadata)
 
-    def has_children(self, task: str) -> bool:
-        """Whether other tasks are parts of this one."""
-        return task in self.families
-
     def open_count(self, task: str) -> int:
         """How many unfinished children a task has. One that waits for its parent does not count."""
         return self._open_children.get(task, 0)

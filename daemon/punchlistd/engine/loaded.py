@@ -196,7 +196,8 @@ class LoadedConversation:
     @property
     def name_member(self) -> bytes:
         """The short name as a further member of a JSON object."""
-        return b',"name":' + _encode(self.short_name) if self.short_name else b""
+        name = self.short_name
+        return b',"name":' + _encode(name) if name else b""
 
     @property
     def shared_member(self) -> bytes:

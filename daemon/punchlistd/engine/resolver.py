@@ -42,8 +42,7 @@ class Resolver:
             return _encode(nothing)
         name = found.conversation if caller.user is None else f"{OWN}{found.conversation}"
         opened = await self._access.durable(caller.user, name)
-        exists = not isinstance(opened, Rejection) and opened.state.exists
-        used = None if isinstance(opened, Rejection) or not exists else opened.state.conversation
+        used = None if isinstance(opened, Rejection) or not opened.state.exists else opened.state.conversation
         allowed = await anyio.to_thread.run_sync(
             found.may_use, self._data_dir, used, caller.user, limiter=self._readers
         )
@@ -52,7 +51,7 @@ class Resolver:
             source=found.source,
             root=_text(found.root),
             file=None if found.file is None else _text(found.file),
-            exists=exists,
+            exists=used is not None,
             allowed=allowed,
         )
         return _encode(result)

@@ -650,9 +650,9 @@ class Transactor:
         *,
         had_claims: bool,
     ) -> None:
-        params, state = item.params, opened.state
-        self._follow_lists(state, events, undone=type(params) is ListUndo, by=item.caller.holder)
-        if item.caller.holder is not None and item.command.actor != ANONYMOUS:
+        params, state, holder = item.params, opened.state, item.caller.holder
+        self._follow_lists(state, events, undone=type(params) is ListUndo, by=holder)
+        if holder is not None and item.command.actor != ANONYMOUS:
             self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
         if had_claims or state.claims:  # an undo may give back a claim that is over
             self._claims.observe(item, state, events)

@@ -75,13 +75,15 @@ class Rows:
         if reset:
             self._rest = {}
         self._rest.update(dict.fromkeys(reversed(ids)))
-        for name in [*gone, *(name for name in self._rest if name not in state.tasks)]:
+        for name in gone:
             self._rest.pop(name, None)
         self._seen = opened.seq
         rows, size = list[bytes](), 0
         while self._rest and size < self._piece:
-            rows += encoded_rows(opened, [self._rest.popitem()[0]])
-            size += len(rows[-1])
+            name = self._rest.popitem()[0]
+            if name in state.tasks:  # what `show` added may be gone
+                rows += encoded_rows(opened, [name])
+                size += len(rows[-1])
         more = bool(self._rest)
         if not more:
             self._after = self._seen

@@ -119,6 +119,9 @@ def test_without_a_command_the_list_is_shown_with_what_to_do_next(
     assert punch().lines == [*punch("list").lines, "next: punch start 1  (a)"]
     punch("start", "1")
     assert punch().lines[-1] == "next: punch done 1  (a)"
+    punch("add", "b", "--parent", "1", "--blocked-by", "1")
+    assert punch().lines[-1] == "next: punch done 1  (a)", "the part waits for it"
+    punch("rm", "3", "--yes")
     assert punch("--json").json["tasks"][0]["id"] == "1"
     punch("start", "1", "-o", "ann", "--actor", "ann")
     punch("queue", "release", "1")

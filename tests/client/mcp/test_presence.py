@@ -18,7 +18,7 @@ import pytest
 
 from punchlist import Client, connect
 from punchlist.hosts.sessions import agent_name, key_of
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 
@@ -174,7 +174,7 @@ def test_another_session_takes_what_was_left(client: Client, windows: Callable[.
 
 
 def test_a_left_task_is_pending_after_the_grace(client: Client, windows: Callable[..., Window]) -> None:
-    client.conversation("work").configure(settings={"leave_grace": 1})
+    client.conversation("work").configure(settings=SettingsPatch(leave_grace=1))
     window = windows("a")
     window.call()
     window.kill()
@@ -207,7 +207,7 @@ def test_a_resumed_session_goes_on_within_the_grace(client: Client, windows: Cal
 def test_a_restarted_daemon_keeps_the_sessions_that_are_there(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
-    client.conversation("work").configure(settings={"leave_grace": 3})
+    client.conversation("work").configure(settings=SettingsPatch(leave_grace=3))
     gone, there = windows("a"), windows("b")
     gone.call()
     there.call()
@@ -333,8 +333,9 @@ class Web:
         return await self._http.post(self._address, json=asked, headers=headers)
 
     async def begin(self) -> str:
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": HOST, "version": "2"}}
-        session = (await self.ask("initialize", **hello)).headers["mcp-session-id"]
+        info = {"name": HOST, "version": "2"}
+        hello = await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
+        session = hello.headers["mcp-session-id"]
         await self.ask("notifications/initialized", session, None)
         await self.ask("tools/call", session, name="next", arguments={})
         return session

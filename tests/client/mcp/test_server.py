@@ -139,7 +139,7 @@ async def test_without_a_conversation_the_directory_says_which_or_a_sentence_wha
         assert text(refused) == "Error: Task list is not available (no conversation context)."
     async with connect("claude", "checklist", conversation=None, directory=str(website)) as host:
         told = text(await host.session.call_tool("TaskList", {}))
-        assert told.startswith("No tasks found.\n(conversation: website-")
+        assert told.startswith("No tasks found.\n(conversation: website")
         assert text(await host.session.call_tool("ListTasks", {})) == '{"tasks":[]}'
 
 

@@ -85,7 +85,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
             connect_async(socket=daemon.socket, autostart=False) as client,
             anyio.create_task_group() as group,
         ):
-            limits = {"most_sessions": MOST, **getattr(request, "param", {})}
+            limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
             app = http_app(build(client, Setup()), port, grants, **limits)
             server = http_server(app, Places(PLACES, lambda token: grants.grant(token) is not None))
             group.start_soon(server.serve, sockets)

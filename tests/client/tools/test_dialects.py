@@ -405,6 +405,14 @@ def test_a_completion_that_is_refused_spoils_no_other(client: Client, box: Toolb
     assert (reply.data["remaining"], reply.data["nextTask"]["title"]) == (4, "blocker")
 
 
+def test_a_part_is_completed_after_the_parent_it_waits_for(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add("parent")
+    plan.add("part", parent="1", blocked_by=["1"])
+    reply = box.call("checklist", "CompleteTasks", {"taskIds": ["2", "1"]})
+    assert (reply.data["completed"], reply.data["failed"]) == (["2", "1"], [])
+
+
 def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> None:
     box.call("claude", "TaskCreate", {"subject": "one", "description": "d", "activeForm": "doing"})
     box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "reviewer"})

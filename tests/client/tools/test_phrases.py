@@ -80,3 +80,8 @@ def test_what_holds_others_is_not_ready() -> None:
         task(id="4", open_blockers=("2",)),
     ]
     assert phrases.ready(tasks) == ["2"]
+
+
+def test_a_parent_is_ready_before_parts_that_wait_for_it() -> None:
+    tasks = [task(id="1"), task(id="2", parent="1", open_blockers=("1",))]
+    assert phrases.ready(tasks) == ["1"]

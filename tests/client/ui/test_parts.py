@@ -6,8 +6,9 @@ import pytest
 from punchlist.cli.render import cells
 from punchlist.cli.style import ASCII_GLYPHS, UNICODE_GLYPHS
 from punchlist.text import is_safe
+from punchlist.tree import holding
 from punchlist.ui.detail import dependencies, detail
-from punchlist.ui.filters import holding, of_lists, of_tasks
+from punchlist.ui.filters import of_lists, of_tasks
 from punchlist.ui.parts import FRAMES, DrawContext, bar, board_items, card_parts, fitted, task_parts, tree, width_of
 from punchlist_schemas.things import Conversation, Counts, Running, Shared, Task
 from punchlist_testing.domain import HOSTILE_TITLES

@@ -177,11 +177,11 @@ def test_the_page_shows_and_compares_days_as_the_command_line(zone: str, monkeyp
 
 
 def test_an_owner_that_is_gone_is_shown_as_that() -> None:
-    left: dict[str, Any] = {"owner": "bot/1", "left_at": 1, "lease_expires_at": 2}
+    left: dict[str, Any] = {"owner": "bot/1", "left_at": 1_000_000_000, "lease_expires_at": 2}
     silent: dict[str, Any] = {"owner": "bot/1", "machine": "mb", "silent_at": 1}
     ((there, gone, unheard),) = in_node({"owners": [{"owner": "bot/1", "machine": "mb"}, left, silent]})
     assert there == "@bot/1 on mb"
-    assert gone.startswith("@bot/1, left at ") and ", free at " in gone
+    assert gone.startswith("@bot/1, left at Jan 1") and ", free at " in gone
     assert unheard.startswith("@bot/1 on mb, not heard of since ")
 
 

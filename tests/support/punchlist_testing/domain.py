@@ -211,9 +211,7 @@ def check_invariants(state: State) -> None:
         assert set(names) == {
             name
             for name, task in tasks.items()
-            if is_heading(task.metadata) is is_wanted
-            and (is_wanted or state.has_children(name))
-            and _ended(state, task)
+            if is_heading(task.metadata) is is_wanted and (is_wanted or name in state.families) and _ended(state, task)
         }
     assert set(state.ranks) <= set(tasks)
     assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}

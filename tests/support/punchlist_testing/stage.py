@@ -80,6 +80,7 @@ class Stage:
         return {
             **os.environ,
             "PUNCHLIST_AUTOSTART": "0",
+            "PUNCHLIST_ACTOR": "ann",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
 

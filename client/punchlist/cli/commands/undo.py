@@ -9,7 +9,7 @@ from punchlist.cli.argument_types import point, positive
 from punchlist.cli.arguments import YES, Argument, Usage, flag, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
-from punchlist.cli.failure import UsageError, show_error
+from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
 from punchlist.cli.names import resolve
 from punchlist.text import safe
@@ -81,12 +81,6 @@ COMMANDS = {
     ),
 }
 
-_EVENTS = 10_000
-"""Upper limit for the events that are searched for a name."""
-
-_NAMES = 20
-"""Upper limit for the names in a refusal."""
-
 _WORDS = {
     "undo": ("once undone:", "undone:", "Undo all of this?", "punch redo"),
     "redo": ("once redone:", "redone:", "Redo all of this?", "punch undo"),
@@ -140,28 +134,16 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
             context.note("nothing was changed")
             return REFUSED
     result = context.change("list.undo", preview=args.preview or None, **how)
-    if not result["undone"] and getattr(args, "of", None) and not _has_acted(context, args.of):
-        return REFUSED
     lines = _lines(result["undone"], would_head if args.preview else done_head, command)
     if not result["undone"] and "of" in how:
+        name = getattr(args, "of", None) or how["of"]
         lines.append(
-            f"  {safe(args.of or how['of'])} has no call left to {command}; punch log shows the calls of others, "
+            f"  {safe(name)} has no call left to {command}; punch log shows the calls of others, "
             "and punch undo CALL undoes one"
         )
     elif result["undone"] and not args.preview:
         lines.append(context.style.paint("dim", f"  to reverse this: {back}"))
     return context.answer(result | {"preview": True} if args.preview else result, lines)
-
-
-def _has_acted(context: Context, name: str) -> bool:
-    """Whether a name has changed the list, and so is no mistake; if not, show the names that have."""
-    events = context.ask("event.read", after=0, limit=_EVENTS)["events"]
-    names = list(dict.fromkeys(str(event["actor"]) for event in reversed(events)))
-    if name in names or len(events) == _EVENTS:
-        return True
-    advice = f"the names in this list: {', '.join(map(safe, names[:_NAMES]))}" if names else "the list has no changes"
-    show_error("not_found", f"{safe(name)} has changed nothing in {safe(context.conversation)}", advice)
-    return False
 
 
 def _lines(undone: list[str], head: str, command: str) -> list[str]:

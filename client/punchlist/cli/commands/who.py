@@ -70,13 +70,17 @@ def _agent_lines(agent: dict[str, Any], names: dict[str, str], style: Style, now
     when = "" if left == agent["last_call"] else when  # who only calls neither comes nor leaves
     parts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
     if not agent.get("tasks") and agent.get("conversation"):
-        parts.append(str(names.get(agent["conversation"], agent["conversation"])))
+        parts.append(_named(agent, names))
     glyph = style.glyphs["pending" if left else "in_progress"]
     yield f"{glyph} {safe(agent['name'])}  {safe(dot.join(part for part in parts if part))}"
     for task in agent.get("tasks", ()):
         title = with_path(task["title"], [one["title"] for one in task.get("path", ())])
-        place = str(names.get(task["conversation"], task["conversation"]))
-        yield f"    {safe(place)} #{safe(task['id'])} {safe(title)}"
+        yield f"    {safe(_named(task, names))} #{safe(task['id'])} {safe(title)}"
+
+
+def _named(one: dict[str, Any], names: dict[str, str]) -> str:
+    """Return the name of the list of an agent or a task."""
+    return names.get(one["conversation"]) or str(one["conversation"])
 
 
 def _machine_line(machine: dict[str, Any], style: Style, now: int) -> str:

@@ -30,6 +30,7 @@ from punchlist.tools.model import (
 from punchlist.tools.phrases import gated, is_open_heading, kept, place, setback
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
+from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult
@@ -215,7 +216,7 @@ def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
     """Those of some tasks that can be completed together, each after its children and those that it waits for."""
     first = {one: set(known[one].open_blockers) for one in ids}
     for task in known.values():
-        if task.parent in first and task.status not in FINISHED:
+        if task.parent in first and holding([task]):
             first[task.parent].add(task.id)
     ordered: dict[str, None] = {}
     left = list(first)

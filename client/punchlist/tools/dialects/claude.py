@@ -130,7 +130,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
         *_labelled(why, shorten(task.fail_reason)),
-        *(line if line.startswith("…") else f"Note by {line}" for line in notes.with_task(desk, task)),
+        *notes.labelled(notes.with_task(desk, task)),
     ]
     data: dict[str, Any] = {
         "id": task.id,

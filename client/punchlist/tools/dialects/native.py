@@ -141,7 +141,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = phrases.ready([task for task in listed if task.status not in FINISHED])
+    ready = phrases.ready(listed)
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
@@ -250,9 +250,8 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     told = yield from news.others(desk, last, news.ROOM - sum(len(line) + 1 for line in lines), beside)
     if task is not None and task.id in told.changed:
         lines[now] += news.mark(told.changed[task.id])
-    noted = [line if line.startswith("…") else f"Note by {line}" for line in noted]
     again = [setback] if task is not None and (setback := phrases.setback(task)) else []
-    text = [*lines[:-1], *again, *noted, lines[-1], *told.lines]
+    text = [*lines[:-1], *again, *notes.labelled(noted), lines[-1], *told.lines]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 

@@ -1,6 +1,6 @@
 // A list folded from the pushes of the view `rows`, as docs/protocol.md says, and its order as a tree.
 
-const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+import { clock } from "./text.js";
 
 /** When the owner went and when the task is free, as `punchlist.departures` says it; empty if it is there. */
 export function departureOf(task) {

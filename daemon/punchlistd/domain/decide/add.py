@@ -27,12 +27,10 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    if params.due_day is None and params.not_before_day is None:
-        task = added_task(name, params)
-    elif isinstance(dated := with_moments(params), Rejection):
+    dated = with_moments(params)
+    if isinstance(dated, Rejection):
         return dated
-    else:
-        task = added_task(name, dated)
+    task = added_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
         if (refused := _refused_relations(state, name, params)) is not None:
             return refused
@@ -42,7 +40,8 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         event = _placed(state, params, task)
         if isinstance(event, Rejection):
             return event
-    return Decision((event, *(DependencyAdded(blocked, name) for blocked in distinct(params.blocks))))
+    edges = (DependencyAdded(blocked, name) for blocked in distinct(params.blocks)) if params.blocks else ()
+    return Decision((event, *edges))
 
 
 def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:

@@ -45,7 +45,7 @@ def edit_with_moments(params: p.TaskEdit) -> p.TaskEdit | Rejection:
 
 
 def _moments(asked: dict[str, Any]) -> dict[str, Any] | Rejection:
-    """The moments of the days that are asked for."""
+    """Return the moments of the days that are asked for, or the rejection of one."""
     found: dict[str, Any] = {}
     for moment, day in DAYS:
         text = asked.get(day)

@@ -18,7 +18,7 @@ from punchlistd.domain.trace import named
 
 
 def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterable[KnownEvent]:
-    """What follows from `events`, which `params` gave and which have happened already. Each has to happen in turn.
+    """Yield what follows from `events`, which `params` gave and which have happened. Each has to happen in turn.
 
     An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
     in progress.
@@ -84,7 +84,7 @@ def _finished(state: State) -> Iterator[KnownEvent]:
 
 
 def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
-    """The tasks that became unfinished by these events, or came below another parent."""
+    """Return the tasks that became unfinished by these events, or came below another parent."""
     opening = [event for event in events if _may_reopen(event)]
     names = dict.fromkeys(map(named, opening))
     if any(isinstance(event, Deleted) for event in opening):  # its children have moved up

@@ -25,13 +25,13 @@ def has_ended(state: State, name: str) -> bool:
 
 
 def ended(state: State) -> list[str]:
-    """The tasks of which `has_ended` is true, in the list's order."""
+    """Return the tasks of which `has_ended` is true, in the list's order."""
     found = [name for names in (state.ended_headings, state.ended_parents) for name in names if has_ended(state, name)]
     return sorted(found, key=lambda name: (state.key(name), name))
 
 
 def finished_with(state: State, task: Task) -> Iterator[Task]:
-    """The parents that are completed when this unfinished task is, from the nearest up."""
+    """Yield the parents that are completed when this unfinished task is, from the nearest up."""
     while task.parent is not None:
         above = state.tasks[task.parent]
         waits = above.open_blockers or above.id in state.claims or above.gate is not None
@@ -44,8 +44,8 @@ def finished_with(state: State, task: Task) -> Iterator[Task]:
 def refused_start(state: State, task: Task) -> Rejection | None:
     """Return the rejection of work on a task that only holds other tasks."""
     if children := state.open_children(task.id):
-        return rejections.has_open_children(task, "in_progress", children)
-    return rejections.is_heading(task, "in_progress") if is_heading(task.metadata) else None
+        return rejections.open_children(task, "in_progress", children)
+    return rejections.heading(task, "in_progress") if is_heading(task.metadata) else None
 
 
 def refused_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
@@ -53,9 +53,9 @@ def refused_status(state: State, task: Task, to: Status, *, force: bool) -> Reje
     if to == "in_progress" and (refused := refused_start(state, task)) is not None:
         return refused
     if to == "completed" and not force and (children := state.open_children(task.id)):
-        return rejections.has_open_children(task, to, children)
+        return rejections.open_children(task, to, children)
     reopens = task.status in FINISHED and to not in FINISHED
-    is_parent = is_heading(task.metadata) or state.has_children(task.id)
+    is_parent = is_heading(task.metadata) or task.id in state.families
     if reopens and is_parent and not state.open_count(task.id) and finishes_itself(state, task):
         return rejections.follows_its_children(task, to)
     return None

@@ -23,13 +23,13 @@ from punchlist_schemas.events import (
     StatusChanged,
 )
 from punchlist_schemas.params import TaskClaim, TaskRenew, TaskSetStatus
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Task, names_of
 from punchlistd.domain.commands import Command, Decision, EndClaims
 from punchlistd.domain.decide.apply import at_change, calls_of
 from punchlistd.domain.decide.claim import may_come
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Stage, Write
-from punchlistd.engine.claims.agents import Agents, names_of
+from punchlistd.engine.claims.agents import Agents
 from punchlistd.engine.claims.lease import Lease
 from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.claims.waiting import WaitingClaims

@@ -14,7 +14,7 @@ import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import AgentEnter
-from punchlist_schemas.things import Agent
+from punchlist_schemas.things import Agent, names_of
 from punchlistd.clock import now_ms
 
 MAX_PRESENT = 4_096
@@ -174,12 +174,6 @@ class Agents:
         conversation = "" if called is None else called.conversation
         last_call = max(heard, 0 if called is None else called.last_call)
         return Agent(name=key[1], pid=peers[0].pid, since=since, last_call=last_call, conversation=conversation)
-
-
-def names_of(actor: str) -> list[str]:
-    """Return an actor and the agents that it is a sub-agent of, the nearest first: `a/b` is one of `a`."""
-    parts = actor.split("/")
-    return [actor, *("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))]
 
 
 def belongs_to(owner: str, agent: str) -> bool:

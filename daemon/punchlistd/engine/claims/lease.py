@@ -79,6 +79,11 @@ class Lease:
         self.asked = False
         self.deadline = time.monotonic() + self.lease_s
 
+    def departure(self) -> dict[str, int]:
+        """Return since when its owner's session, or the machine that keeps it, is gone; empty while both are there."""
+        found = {"left_at": self.left, "silent_at": self.silent_at()}
+        return {name: at for name, at in found.items() if at is not None}
+
     def silent_at(self) -> int | None:
         """Since when the machine that keeps it has not been heard of, if that is long, in milliseconds since 1970."""
         silent_s = time.monotonic() - self.holder.heard_at if self.member and self.holder is not None else 0.0

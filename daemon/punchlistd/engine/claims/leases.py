@@ -147,14 +147,10 @@ class Leases:
         self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
     def agent_back(self, agent: str, pid: int) -> None:
-        """Give the claims of an agent's session their full time back.
-
-        A kept claim that its process made before it entered the agent belongs to the session from now on.
-        """
+        """Give the claims of an agent's session their full time back, and add what its process claimed before."""
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
-            if is_its and lease.keep and not lease.member:
-                lease.session = True
+            lease.session = lease.session or (is_its and lease.keep)
         leases = [lease for lease in self._of_agent(agent) if lease.left is not None]
         for lease in leases:
             lease.begin_again()
@@ -162,16 +158,14 @@ class Leases:
         self._changed(leases)
 
     def set_graces(self, state: State) -> None:
-        """The list's settings have changed: what leaves from now on has the new grace."""
+        """Take in the list's settings: what leaves from now on has the new grace."""
         for lease in self.of(state.conversation).values():
             lease.leave_s = state.settings.leave_grace
 
     def left_fence(self, state: State, params: TaskClaim) -> int | None:
         """Return the number of the claim that a claim of this task may end, since its owner has left."""
         lease = self.of(state.conversation).get(params.task or "")
-        if lease is None or lease.owner == params.owner or (lease.left is None and lease.silent_at() is None):
-            return None
-        return lease.fence
+        return lease.fence if lease is not None and lease.owner != params.owner and lease.departure() else None
 
     def _of_agent(self, agent: str) -> list[Lease]:
         return [each for each in self if each.session and not each.member and belongs_to(each.owner, agent)]
@@ -296,10 +290,10 @@ class Leases:
         if lease is None:
             return rejection
         facts: dict[str, object] = {"owner": lease.owner, "expires_at": lease.expires_at()}
-        message, silent = rejection.message, lease.silent_at()
-        if lease.left is not None or silent is not None:
-            gone = {"left_at": lease.left, "silent_at": silent, "machine": state.claims[lease.task].machine}
-            facts |= {name: value for name, value in gone.items() if value}
+        message = rejection.message
+        if gone := lease.departure():
+            machine = state.claims[lease.task].machine
+            facts |= gone | ({"machine": machine} if machine else {})
             message = f"Task #{lease.task} is held by {lease.owner}, which has left; claim the task by its id, or wait."
         return Rejection(rejection.kind, message, rejection.data | facts)
 

@@ -142,12 +142,18 @@ local function steps(was, to)
   return by_way and { "pending", to } or { to }
 end
 
---- The changed statuses in an order in which no task is completed before those that it waits for.
+--- The changed statuses in an order in which no task changes before those below it and those that it waits for.
 local function in_order(view, statuses)
-  local sorted, seen = {}, {}
+  local sorted, seen, children = {}, {}, {}
+  for _, item in ipairs(view.tree) do
+    children[item.parent] = children[item.parent] or {}
+    table.insert(children[item.parent], item.id)
+  end
   local function take(id)
-    if not statuses[id] or seen[id] then return end
+    if seen[id] then return end
     seen[id] = true
+    for _, child in ipairs(children[id] or {}) do take(child) end
+    if not statuses[id] then return end
     for _, blocker in ipairs(view.model.by_id[id].blocked_by or {}) do take(blocker) end
     sorted[#sorted + 1] = id
   end
@@ -156,7 +162,8 @@ local function in_order(view, statuses)
 end
 
 --- The plan of a save: `changes`, as `list.apply` takes them, and the line `at` which each of them comes from.
---- What is loosened goes first and what is tied last, so that no step on the way closes a circle.
+--- What is loosened goes first and what is tied last, so that no step on the way closes a circle. What is deleted goes
+--- before the statuses, since a task can be completed once nothing open is below it.
 --- @return table|nil, string|nil
 function M.plan(view, lines, force)
   local items, why, seen = read_all(view, lines)
@@ -217,6 +224,17 @@ function M.plan(view, lines, force)
       })
     end
   end
+  for _, item in ipairs(view.tree) do
+    local id = item.id
+    if not seen[id] and view.model.by_id[id] then
+      local at = math.min(view.place[id] or 1, math.max(#lines, 1))
+      if view.model.by_id[id] ~= view.shown[id] and not force then
+        return refuse(at, ("#%s, which you deleted, was changed meanwhile (:w! deletes it)"):format(id))
+      end
+      plan.deleted[#plan.deleted + 1] = id
+    end
+  end
+  if #plan.deleted > 0 then change(1, "task.delete", { tasks = plan.deleted }) end
   for _, id in ipairs(in_order(view, statuses)) do
     local now = view.model.by_id[id]
     local fence = now.fence and now.owner == require("punchlist").config.owner and now.fence or nil
@@ -236,17 +254,6 @@ function M.plan(view, lines, force)
       change(move.item.at, "task.move", place)
     end
   end
-  for _, item in ipairs(view.tree) do
-    local id = item.id
-    if not seen[id] and view.model.by_id[id] then
-      local at = math.min(view.place[id] or 1, math.max(#lines, 1))
-      if view.model.by_id[id] ~= view.shown[id] and not force then
-        return refuse(at, ("#%s, which you deleted, was changed meanwhile (:w! deletes it)"):format(id))
-      end
-      plan.deleted[#plan.deleted + 1] = id
-    end
-  end
-  if #plan.deleted > 0 then change(1, "task.delete", { tasks = plan.deleted }) end
   return plan
 end
 

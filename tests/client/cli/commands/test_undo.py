@@ -151,18 +151,31 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
 
 
-def test_a_name_that_did_nothing_is_refused_with_the_names(punch: Any) -> None:
+def test_an_unknown_name_is_refused_with_the_names(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--actor", "claude-code/7f3c1a")
-    punch("assign", "1", "zoe")
-    refused = punch("undo", "--of", "zoe")
+    refused = punch("undo", "--of", "zed")
     assert refused.code == 1
-    assert refused.err == (
-        "error: zoe has changed nothing in default\n  the names in this list: ann, claude-code/7f3c1a\n"
-    )
+    assert "there are: " in refused.err
+    assert "claude-code/7f3c1a" in refused.err
+
+
+@pytest.mark.parametrize("name", ["claude-code/7f3c1a", "claude-code", "#3"])
+def test_nothing_is_left_of_a_name(punch: Any, name: str) -> None:
+    punch("add", "a", "--actor", "claude-code/7f3c1a")
     punch("undo", "--of", "claude-code/7f3c1a")
-    done = punch("undo", "--of", "claude-code/7f3c1a")
+    punch("add", "b")
+    punch("add", "c", "--owner", "claude-code/7f3c1a")
+    done = punch("undo", "--of", name)
     assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+    assert f"{name} has no call left to undo" in done.lines[1]
+
+
+def test_nothing_is_left_to_redo(punch: Any) -> None:
+    punch("add", "a")
+    done = punch("redo")
+    assert (done.code, done.lines[0]) == (0, "nothing to redo")
+    assert "has no call left to redo" in done.lines[1]
 
 
 def test_a_redo_is_one_line_of_the_log(punch: Any) -> None:
