@@ -77,7 +77,12 @@ def stem_of(id: str) -> str:
     """The readable part of the id of a repository's list, such as `website` of `website-8f909d367e2b`; else ""."""
     stem, dash, suffix = id[: -_SUFFIX - 1], id[-_SUFFIX - 1 : -_SUFFIX], id[-_SUFFIX:]
     is_repositorys = dash == "-" and len(suffix) == _SUFFIX and _DIGITS.issuperset(suffix) and ":" not in stem
-    return stem if is_repositorys else ""
+    return stem if is_repositorys and not _begins_a_guid(stem) else ""
+
+
+def _begins_a_guid(stem: str) -> bool:
+    groups = stem.split("-")
+    return [len(group) for group in groups] == [8, 4, 4, 4] and all(_DIGITS.issuperset(group) for group in groups)
 
 
 def short_name(id: str, ids: "Iterable[str]") -> str:

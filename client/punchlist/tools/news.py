@@ -3,8 +3,8 @@
 Only changes that a reply tells count as seen; `tasks since=last` shows the others.
 """
 
-from collections.abc import Container, Generator, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -25,20 +25,30 @@ _NAME = 30
 """How many characters of a title are told where tasks are only named."""
 
 
-def others(desk: ToolContext, last: int | None, room: int = ROOM) -> Generator[Call[Any], Any, list[str]]:
+class News(NamedTuple):
+    """Lines for a reply, and the changes that are told by it; the reply marks those that its own lines show."""
+
+    lines: list[str] = []
+    changed: Mapping[str, changes.Touched] = {}
+
+
+def others(
+    desk: ToolContext, last: int | None, room: int = ROOM, beside: Collection[str] = ()
+) -> Generator[Call[Any], Any, News]:
     """Return what others have done since the agent last looked. The changes are told if they fit.
 
-    Otherwise a line counts them, and `tasks since=last` still shows them.
+    Otherwise a line counts them, and `tasks since=last` still shows them. The reply shows the tasks `beside` itself.
     """
     if last is None:
         tasks: TaskList = yield desk.calls.list(limit=1)
         changes.note_seen(desk, tasks.seq, tasks.version)
-        return []
+        return News()
     told = yield from changes.since(desk, last)
     if told.everything:
-        return [f"Others cleared the list, or changed much of it: {desk.tool('tasks')} shows it."]
-    lines, _ = yield from unshown(desk, told, room=room)
-    return lines
+        return News([f"Others cleared the list, or changed much of it: {desk.tool('tasks')} shows it."])
+    room -= sum(len(mark(told.changed[one])) for one in beside if one in told.changed)
+    lines, are_all_told = yield from unshown(desk, told, room=room, beside=beside)
+    return News(lines, told.changed if are_all_told else {})
 
 
 def unshown(
@@ -52,7 +62,7 @@ def unshown(
     if len(touched) <= phrases.SOME:
         lines = yield from _lines(desk, told, touched)
         lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
-        if sum(len(one) + 1 for one in lines) <= room:
+        if not lines or sum(len(one) + 1 for one in lines) <= room:
             note_told(desk, told, told.changed)
             changes.note_seen(desk, told.seq, told.version)
             return lines, True
@@ -84,11 +94,16 @@ def _present(desk: ToolContext, task: str) -> Generator[Call[Any], Any, Task | N
 
 
 def line(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
-    """Return a task that others changed with who did, their notes, and the edited members that its line lacks."""
+    """Return a task that others changed, with what they did."""
+    return phrases.line(task, above) + mark(touched)
+
+
+def mark(touched: changes.Touched) -> str:
+    """Return the end of a line about a task: who changed it, their notes, and edited members that the line lacks."""
     said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
     said += [", ".join(touched.members)] if touched.members else []
     what = f": {'; '.join(said)}" if said else ""
-    return f"{phrases.line(task, above)} — by {phrases.name_of(touched.by)}{what}"
+    return f" — by {phrases.name_of(touched.by)}{what}"
 
 
 def note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:

@@ -63,7 +63,10 @@ OURS = (
     *("", ".cli", ".cli.fast", ".cli.person", ".cli.render", ".cli.style", ".cli.wire", ".errors", ".launch"),
     *(".departures", ".plain_json", ".project", ".text", ".tree", ".waiting"),
 )
-SCHEMAS = ("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux")
+SCHEMAS = (
+    *("", ".build", ".directory", ".project_file", ".rendezvous", ".repository", ".system", ".system.linux"),
+    ".vocabulary",
+)
 
 
 def test_adding_a_task_loads_these_modules_of_ours_and_no_other(punch: Any) -> None:

@@ -156,6 +156,47 @@ def test_the_tree_is_planned_and_shown(client: Client, box: Toolbox) -> None:
     assert box.call("checklist", "CompleteTask", {"taskId": "3"}).data["nextTask"]["path"] == "Backend › tests"
 
 
+def test_plan_names_what_others_do_once(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    client.conversation("work", actor="bob").take("bob", "2")
+    told = box.call("native", "plan", {"tasks": ["Three"]}).text.splitlines()
+    assert told[1:] == ["Others changed #2:", "#2 [in_progress bob] Two — by bob"]
+    assert box.call("native", "plan", {"tasks": ["Four"]}).text.splitlines()[1:] == [
+        "Also open: #2 [in_progress bob] Two."
+    ]
+
+
+def test_next_says_in_its_line_what_others_changed(client: Client, box: Toolbox) -> None:
+    box.call("native", "plan", {"tasks": ["One", "Two"]})
+    plan = client.conversation("work", actor="bob")
+    plan.edit("1", description="cold", active_form="Being one")
+    plan.edit("2", priority="low")
+    told = box.call("native", "next").text.splitlines()
+    assert told[0] == "Now #1: One — by bob: description, active_form"
+    assert told[3:] == ["Others changed #2:", "#2 [low] Two — by bob"]
+    plan.note("1", "hurry")
+    plan.edit("1", title="Uno")
+    told = box.call("native", "next").text.splitlines()
+    assert told[1:3] == ["Now #1: Uno — by bob", "cold"]
+    assert sum("hurry" in line for line in told) == 1
+    assert "by bob" not in box.call("native", "next").text.replace("Note by bob", "")
+    assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
+
+
+def test_offers_without_news_count_no_changes(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work", actor="bob")
+    for number in range(3):
+        agent = f"claude-code-{'x' * 40}/{number}"
+        client.call("agent.enter", {"agent": agent})
+        plan.add(str(number))
+        Toolbox(client, ToolCaller("work", agent)).call("native", "next")
+        client.call("agent.leave", {"agent": agent})
+    box.call("native", "next")
+    told = box.call("native", "next").text
+    assert told.count("session ended") == 3
+    assert "Others changed" not in told
+
+
 class Follower:
     """An agent that only follows its replies, and what it was told at which position of the log."""
 
@@ -188,7 +229,7 @@ class Follower:
 
     def told(self, task: str) -> list[int]:
         """The positions at which a line told what others did to a task."""
-        line = re.compile(rf"^ *#{task}\b.* — by |^gone: (.*, )?#{task}\b", re.MULTILINE)
+        line = re.compile(rf"^(?: *|Now )#{task}\b.* — by |^gone: (.*, )?#{task}\b", re.MULTILINE)
         return [head for head, text in self.replies if line.search(text)]
 
 

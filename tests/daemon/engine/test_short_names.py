@@ -37,7 +37,13 @@ async def add(peer: Peer, conversation: str, title: str = "a") -> dict[str, Any]
 @pytest.mark.parametrize(
     ("id", "stem"),
     [(A, "website"), ("a-b-8f909d367e2b", "a-b"), ("website", ""), ("website-8f909d367e2", ""), ("-8f909d367e2b", "")]
-    + [("website-8F909D367E2B", ""), ("website_8f909d367e2b", ""), ("website-8f909d367e2g", ""), (f"of:ann:{A}", "")],
+    + [
+        ("website-8F909D367E2B", ""),
+        ("website_8f909d367e2b", ""),
+        ("website-8f909d367e2g", ""),
+        ("0f9619ff-8b86-4011-b42d-00cf4fc964ff", ""),
+        (f"of:ann:{A}", ""),
+    ],
 )
 def test_only_a_repositorys_id_has_a_stem(id: str, stem: str) -> None:
     assert stem_of(id) == stem

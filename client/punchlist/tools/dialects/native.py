@@ -145,9 +145,11 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
+    told = yield from news.others(desk, last)
     if not args.replace:
-        lines += yield from news.also_open(desk, {task.id for task in listed}, is_first=last is None)
-    lines += yield from news.others(desk, last)
+        shown = {*told.changed, *(task.id for task in listed)}
+        lines += yield from news.also_open(desk, shown, is_first=last is None)
+    lines += told.lines
     data = {"added": added[:1_000], "ready": ready[:1_000]} | ({"kept": [*kept][:1_000]} if kept else {})
     return Reply(text="\n".join(lines), data=data)
 
@@ -231,6 +233,7 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     """The reply of `next`: the task with its notes, how many remain, and what others have changed."""
     tasks: TaskList = yield desk.calls.list(limit=1)
     noted: list[str] = []
+    now = len(lines)
     if task is not None:
         lines += phrases.current(task, _TITLE, above)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
@@ -239,12 +242,15 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
         data["next"] |= {"path": list(above)} if above else {}
         data["next"] |= {"notes": noted} if noted else {}
     else:
-        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-        lines.append(phrases.nothing(tasks.counts, told.reasons, desk.names.get("plan", "")))
+        explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
+        lines.append(phrases.nothing(tasks.counts, explained.reasons, desk.names.get("plan", "")))
         lines += yield from claims.offers(desk)
     lines.append(f"{tasks.remaining} left, version {tasks.version}.")
-    others = yield from news.others(desk, last, news.ROOM - sum(len(line) + 1 for line in lines))
-    text = [*lines[:-1], *notes.labelled(noted), lines[-1], *others]
+    beside = [] if task is None else [task.id]
+    told = yield from news.others(desk, last, news.ROOM - sum(len(line) + 1 for line in lines), beside)
+    if task is not None and task.id in told.changed:
+        lines[now] += news.mark(told.changed[task.id])
+    text = [*lines[:-1], *notes.labelled(noted), lines[-1], *told.lines]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 
@@ -273,8 +279,8 @@ def _update(desk: ToolContext, args: Update) -> Steps:
             yield desk.calls.edit(args.id, **given)
         if args.status:
             text = yield from _set_status(desk, args, args.status)
-    others = yield from news.others(desk, last)
-    return Reply(text="\n".join([text, *others]), data={"id": args.id, "updated": _names(args)})
+    told = yield from news.others(desk, last)
+    return Reply(text="\n".join([text, *told.lines]), data={"id": args.id, "updated": _names(args)})
 
 
 def _names(args: Update) -> list[str]:

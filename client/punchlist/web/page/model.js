@@ -62,7 +62,8 @@ const stems = computed(() => {
   for (const id of cards.value.keys()) counts.set(stemOf(id), (counts.get(stemOf(id)) ?? 0) + 1);
   return counts;
 });
-const stemOf = (id) => /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1];
+const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const stemOf = (id) => GUID.test(id) ? undefined : /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1];
 
 /** The name that is shown for a list: without the hash, unless another list could be meant. */
 export function shortName(id) {
