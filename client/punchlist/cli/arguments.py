@@ -58,8 +58,8 @@ def choice(*flags: str, text: str, choices: tuple[str, ...], **options: "Any") -
     return Argument(flags, text, {"choices": choices, **options})
 
 
-def owner(text: str) -> Argument:
-    """The option that names an owner."""
+def owner_option(text: str) -> Argument:
+    """Declare the option that names an owner."""
     return value("-o", "--owner", text=text, metavar="NAME", complete="name")
 
 

@@ -13,7 +13,7 @@ from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import departed, left_alone, name_of, of_reason
 from punchlist.tree import holding
 from punchlist_schemas.results import TaskExplainResult
-from punchlist_schemas.things import Conversation, Reason, Task, names_of
+from punchlist_schemas.things import Conversation, Counts, Reason, Task, names_of
 
 _REASON = 400
 _TRIES = 5
@@ -49,6 +49,14 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
     names = names_of(desk.actor)
     own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
     return Current(own, [task for task in running if task not in own])
+
+
+def left_to_itself(desk: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
+    """Return the agent's own task to go on with, if no task is ready and nobody else works on one."""
+    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(desk))
+    if not running or len(running) < counts.in_progress:
+        return None
+    return next(iter((yield from claims.at_work(desk))), None)
 
 
 def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:

@@ -47,6 +47,15 @@ def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> 
     return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
 
 
+def changed_since(desk: ToolContext, after: int) -> Steps:
+    """Return what others changed behind a position; the whole list if the log doesn't tell."""
+    told = yield from changes.since(desk, after)
+    if not told.everything:
+        return (yield from changed(desk, told, after))
+    last = yield from changes.seen(desk)
+    return (yield from whole(desk, last, 0, is_all=False))
+
+
 def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
     """Return what others changed behind a position, the first changes first. The agent knows what is told."""
     tasks: TaskList = yield desk.calls.list()

@@ -682,8 +682,8 @@ MUTANTS = (
     Mutant(
         "only the claim of who has left is given to another",
         _ENGINE + "claims/leases.py",
-        "if lease is None or lease.owner == params.owner or (lease.left is None and lease.silent_at() is None):",
-        "if lease is None:",
+        "return lease.fence if lease is not None and lease.owner != params.owner and lease.departure() else None",
+        "return lease.fence if lease is not None else None",
         ("tests/daemon/engine/claims/test_agents.py",),
     ),
     Mutant(

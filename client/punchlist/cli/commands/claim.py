@@ -4,14 +4,14 @@ Each run is a connection of its own, so these claims are kept when it closes: th
 """
 
 from punchlist.cli.argument_types import lease, milliseconds, positive, whole
-from punchlist.cli.arguments import TASKS, Argument, Usage, owner, value
+from punchlist.cli.arguments import TASKS, Argument, Usage, owner_option, value
 from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, ids
 from punchlist.cli.names import resolve
 from punchlist.cli.render import task_lines
 
-_HOLDER = owner("who has claimed it (default: PUNCHLIST_OWNER, else the actor)")
-_OWNER = owner("who claims it (default: PUNCHLIST_OWNER, else the actor)")
+_HOLDER = owner_option("who has claimed it (default: PUNCHLIST_OWNER, else the actor)")
+_OWNER = owner_option("who claims it (default: PUNCHLIST_OWNER, else the actor)")
 _CLAIMS = (
     _OWNER,
     value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),

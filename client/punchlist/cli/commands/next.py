@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from punchlist.cli.argument_types import lease, milliseconds
-from punchlist.cli.arguments import Usage, flag, owner, value
+from punchlist.cli.arguments import Usage, flag, owner_option, value
 from punchlist.cli.claims import claim, show_claim
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.exit_codes import REFUSED
@@ -26,7 +26,7 @@ COMMANDS = {
                 const=True,
             ),
             value("-r", "--result", text="first complete your task, with this result"),
-            owner("who takes it (default: PUNCHLIST_OWNER, else the actor)"),
+            owner_option("who takes it (default: PUNCHLIST_OWNER, else the actor)"),
             value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
             value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
         ),

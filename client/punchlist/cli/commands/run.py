@@ -6,7 +6,7 @@ import signal
 
 from punchlist.aio import connect_async
 from punchlist.cli.argument_types import group, milliseconds, positive, whole
-from punchlist.cli.arguments import Argument, Usage, flag, owner, value
+from punchlist.cli.arguments import Argument, Usage, flag, owner_option, value
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import INTERRUPTED, REFUSED
 from punchlist.cli.runner import orphans
@@ -65,7 +65,7 @@ COMMANDS = {
                 text="run this command when a task fails or waits for approval, and at the end; it is sent JSON",
             ),
             value("--notify-url", text="post the same JSON to this address", metavar="URL"),
-            owner("who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)"),
+            owner_option("who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)"),
             Argument(
                 ("--log-dir",), "write the output of each task to a file in this directory", {"metavar": "DIR"}, "file"
             ),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from punchlist.cli.argument_types import point, positive, when
-from punchlist.cli.arguments import TASK, Usage, choice, flag, owner, value
+from punchlist.cli.arguments import TASK, Usage, choice, flag, owner_option, value
 from punchlist.cli.context import Context, one_id
 from punchlist.cli.failure import UsageError
 from punchlist.cli.moments import version_at
@@ -25,7 +25,7 @@ COMMANDS = {
             choice(
                 "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
             ),
-            owner("show only this owner's tasks: a name, its beginning or #3"),
+            owner_option("show only this owner's tasks: a name, its beginning or #3"),
             flag("--ready", text="show only tasks that could be started now"),
             value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
             value("--parent", text="show only the subtasks of this task", metavar="ID"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from punchlist.cli.argument_types import when, work
-from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, owner, value
+from punchlist.cli.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, owner_option, value
 from punchlist.cli.context import Context, ids, loose_value, one_id
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import UsageError, show_error
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MEMBERS = (
     value("-d", "--description", text="a longer text"),
     choice("-p", "--priority", text="how urgent it is", choices=PRIORITIES),
-    owner("who gets it: a pending task is handed out to its owner alone"),
+    owner_option("who gets it: a pending task is handed out to its owner alone"),
     value("--active-form", text='what to show while it is in progress: "Writing the lexer"'),
     value("--parent", text="make it a subtask of this task", metavar="ID"),
     value("--label", text="give it this label; repeatable", metavar="LABEL", action="append"),

@@ -11,7 +11,7 @@ from punchlist.cursor import TaskList
 from punchlist.departures import ago
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, creating, fates, listing, news, notes, phrases
+from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -30,7 +30,7 @@ from punchlist.tools.model import (
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import EventsResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Counts, Description, LongText, Priority, Status, Task, Title
+from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
@@ -192,13 +192,13 @@ def _next(desk: ToolContext, args: Next) -> Steps:
             raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
         if not args.id and not own:
             raise (yield from fates.missing(desk))
-        current = args.id or own[0].id
-        yield from _refuse_second(desk, current, args.result)
+        task_id = args.id or own[0].id
+        yield from _refuse_second(desk, task_id, args.result)
         done = yield from claims.settle(
-            desk, current, "failed" if args.failed else "completed", args.failed or args.result
+            desk, task_id, "failed" if args.failed else "completed", args.failed or args.result
         )
         lines.append(phrases.finished(done))
-        data |= {"finished": current, "unblocked": done.unblocked[:100]}
+        data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
         own = (yield from claims.at_work(desk)) if done.task.parent else []
         # The whole before anything new: whoever has split a task finishes it when its parts are finished.
         if whole := [task for task in own if task.id == done.task.parent]:
@@ -327,8 +327,8 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
     after = yield from changes.seen(desk)
     tasks: TaskList = yield desk.calls.list(limit=1)
     after, version = tasks.seq if after is None else after, tasks.version
-    if own := (yield from _left_to_itself(desk, tasks.counts)):
-        reply = yield from _changed(desk, after)
+    if own := (yield from current.left_to_itself(desk, tasks.counts)):
+        reply = yield from listing.changed_since(desk, after)
         text = f"Nothing to wait for: #{own.id} {clip(one_line(own.title), _NAME)} is yours; call {desk.tool('next')}."
         return structs.replace(reply, text=f"{text}\n{reply.text}")
     position, deadline = after, time.monotonic() + args.seconds
@@ -338,24 +338,11 @@ def _wait(desk: ToolContext, args: Wait) -> Steps:
         except (Gap, WrongEpoch):
             return (yield from _tasks(desk, Tasks()))
         if changes.is_others(desk, result):
-            return (yield from _changed(desk, after))
+            return (yield from listing.changed_since(desk, after))
         position = max(position, result.next)
         version = max([version, *(event.version for event in result.events)])
     changes.note_seen(desk, position, version)
     return listing.unchanged(f"Nothing changed within {args.seconds} s", version)
-
-
-def _changed(desk: ToolContext, after: int) -> Steps:
-    told = yield from changes.since(desk, after)
-    return (yield from _tasks(desk, Tasks()) if told.everything else listing.changed(desk, told, after))
-
-
-def _left_to_itself(desk: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
-    """Return the agent's own task to go on with, if no task is ready and nobody else works on one."""
-    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(desk))
-    if not running or len(running) < counts.in_progress:
-        return None
-    return next(iter((yield from claims.at_work(desk))), None)
 
 
 def _refuse(problem: Problem) -> Reply:
