@@ -294,6 +294,7 @@ LONGEST = 400
 LONG = {
     "punchlist.chat.turn": "a turn is one object: each step of it reads what the steps before wrote down",
     "punchlist.task_calls": "a method for each call about tasks, most of it what their docstrings tell",
+    "punchlist.tools.dialects.native": "the tools of one dialect and what they answer",
     "punchlist_schemas.params": "the params of every call, one struct each",
     "punchlist_schemas.results": "the result of every call, one struct each",
     "punchlist_schemas.things": "the nouns of the contract, one struct each",

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from punchlist_schemas.params import NewTask
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage, stage
 
@@ -121,7 +122,8 @@ def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned:
 
 
 def test_several_marked_tasks_are_changed_at_once(planned: Stage, open_page: Open) -> None:
-    planned.by("bob").conversation("many").add_many(["one", "two", "three"])
+    one, two = NewTask(title="one", ref="one"), NewTask(title="two", ref="two", parent="one")
+    planned.by("bob").conversation("many").add_many([one, two, NewTask(title="three", parent="two")])
     page = open_page(planned, "#/list/many")
     expect(page.locator(".row")).to_have_count(3)
     page.keyboard.press("*")

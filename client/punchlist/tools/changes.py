@@ -12,7 +12,7 @@ import msgspec
 
 from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
-from punchlist.errors import Gap, WrongEpoch
+from punchlist.errors import Damaged, Gap, WrongEpoch
 from punchlist.tools.model import Problem, ToolContext
 from punchlist_schemas.events import (
     AnyEvent,
@@ -115,7 +115,7 @@ def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
                 return changes
             if changes.seq - after > _FARTHEST:
                 break
-    except (Gap, WrongEpoch):
+    except (Damaged, Gap, WrongEpoch):
         pass
     tasks = yield desk.calls.list(limit=1)
     return Changes(tasks.seq, tasks.version, everything=True)
@@ -189,7 +189,7 @@ def find_back(
 ) -> Generator[Call[Any], Any, T | None]:
     """What `wanted` makes of the newest event up to `head` for which it is not None.
 
-    The log is read backwards in windows that double, as far as `_FARTHEST` positions.
+    The log is read backwards in windows that double, as far as `_FARTHEST` positions and as it can be read.
     """
     end, size = head, _PAGE
     while end > 0 and head - end < _FARTHEST:
@@ -197,7 +197,10 @@ def find_back(
         found: T | None = None
         after = start
         while after < end:
-            page: EventsResult = yield read(desk, after)
+            try:
+                page: EventsResult = yield read(desk, after)
+            except (Damaged, Gap):
+                return None
             for recorded in page.events:
                 if recorded.seq <= end and (value := wanted(recorded)) is not None:
                     found = value

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from punchlist.cursor import TaskList
-from punchlist.tools import changes, claims, news, phrases
+from punchlist.tools import changes, news, phrases, places
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tools.model import Reply, Steps, ToolContext
 from punchlist.tree import as_tree, titles_above
@@ -92,7 +92,7 @@ def details(desk: ToolContext, ids: Sequence[str], offset: int) -> Steps:
     paths: list[list[str]] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
-        paths.append((yield from claims.above(desk, tasks[-1])))
+        paths.append((yield from places.above(desk, tasks[-1])))
     share = 30_000 // len(tasks)
     calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
     blocks = [

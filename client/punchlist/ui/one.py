@@ -21,7 +21,7 @@ from punchlist.ui.dialogs import Ask, Field, Form, Notice, Sure, painted
 from punchlist.ui.filters import STATES
 from punchlist.ui.list_view import RUNNING, ListView
 from punchlist.ui.members import MEMBERS, changes
-from punchlist.ui.parts import DrawContext, Part, gate_wait, text
+from punchlist.ui.parts import DrawContext, Part, below_first, gate_wait, text
 from punchlist.ui.past import History, latest
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
@@ -88,10 +88,10 @@ class OneList(ListView):
         self.face.push_screen(Ask(f"{names}  {asks}"), answered)
 
     async def _make(self, action: str, tasks: list[Task], said: str) -> None:
-        """Change tasks, one after the other; those that are refused stay marked."""
+        """Change tasks, those below a task before it; those that are refused stay marked."""
         change = CHANGES[action]
         refused: dict[str, str] = {}
-        for task in tasks:
+        for task in below_first(tasks):
             try:
                 await change.call(self.plan, task, Wish(said, self.face.setup.owner))
             except PunchlistError as error:

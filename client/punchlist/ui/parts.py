@@ -1,6 +1,6 @@
 """What a row shows, as parts: pairs of a colour's name and a text that is harmless for a terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -69,6 +69,18 @@ def tree(tasks: Iterable[Task]) -> list[Item]:
         return [Item(task.id) for task in given]
     rows = as_tree({"id": task.id, "parent": task.parent} for task in given)
     return [Item(row["id"], depth) for depth, row in rows]
+
+
+def below_first(tasks: Sequence[Task]) -> list[Task]:
+    """Return tasks in the order in which they can be completed: those below a task before it."""
+    by_id = {task.id: task for task in tasks}
+    done: list[Task] = []
+    above: list[Task] = []
+    for item in tree(tasks):
+        while len(above) > item.depth:
+            done.append(above.pop())
+        above.append(by_id[item.key])
+    return [*done, *reversed(above)]
 
 
 def task_parts(

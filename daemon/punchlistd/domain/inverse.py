@@ -351,7 +351,7 @@ def _released(run: Undoing, change: Change) -> None:
     else:
         claim = change.claim
         if claim is not None and before.status == "in_progress" and claim.owner == before.owner:
-            run.apply(Claimed(now.id, claim.owner, claim.lease_ms, before.attempts, keep=True))
+            run.apply(Claimed(now.id, claim.owner, claim.lease_ms, before.attempts, keep=True, session=claim.session))
         else:
             if now.status != before.status:
                 run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))

@@ -2,6 +2,7 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
+import { belowFirst } from "../../../client/punchlist/web/page/rows.js";
 import { ACTOR, type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
@@ -304,7 +305,7 @@ export function registerActions(desk: Desk): vscode.Disposable[] {
   const onTasks = ({ prompt, edit }: OnTasks) => async (id: unknown, more: unknown) => {
     const rows = await chosenTasks(desk, listOf(), id, more);
     const text = prompt && rows.length ? await ask(prompt, said(more)) : said(more);
-    if (!prompt || text !== undefined) await apply(desk, rows.flatMap((row) => edit(row, text) ?? []));
+    if (!prompt || text !== undefined) await apply(desk, belowFirst(rows).flatMap((row: Row) => edit(row, text) ?? []));
   };
   const onTask = (run: OnTask) => async (id: unknown, more: unknown) => {
     const list = listOf();

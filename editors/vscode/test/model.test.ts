@@ -5,10 +5,11 @@ import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
 import { after, before, test } from "node:test";
+import { belowFirst } from "../../../client/punchlist/web/page/rows.js";
 import { Board, type Change, Presence, TaskList, resolve } from "../src/model.ts";
 import { news } from "../src/news.ts";
 import { Connection, socketPath } from "../src/transport.ts";
-import type { CallError } from "../src/wire.ts";
+import type { CallError, Row } from "../src/wire.ts";
 import { Daemon, until } from "./daemon.ts";
 
 const daemon = new Daemon();
@@ -193,6 +194,11 @@ test("ten thousand tasks come in pieces and are shown as one list", async () => 
   await status("long", "5000", "completed");
   await until(() => list.get("5000")?.status === "completed");
   assert.deepEqual([...(changes[1]?.before.keys() ?? [])], ["5000"]);
+});
+
+test("tasks come before their parents", () => {
+  const tasks = [["1"], ["2", "1"], ["3", "2"], ["4", "1"], ["5"], ["6", "9"]].map(([id, parent]) => ({ id, parent }));
+  assert.deepEqual(belowFirst(tasks as Row[]).map((one) => one.id), ["3", "2", "4", "1", "5", "6"]);
 });
 
 test("what a directory means comes from its project file, and a list of others is not allowed", async () => {

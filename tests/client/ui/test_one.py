@@ -214,6 +214,17 @@ async def test_marked_tasks_are_changed_together_and_the_refused_ones_stay_marke
         await shown.until(lambda: "✗" not in shown.text)
 
 
+async def test_marked_tasks_are_completed_before_their_parents(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many(
+        [NewTask(title="a", ref="a"), NewTask(title="b", ref="b", parent="a"), NewTask(title="c", parent="b"), "d"]
+    )
+    async with show() as shown:
+        await shown.until("#4")
+        await shown.press("*", "d", "enter")
+        await shown.until("4 done")
+    assert {task.status for task in await plan.list()} == {"completed"}
+
+
 async def test_a_read_only_screen_changes_nothing(plan: AsyncConversation, show: Any) -> None:
     await plan.add("a")
     async with show(read_only=True) as shown:

@@ -11,7 +11,7 @@ from punchlist.cursor import TaskList
 from punchlist.departures import ago
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, phrases
+from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, phrases, places
 from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -211,7 +211,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
 
 def _go_on(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
     """Answer `next` with a task that the agent has in progress."""
-    above = yield from claims.above(desk, own)
+    above = yield from places.above(desk, own)
     return (yield from _answer(desk, last, lines, data, own, above))
 
 

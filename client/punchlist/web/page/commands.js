@@ -8,7 +8,7 @@ import { goToVersion } from "./history.js";
 import { call, session, signOut } from "./link.js";
 import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
 import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
-import { gateOf } from "./rows.js";
+import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, notify } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
@@ -20,10 +20,10 @@ let last = null; // what `.` repeats
 
 const targets = () => (marks.value.size ? shown.value.filter((one) => marks.value.has(one.id)) : task.value ? [task.value] : []);
 
-/** Do a change to each target, in their order; the first refusal stops it and is said. */
+/** Do a change to each target, to those below a task before it; the first refusal stops it and is said. */
 async function each(verb, tasks, change) {
   let count = 0;
-  for (const one of tasks) {
+  for (const one of belowFirst(tasks)) {
     if ((await attempt(() => change(one))) === null) break;
     count++;
   }

@@ -65,6 +65,18 @@ export function asTree(tasks) {
   return depth;
 }
 
+/** Tasks in the order in which they can be completed: those below a task before it. */
+export function belowFirst(tasks) {
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  const sorted = [];
+  const above = [];
+  for (const [id, depth] of asTree(tasks)) {
+    while (above.length > depth) sorted.push(above.pop());
+    above.push(byId.get(id));
+  }
+  return [...sorted, ...above.toReversed()];
+}
+
 export class Rows {
   tasks = new Map();
   version = 0;

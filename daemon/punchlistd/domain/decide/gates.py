@@ -51,7 +51,7 @@ def _following(task: Task, params: p.TaskApprove) -> Waits | None:
 
 def _refused_yes(state: State, task: Task, params: p.TaskApprove) -> Rejection | None:
     refusal = refused_notes(task, task.id, (params.text,)) if params.text.strip() else None
-    return refusal or (None if _following(task, params) else refused_status(state, task, "completed"))
+    return refusal or (None if _following(task, params) else refused_status(state, task, "completed", force=True))
 
 
 def _refused_no(params: p.TaskApprove) -> Rejection | None:

@@ -135,6 +135,7 @@ class Leases:
                     self._hold_for(lease, member)
                 else:
                     self._hold(lease, holder)
+                    lease.session = lease.session or (claim.keep and self.present(lease.user, lease.owner))
                     self._check_session(lease)
         if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:
             lease.lease_s = lease.lease_s if params.lease_ms is None else params.lease_ms / 1000

@@ -392,3 +392,13 @@ async def test_agents_are_bounded(running: Engine, ann: Peer, monkeypatch: pytes
     refused = await agent.refusal("agent.enter", agent=B)
     assert (refused["kind"], refused["limit"]) == ("limit_exceeded", "agents")
     await agent.result("agent.enter", agent=A)
+
+
+async def test_a_claim_that_a_redo_brings_back_ends_with_its_session(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A, task="1", actor=A)
+    await ann.result("list.undo", **C, of=A, claims=True)
+    await ann.result("list.undo", **C, redo=True, claims=True)
+    assert (await task(ann))["owner"] == A
+    await left(running, agent)
+    assert (await task(ann))["left_at"]
