@@ -6,7 +6,7 @@ lost its task finishes nobody else's. What is in progress without a claim belong
 """
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,6 @@ from punchlist.tools import changes, notes, phrases
 from punchlist.tools.fates import fate, lost
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of
-from punchlist.tree import titles_above
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import (
     Recorded,
@@ -30,8 +29,8 @@ from punchlist_schemas.events import (
     TaskAdded,
     decode_event,
 )
-from punchlist_schemas.params import AgentList, ListClear, TaskClaim, TaskDelete, TaskEdit, TaskGet, TaskSetStatus
-from punchlist_schemas.results import ClaimResult, Path, SetStatusResult, TaskExplainResult
+from punchlist_schemas.params import AgentList, ListClear, TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
+from punchlist_schemas.results import ClaimResult, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Agent, Conversation, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
@@ -362,28 +361,6 @@ def settle(
         raise lost(told) if told else problem_of(error) from None
     desk.mind.claims.pop(task_id, None)
     return done
-
-
-def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
-    """The titles of the parents of a task, the outermost first."""
-    if task.parent is None:
-        return []
-    params = TaskGet(conversation=desk.conversation, task=task.id)
-    path: Path = yield Call("task.get", params, attrgetter("path"))
-    return [one.title for one in path]
-
-
-def places(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
-    """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
-    rows = _tree_rows(tasks)
-    if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
-        rows = _tree_rows((yield desk.calls.list()))
-
-    return lambda task: phrases.place(task, titles_above(rows.get(task.id, {}), rows))
-
-
-def _tree_rows(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
-    return {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
 
 
 def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:

@@ -1,0 +1,36 @@
+"""Where tasks stand below their parents, for replies."""
+
+from collections.abc import Callable, Generator, Iterable
+from operator import attrgetter
+from typing import Any
+
+from punchlist.calls import Call
+from punchlist.cursor import TaskList
+from punchlist.tools import phrases
+from punchlist.tools.model import ToolContext
+from punchlist.tree import titles_above
+from punchlist_schemas.params import TaskGet
+from punchlist_schemas.results import Path
+from punchlist_schemas.things import Task
+
+
+def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
+    """Return the titles of the parents of a task, the outermost first."""
+    if task.parent is None:
+        return []
+    params = TaskGet(conversation=desk.conversation, task=task.id)
+    path: Path = yield Call("task.get", params, attrgetter("path"))
+    return [one.title for one in path]
+
+
+def places(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
+    """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
+    rows = _tree_rows(tasks)
+    if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
+        rows = _tree_rows((yield desk.calls.list()))
+
+    return lambda task: phrases.place(task, titles_above(rows.get(task.id, {}), rows))
+
+
+def _tree_rows(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+    return {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
