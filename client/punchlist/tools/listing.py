@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from punchlist.cursor import TaskList
-from punchlist.tools import changes, news, phrases, places
+from punchlist.tools import changes, news, paths, phrases
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tools.model import Reply, Steps, ToolContext
 from punchlist.tree import as_tree, titles_above
@@ -89,15 +89,15 @@ def unchanged(text: str, version: int) -> Reply:
 def details(desk: ToolContext, ids: Sequence[str], offset: int) -> Steps:
     """Return everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
     tasks: list[Task] = []
-    paths: list[list[str]] = []
+    parents: list[list[str]] = []
     for one in ids[:_DETAILS]:
         tasks.append((yield desk.calls.get(one)))
-        paths.append((yield from places.above(desk, tasks[-1])))
+        parents.append((yield from paths.above(desk, tasks[-1])))
     share = 30_000 // len(tasks)
     calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
     blocks = [
         "\n".join(phrases.detail(task, share, above, offset, rest))
-        for task, above, rest in zip(tasks, paths, calls, strict=True)
+        for task, above, rest in zip(tasks, parents, calls, strict=True)
     ]
     for task in tasks:
         desk.mind.unread.pop(task.id, None)

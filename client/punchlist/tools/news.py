@@ -12,7 +12,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import NotFound
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, notes, phrases, places
+from punchlist.tools import changes, notes, paths, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.model import ToolContext
 from punchlist_schemas.things import Task
@@ -81,7 +81,7 @@ def _lines(desk: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Gene
         if one in told.gone or (task := (yield from _present(desk, one))) is None:
             gone.append(one)
             continue
-        above = yield from places.above(desk, task)
+        above = yield from paths.above(desk, task)
         lines.append(line(structs.replace(task, title=clip(task.title, _TITLE)), told.changed[one], above))
     return lines + ([f"gone: {joined(gone, '#')}"] if gone else [])
 

@@ -11,7 +11,7 @@ from punchlist.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.text import one_line
-from punchlist.tools import claims, creating, notes, places
+from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import LONG_TEXT, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -123,7 +123,7 @@ def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
 
 
 def _tasks(desk: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
-    place_of = yield from places.of(desk, tasks)
+    place_of = yield from paths.places(desk, tasks)
     shown, left_out = fitting(tasks, lambda task: _noted(desk, task, place_of(task)))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
@@ -134,7 +134,7 @@ def _tasks(desk: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") 
 def _list(desk: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
         one: Task = yield desk.calls.get(args.task_id)
-        above = yield from places.above(desk, one)
+        above = yield from paths.above(desk, one)
         return _json({"tasks": [item(desk, one, LONG_TEXT, args.offset, place(one, above))]})
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
     return (yield from _tasks(desk, tasks, args.offset))
@@ -190,7 +190,7 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
     explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
     rest: TaskList = yield desk.calls.list(limit=1)
     following = None if explained.next is None else known.get(explained.next.id)
-    place_of = yield from places.of(desk, tasks)
+    place_of = yield from paths.places(desk, tasks)
     return _json(
         {
             "ok": not failed,

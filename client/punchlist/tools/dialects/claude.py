@@ -10,7 +10,7 @@ from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.text import one_line
-from punchlist.tools import claims, creating, notes, places
+from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.coercion import argument_names
 from punchlist.tools.history import ended_by_others
@@ -115,7 +115,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     task: Task = yield desk.calls.get(args.task_id)
     rest = desk.call_of("TaskGet", f"taskId={task.id}")
     description = shorten(task.description, offset=args.offset, rest=rest)
-    above = yield from places.above(desk, task)
+    above = yield from paths.above(desk, task)
     why = "Failed because" if task.status == "failed" else reason_label(task)
     lines = [
         f"Task #{task.id}: {task.title}",
@@ -153,7 +153,7 @@ def _labelled(label: str, text: str) -> list[str]:
 
 def _list(desk: ToolContext, args: Listing) -> Steps:
     tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    place_of = yield from places.of(desk, tasks)
+    place_of = yield from paths.places(desk, tasks)
     rows, left_out = fitting(tasks, lambda task: _row(task, place_of(task)))
     lines = [list_line(task, place_of(task)) for task in tasks[: len(rows)]]
     data: dict[str, Any] = {"tasks": rows}

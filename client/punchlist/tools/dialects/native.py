@@ -11,7 +11,7 @@ from punchlist.cursor import TaskList
 from punchlist.departures import ago
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.text import clip, one_line
-from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, phrases, places
+from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, paths, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -194,9 +194,8 @@ def _next(desk: ToolContext, args: Next) -> Steps:
             raise (yield from fates.missing(desk))
         task_id = args.id or own[0].id
         yield from _refuse_second(desk, task_id, args.result)
-        done = yield from claims.settle(
-            desk, task_id, "failed" if args.failed else "completed", args.failed or args.result
-        )
+        status: Status = "failed" if args.failed else "completed"
+        done = yield from claims.settle(desk, task_id, status, args.failed or args.result)
         lines.append(phrases.finished(done))
         data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
         own = (yield from claims.at_work(desk)) if done.task.parent else []
@@ -211,7 +210,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
 
 def _go_on(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
     """Answer `next` with a task that the agent has in progress."""
-    above = yield from places.above(desk, own)
+    above = yield from paths.above(desk, own)
     return (yield from _answer(desk, last, lines, data, own, above))
 
 

@@ -9,7 +9,7 @@ from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
 from punchlist.text import joined_text, one_line
-from punchlist.tools import claims, creating, notes, places
+from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.current import current_tasks, inner, why_none
 from punchlist.tools.history import ended
@@ -138,7 +138,7 @@ def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[An
     if len(compact(row)) > BUDGET // 2 + LONG_TEXT // 2:  # a text of characters that JSON escapes
         row = _row(desk, task, _IN_A_LIST, offset)
     row |= notes.members(desk, task)
-    above = yield from places.above(desk, task)
+    above = yield from paths.above(desk, task)
     row |= {"parent": task.parent, "path": place(task, above)} if above else {}
     context = compact(task.metadata) if task.metadata else ""
     fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
@@ -228,7 +228,7 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
     for task in current.own:
         own[task.id] = yield from _handed(desk, task)
     tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
-    place_of = yield from places.of(desk, tasks)
+    place_of = yield from paths.places(desk, tasks)
 
     def row(task: Task) -> dict[str, Any]:
         return own[task.id] if task.id in own else _row(desk, task, path=place_of(task)) | whose.get(task.id, {})

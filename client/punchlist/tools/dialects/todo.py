@@ -9,7 +9,7 @@ from msgspec import Meta
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.text import one_line
-from punchlist.tools import creating, notes, places
+from punchlist.tools import creating, notes, paths
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import (
@@ -115,7 +115,7 @@ _WANTED: dict[str, tuple[Status, ...]] = {
 def rows(desk: ToolContext, status: str, offset: int, tool: str) -> Steps:
     """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
     tasks: TaskList = yield desk.calls.list(status=_WANTED.get(status), offset=offset)
-    place_of = yield from places.of(desk, tasks)
+    place_of = yield from paths.places(desk, tasks)
     shown, left_out = fitting(tasks, lambda task: row(task, place_of(task)), BUDGET)
     if left_out:
         rest = more(left_out, offset + len(shown), desk.tool(tool))

@@ -1,4 +1,4 @@
-"""Where tasks stand: the titles of the parents above them."""
+"""Where tasks stand below their parents, for replies."""
 
 from collections.abc import Callable, Generator, Iterable
 from operator import attrgetter
@@ -15,7 +15,7 @@ from punchlist_schemas.things import Task
 
 
 def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
-    """The titles of the parents of a task, the outermost first."""
+    """Return the titles of the parents of a task, the outermost first."""
     if task.parent is None:
         return []
     params = TaskGet(conversation=desk.conversation, task=task.id)
@@ -23,7 +23,7 @@ def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]
     return [one.title for one in path]
 
 
-def of(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
+def places(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
     """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
     rows = _tree_rows(tasks)
     if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
