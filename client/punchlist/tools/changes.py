@@ -20,12 +20,14 @@ from punchlist_schemas.events import (
     ListCleared,
     NoteAdded,
     Recorded,
+    StatusChanged,
     TaskAdded,
     TaskEdited,
     decode_event,
 )
 from punchlist_schemas.params import EventRead, EventWait
 from punchlist_schemas.results import EventsResult
+from punchlist_schemas.things import FINISHED
 
 T = TypeVar("T")
 
@@ -42,7 +44,7 @@ class Touched(msgspec.Struct):
         first: Position of the first of the changes, and the list's version there.
         notes: What they noted, as far as the agent was not told before.
         noted: Version of the last of these notes.
-        members: What they edited that a line about the task does not show.
+        members: What they edited that a line about the task does not show, and that it is no longer completed.
     """
 
     by: str
@@ -157,12 +159,18 @@ def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
 _SHOWN = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
 """What of an edited task its line shows."""
 
+_TAKEN_BACK = "no longer completed"
+
 
 def _tell(touched: Touched, event: AnyEvent, recorded: Recorded) -> None:
     touched.by = recorded.actor
     if isinstance(event, NoteAdded):
         touched.notes.append(event.text)
         touched.noted = recorded.version
+    elif isinstance(event, StatusChanged):
+        touched.members.pop(_TAKEN_BACK, None)
+        if event.from_ == "completed" and event.to not in FINISHED:
+            touched.members[_TAKEN_BACK] = None
     elif isinstance(event, TaskEdited):
         edited = (name for name in event.__struct_fields__ if getattr(event, name) is not msgspec.UNSET)
         touched.members |= dict.fromkeys(name for name in edited if name not in _SHOWN)

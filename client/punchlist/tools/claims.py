@@ -123,6 +123,9 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
             raise _answered_by_a_person(waiting[0])
     taken = _taken(params)
     if not taken:
+        if isinstance(params, TaskEdit) and {params.title, params.description} != {msgspec.UNSET}:
+            edited: Task = yield desk.calls.get(params.task)
+            _leave_to_a_person(params, [edited])
         return
     if len(taken) == 1:
         tasks: list[Task] = [(yield desk.calls.get(taken[0]))]

@@ -30,8 +30,8 @@ All dialects work on the same list, also at the same time. Common to all:
 - A refusal is a result that says what was refused, why, and what would work.
 - No reply exceeds 10,000 tokens. A list that is cut says how many tasks are left out; the tool then takes `offset`.
   A description that is cut names the call that reads on: `list_tasks task_id=3 offset=20000`.
-- What waits for a person's yes is shown as that, and no tool changes its status, owner or place in the list: a person
-  answers ([gates](queue.md#gates)).
+- What waits for a person's yes is shown as that, and no tool changes its status, owner, title,
+  description or place in the list: a person answers ([gates](queue.md#gates)).
 - Replacing a list by an empty one (`TodoWrite` with no todos) goes on counting: the next task has a new number. After
   `ClearTasks`, `punch clear` or an `auto_clear` the numbers begin at 1 again.
 - On a connection that asks for confirmation, deleting takes `confirm` with the token of the first reply.

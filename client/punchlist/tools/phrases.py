@@ -263,9 +263,10 @@ def _nothing(counts: Counts, reasons: Sequence[Reason], adder: str) -> str:
             " pending. To go on without it: update the task that waits with not_after."
         )
     if reserved:
-        names = ", ".join(f"#{one.by} for {clip(one_line(one.owner), BRIEF // 2)}" for one in reserved[:SOME])
+        whose = [(one.by, clip(one_line(one.owner), BRIEF // 2)) for one in reserved[:SOME]]
+        names = ", ".join(f"#{task} is reserved for {owner}" for task, owner in whose)
         more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
-        return f"Nothing ready for you: {names}{more} reserved. Call wait, or tasks to see the list."
+        return f"Nothing ready for you: {names}{more}. Call wait, or tasks to see the list."
     return (
         f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
         " Call wait, or tasks to see why."

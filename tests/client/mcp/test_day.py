@@ -176,7 +176,7 @@ async def check_that_who_is_gone_is_seen(day: Day, b: Window, c: Window) -> None
 
 async def check_that_assigned_work_goes_to_its_owner(day: Day, a: Window) -> None:
     assert "reserved for ann" in await day.ann("why", "8", PUNCHLIST_ACTOR="bob")
-    assert "#8 for ann reserved" in await a.call("next", result="two pages")
+    assert "#8 is reserved for ann" in await a.call("next", result="two pages")
     await day.ann("assign", "8", a.name[:-2])
     assert "Now #8: Docs › Tests" in await a.call("next")
     await a.call("next", result="links are checked")

@@ -519,7 +519,7 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
     assert a.call("native", "next", {}).data["next"]["id"] == "2"
     a.call("native", "update", {"id": "2", "status": "completed"})
     nothing = a.call("native", "next", {})
-    assert "Nothing ready for you: #1 for ann reserved." in nothing.text
+    assert "Nothing ready for you: #1 is reserved for ann." in nothing.text
     for status in ("in_progress", "completed"):
         refused = a.call("native", "update", {"id": "1", "status": status})
         assert (refused.refused, "task 1 is reserved for ann" in refused.text) == (True, True)
@@ -620,6 +620,23 @@ def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
 def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
     client.conversation("work").add("four")
     assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
+
+
+def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    b.call("native", "next", {"id": "2", "result": "r"})
+    a.call("native", "update", {"id": "4", "status": "pending"})
+    refused = a.call("native", "next", {"result": "all of it"})
+    assert refused.text == "Refused: task 1 has 1 open task: #4 part: those come first"
+    assert "Now #4: one › part" in a.call("native", "next").text
+
+
+def test_next_says_that_a_completion_was_taken_back(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    a.call("native", "update", {"id": "1", "status": "completed", "note": "done"})
+    client.conversation("work", actor="zed").undo(1, of=A)
+    assert "Now #1: one — by zed: no longer completed\n" in a.call("native", "next").text
 
 
 def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:

@@ -187,6 +187,7 @@ def _next(desk: ToolContext, args: Next) -> Steps:
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
+        own = own or (yield from claims.mine(desk))  # a task with open parts: the daemon's refusal names them
         if not args.id and len(own) > 1:
             ids = joined([task.id for task in own], "#")
             raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
