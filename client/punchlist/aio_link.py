@@ -209,14 +209,18 @@ async def dial(profile: Profile) -> socket.socket:
             dialled.set_result(sock)
 
     def connect() -> None:
+        sock: socket.socket | None = None
         try:
             sock = socket.socket(fileno=profile.target.dial(profile.timeout_s).detach())
             sock.setblocking(False)
             action = partial(report, sock)
         except Exception as error:
             action = partial(_fail_unless_done, dialled, error)
-        with suppress(RuntimeError):  # the loop is closed
+        try:
             loop.call_soon_threadsafe(action)
+        except RuntimeError:  # the loop is closed
+            if sock is not None:
+                sock.close()
 
     threading.Thread(target=connect, name="punchlist-dial", daemon=True).start()
     try:

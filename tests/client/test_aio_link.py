@@ -1,6 +1,10 @@
 """One connection on the event loop: what it hands out, what it holds back, and how it ends."""
 
 import asyncio
+import gc
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import msgspec
 import pytest
 
 from punchlist import ConnectionLost, ParseError, ProtocolError, connect_async
-from punchlist.aio_link import Link
+from punchlist.aio_link import Link, dial
 from punchlist.core import Profile, Request
 from punchlist_testing.peer import HELLO, Session, scripted_peer
 from punchlist_testing.peer import Request as Asked
@@ -231,3 +235,25 @@ async def test_closing_waits_until_the_connection_is_gone(tmp_path: Path) -> Non
             await link.aclose()
         with pytest.raises(ConnectionLost, match="was closed"):
             await link.receive()
+
+
+def test_a_connection_that_comes_after_its_loop_is_closed(tmp_path: Path) -> None:
+    path = str(tmp_path / "daemon.sock")
+    profile = Profile({"socket": path, "autostart": False, "timeout_s": 30})
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(0)
+        with socket.socket(socket.AF_UNIX) as first:  # the backlog is full: the next one waits
+            first.connect(path)
+            loop = asyncio.new_event_loop()
+            waiting = loop.create_task(dial(profile))
+            loop.run_until_complete(asyncio.sleep(0))
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(waiting)
+            loop.close()
+            (late,) = [one for one in threading.enumerate() if one.name == "punchlist-dial"]
+            for _ in range(2):
+                listener.accept()[0].close()
+            late.join(30)
+    gc.collect()  # a socket that is left open is a warning, and so an error
