@@ -1,13 +1,13 @@
 """Starting a daemon that outlives us: detached, quiet, and known to be ready by a pipe."""
 
 import os
-import select
 import subprocess
 import sys
 import threading
 import time
 from typing import NamedTuple
 
+from punchlist.readable import is_readable
 from punchlist_schemas.rendezvous import make_directories, stopped_path
 
 IDLE_EXIT_S = 900
@@ -81,7 +81,7 @@ class Starting:
         if not self._lock.acquire(timeout=max(0.0, timeout_s)):
             return None
         try:
-            if self._ready is not None and select.select([self._ready], [], [], max(0.0, end - time.monotonic()))[0]:
+            if self._ready is not None and is_readable(self._ready, end - time.monotonic()):
                 self._report = self._outcome(os.read(self._ready, 64))
                 os.close(self._ready)
                 self._ready = None

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import select
 import shlex
 import shutil
 import subprocess
@@ -11,6 +10,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from punchlist.readable import is_readable
 
 TIMEOUT_S = 30.0
 """How long a server may take from its start to the list of its tools, in seconds."""
@@ -118,7 +119,7 @@ def _answers(server: "subprocess.Popen[bytes]", deadline: float) -> Iterator[dic
     descriptor, rest = server.stdout.fileno(), b""
     while True:
         left = deadline - time.monotonic()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+        if left <= 0 or not is_readable(descriptor, left):
             raise ServerError("it does not answer in time")
         data = os.read(descriptor, 1 << 16)
         if not data:

@@ -148,6 +148,8 @@ def moment(text: str) -> datetime | None:
 
 def _read(text: str) -> tuple[datetime | None, bool]:
     """A date or time, and whether it has a time of day."""
+    if not text:
+        return None, False
     text = _ZONE_NAME.sub("", text)
     try:
         return datetime.combine(date.fromisoformat(text), time()), False

@@ -118,6 +118,11 @@ class Folder:
         self._shadows = kept
         return found
 
+    def __del__(self) -> None:
+        """Close what `late` would have looked at."""
+        for shadow in self._shadows:
+            os.close(shadow.descriptor)
+
     @property
     def has_shadows(self) -> bool:
         """Whether `late` may still find something."""

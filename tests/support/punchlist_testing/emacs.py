@@ -2,11 +2,12 @@
 
 import json
 import os
-import select
 import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from punchlist.readable import is_readable
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "emacs"
 ANSWER_S = 45.0
@@ -74,7 +75,7 @@ class Editor:
         self._process.stdin.write(json.dumps([form, list(given)]).encode() + b"\n")
         self._process.stdin.flush()
         while b"\n" not in self._unread:
-            ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_S)
+            ready = is_readable(self._process.stdout.fileno(), ANSWER_S)
             data = os.read(self._process.stdout.fileno(), 1 << 20) if ready else b""
             assert data, "Emacs says nothing any more"
             self._unread += data

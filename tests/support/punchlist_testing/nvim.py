@@ -1,13 +1,14 @@
 """A real Neovim without a screen, driven over its own RPC (MessagePack on standard input and output)."""
 
 import os
-import select
 import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+
+from punchlist.readable import is_readable
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "nvim"
 ANSWER_S = 10.0
@@ -126,7 +127,7 @@ class Editor:
         assert self._process.stdout is not None
         unread = b""
         while True:
-            ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_S)
+            ready = is_readable(self._process.stdout.fileno(), ANSWER_S)
             data = os.read(self._process.stdout.fileno(), 1 << 20) if ready else b""
             assert data, "Neovim says nothing any more"
             unread += data

@@ -2,7 +2,6 @@
 
 import io
 import re
-import select
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from rich.style import Style
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from rich.text import Text
 
+from punchlist.readable import is_readable
 from punchlist_testing.terminal import PATIENCE_S, Terminal
 
 _CONTROLLED = (
@@ -49,7 +49,7 @@ class Screen(Terminal):
         """
         deadline = time.monotonic() + PATIENCE_S
         while not holds(self.cells.display):
-            readable, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            readable = is_readable(self._master, deadline - time.monotonic())
             assert readable and self._read(), "\n".join(self.cells.display)
             self._stream.feed(self.shown)
             self.shown = ""

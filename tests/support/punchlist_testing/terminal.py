@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pty
-import select
 import signal
 import struct
 import subprocess
@@ -12,6 +11,8 @@ import termios
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+
+from punchlist.readable import is_readable
 
 PATIENCE_S = 30.0
 """How long a test waits for something to appear, in seconds."""
@@ -87,7 +88,7 @@ class Terminal:
         """
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.shown:
-            readable, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            readable = is_readable(self._master, deadline - time.monotonic())
             assert readable and self._read(), f"{text!r} did not appear in {self.shown[-2000:]!r}"
         end = self.shown.index(text) + len(text)
         found, self.shown = self.shown[:end], self.shown[end:]
@@ -95,7 +96,7 @@ class Terminal:
 
     def is_quiet(self, for_s: float) -> bool:
         """Whether nothing is written for so many seconds."""
-        return not self.shown and not select.select([self._master], [], [], for_s)[0]
+        return not self.shown and not is_readable(self._master, for_s)
 
     def finish(self) -> int:
         """Read to the end; the exit code."""

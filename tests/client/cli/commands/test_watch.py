@@ -2,7 +2,6 @@ import fcntl
 import json
 import os
 import pty
-import select
 import shlex
 import signal
 import struct
@@ -23,6 +22,7 @@ from punchlist.cli.style import FRAME_S, FRAMES
 from punchlist.cursor import Change
 from punchlist.errors import ConfirmationRequired
 from punchlist.options import Options
+from punchlist.readable import is_readable
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.peer import scripted_peer
@@ -339,7 +339,7 @@ class Own:
 
     def wait_for(self, text: str) -> None:
         while text not in self.shown:
-            assert select.select([self.master], [], [], PATIENCE_S)[0], f"{text!r} not in {self.shown[-2000:]!r}"
+            assert is_readable(self.master, PATIENCE_S), f"{text!r} not in {self.shown[-2000:]!r}"
             self.shown += os.read(self.master, 65_536).decode()
 
     def watched(self, use: Any, *words: str) -> int:
