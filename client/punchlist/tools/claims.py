@@ -198,6 +198,15 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
                 raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
 
 
+def reserved(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
+    """Return the pending tasks that are reserved for others who are known, and for whom: id → name."""
+    pending = [task for task in tasks if task.status == "pending" and not _may_take(desk, task.owner)]
+    known: dict[str, bool] = {}
+    for name in dict.fromkeys(task.owner for task in pending):
+        known[name] = yield from _is_known(desk, name)
+    return {task.id: phrases.name_of(task.owner) for task in pending if known[task.owner]}
+
+
 def _is_known(desk: ToolContext, name: str) -> Generator[Call[Any], Any, bool]:
     """Whether an owner is an agent or a person of this daemon, or one who has changed this list."""
     with suppress(RequestRefused):  # a daemon that lists no agents, or a log that can't be read

@@ -1,4 +1,4 @@
-"""Replacing a list that others work on: what they have in progress or a person has to approve stays, as replies say."""
+"""Replace a list that others work on: tasks that they have, that are reserved for them or wait for a yes stay."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -12,7 +12,9 @@ from punchlist.errors import VersionConflict
 from punchlist.text import clip, one_line
 from punchlist.tools import claims
 from punchlist.tools.model import Problem, Reply, ToolContext, confirmed
+from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
+from punchlist_schemas.things import is_heading
 
 _TRIES = 5
 _TITLE = 80
@@ -32,7 +34,9 @@ class Replaced(NamedTuple):
 def replace(
     desk: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Make the list be these tasks, those that other agents are working on, and those that wait for a person's yes.
+    """Make the list be these tasks and those of others: in progress, reserved for them, or waiting for a person's yes.
+
+    A heading, or a task with unfinished children, keeps its status: the work is that of the tasks below it.
 
     Args:
         desk: Who does it, and where.
@@ -47,8 +51,11 @@ def replace(
     for _ in range(_TRIES):
         old: TaskList = yield desk.calls.list()
         whose = yield from claims.of_others(desk, old)
-        others = [task for task in old if task.id in whose or task.waits_for == "yes"]
-        theirs = {task.title: task.status for task in others}
+        reserved = yield from claims.reserved(desk, old)
+        others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
+        held = holding(old)
+        fixed = [*others, *(task for task in old if task.id in held or is_heading(task.metadata))]
+        theirs = {task.title: task.status for task in fixed}
         new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]
         new += [msgspec.structs.replace(one, status=theirs.get(one.title, one.status)) for one in wanted]
         call = partial(desk.calls.replace, new, keep_unfinished=False, expect_version=old.version)
@@ -57,10 +64,12 @@ def replace(
         except VersionConflict:
             continue  # somebody may have taken a task meanwhile
         named = {task.id: f"#{task.id} {clip(one_line(task.title), _TITLE)}" for task in others}
-        kept = {id: f"{what} {_why_kept(whose.get(id, ''))}" for id, what in named.items()}
+        kept = {id: f"{what} {_why_kept(whose.get(id, ''), reserved.get(id, ''))}" for id, what in named.items()}
         return Replaced(old, listed, kept)
     raise Problem("version_conflict", "others change the list all the time: try again")
 
 
-def _why_kept(who: str) -> str:
-    return f"stays in progress: {who} works on it" if who else "stays: it waits for a person's yes"
+def _why_kept(who: str, reserved_for: str) -> str:
+    if who:
+        return f"stays in progress: {who} works on it"
+    return f"stays: it is reserved for {reserved_for}" if reserved_for else "stays: it waits for a person's yes"

@@ -28,7 +28,7 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskMoved,
 )
-from punchlist_schemas.things import Metadata, Note, Task
+from punchlist_schemas.things import FINISHED, Metadata, Note, Task
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days
@@ -56,31 +56,41 @@ class Undoing:
     `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
     is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
     went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
-    taken back: such a call does not count as undone, so that a later undo can come back to it.
+    taken back: such a call does not count as undone, so that a later undo can come back to it. `claimed` tells at which
+    version the call begins that claimed a task last.
 
     `resumed` are the tasks that came back in progress or completed, as they were then: what has changed around them
     since may forbid it.
     """
 
     def __init__(
-        self, state: State, at: int, touched: Callable[[str], int], returned: Callable[[str, int], int]
+        self,
+        state: State,
+        at: int,
+        touched: Callable[[str], int],
+        returned: Callable[[str, int], int],
+        claimed: Callable[[str], int] = lambda _task: 0,
     ) -> None:
         self.state = state
         self.at = at
         self.touched = touched
         self.returned = returned
+        self._claimed = claimed
+        self._claims = dict(state.claims)
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
         self.skipped: list[tuple[str, int, str]] = []
         self.complete = True
         self.resumed: dict[str, Task] = {}
         self._begin = 0
+        self._first = 0
         self._resumed_in_call: set[str] = set()
         self._freed: dict[str, tuple[Claim, int]] = {}
 
-    def begin_call(self) -> None:
-        """Take back the next call."""
+    def begin_call(self, first: int) -> None:
+        """Take back the call whose first event has version `first`."""
         self.complete = True
+        self._first = first
         self._begin, self._resumed_in_call, self._freed = len(self.events), set(), {}
 
     def end_call(self) -> None:
@@ -99,6 +109,11 @@ class Undoing:
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
             known = [one for one in now if one in then.open_blockers or one in opened or (name, one) in edges]
             self.resumed[name] = replace(then, open_blockers=tuple(known))
+
+    def is_begun_again(self, task: str) -> bool:
+        """Return whether a task is held by a claim that was made after the call that is taken back."""
+        held = self.state.claims.get(task)
+        return held is not None and held is self._claims.get(task) and self._claimed(task) > self._first
 
     def apply(self, event: KnownEvent) -> None:
         """Let an event happen."""
@@ -323,7 +338,7 @@ def _claimed(run: Undoing, change: Change) -> None:
         run.skip(change, "it is gone")
         return
     held = run.state.claims.get(now.id)
-    if held is None or held.owner != event.owner:
+    if held is None or held.owner != event.owner or run.is_begun_again(now.id):
         if (now.status, now.owner) == (before.status, before.owner):
             run.leave()
         else:
@@ -370,6 +385,8 @@ def _status(run: Undoing, change: Change) -> None:
         run.leave()
     elif _standing(now) != _standing(after):
         run.skip(change, "its status changed since")
+    elif before.status in FINISHED and run.is_begun_again(now.id):
+        run.skip(change, "it was begun again since")
     else:
         run.apply(
             StatusChanged(

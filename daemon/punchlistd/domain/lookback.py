@@ -9,6 +9,7 @@ import msgspec
 from punchlist_schemas import params as p
 from punchlist_schemas.events import (
     AnyEvent,
+    Claimed,
     ConversationDeleted,
     DependencyAdded,
     ListCleared,
@@ -96,6 +97,7 @@ class Lookback:
         self.depth = depth
         self._clears: list[tuple[int, int]] = []  # its version, and that of its call's first event
         self._touches: dict[str, list[Touch]] = {}
+        self._claimed: dict[str, int] = {}
         self._rests: dict[str, list[Touch]] = {}
         self._returns: dict[tuple[str, int], int] = {}
         self._first = 0
@@ -159,6 +161,8 @@ class Lookback:
 
     def _note_touch(self, version: int, event: AnyEvent) -> None:
         aim, touch = self._aim, Touch(version, self._first, self._actor)
+        if isinstance(event, Claimed):
+            self._claimed[event.task] = self._first
         if self._is_cancelled:
             return
         is_others = not self._is_aims() and not self._is_undo
@@ -189,6 +193,10 @@ class Lookback:
         """At which version a standing call of another actor last touched a task; 0 if none did."""
         found = self._standing(self._touches, task)
         return 0 if found is None else found.version
+
+    def claimed(self, task: str) -> int:
+        """Return the version at which the call begins that claimed a task last; 0 if none did."""
+        return self._claimed.get(task, 0)
 
     def resting(self, task: str, after: int) -> Touch | None:
         """The newest standing call behind a version that touched a task, or made something that refers to it."""

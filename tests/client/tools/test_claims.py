@@ -687,3 +687,16 @@ def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None
         assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
     told = b.call("native", "update", {"id": "1", "status": "completed"}).text
     assert told.startswith(f"#1 was completed already ({A} completed it, ")
+
+
+def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    plan = client.conversation("work", actor="ann")
+    plan.add("Phase", metadata={"heading": 2})
+    plan.add("part", parent="4")
+    plan.edit("3", owner="ann")
+    todos = [{"content": name, "status": "in_progress", "activeForm": name} for name in ("Phase", "three")]
+    reply = two[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
+    assert not reply.refused, reply.text
+    assert [plan.get(one).status for one in ("4", "3", "5")] == ["pending", "pending", "in_progress"]
+    two[0].call("claude", "TodoWrite", {"todos": []})
+    assert plan.get("3").owner == "ann"

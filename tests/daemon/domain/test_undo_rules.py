@@ -148,6 +148,19 @@ def test_a_redo_is_one_event_for_a_task(recorder: Recorder) -> None:
     assert [type(event).__name__ for event in recorder.do(undo(redo=True), "ann").events] == ["StatusChanged"]
 
 
+def test_a_redo_completes_no_task_that_was_begun_again(recorder: Recorder) -> None:
+    recorder.add("A")
+    recorder.call(claim("1"), "codex")
+    recorder.call(status("1", "completed"), "codex")
+    recorder.call(undo(of="codex", count=None), "root")
+    assert recorder.state.tasks["1"].status == "pending"
+    recorder.call(claim("1"), "codex")
+    held = recorder.state.claims["1"]
+    decision = recorder.do(undo(of="root", redo=True, whole=False), "root")
+    assert (recorder.state.tasks["1"].status, recorder.state.claims) == ("in_progress", {"1": held})
+    assert 'skipped #1 "A": it was begun again since' in decision.lines
+
+
 def any_call(random: Random, state: State) -> p.Mutation:
     ids = list(state.tasks) or ["1"]
     task, other = random.choice(ids), random.choice(ids)

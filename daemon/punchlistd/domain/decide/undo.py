@@ -52,7 +52,7 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
     refused = _refused(past, params)
     if refused is not None:
         return refused
-    run = Undoing(past.state.copy(), at, past.touched, past.returned)
+    run = Undoing(past.state.copy(), at, past.touched, past.returned, past.claimed)
     if params.to_version is not None:
         if past.then is not None:
             yield from revert(run, past.then)
@@ -67,7 +67,7 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
         if params.whole and (conflict := _conflict(past, first, changes)) is not None:
             return conflict
         message = len(run.lines)
-        run.begin_call()
+        run.begin_call(first)
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
                 yield from take_back(run, change)
