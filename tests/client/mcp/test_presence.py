@@ -220,6 +220,18 @@ def test_a_restarted_daemon_keeps_the_sessions_that_are_there(
     assert is_there(task(client, "2"))
 
 
+def test_a_claim_right_after_a_restart_ends_with_its_session(
+    daemon: Spawned, client: Client, windows: Callable[..., Window]
+) -> None:
+    window = windows("a")
+    window.call()
+    daemon.kill()
+    daemon.restart()
+    assert "Now #2" in window.call(result="done")
+    window.kill()
+    assert wait_for(client, has_left, "2").left_at
+
+
 def test_the_end_of_a_session_is_told_by_its_hook(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:

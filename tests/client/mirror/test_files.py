@@ -189,3 +189,13 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
     os.close(root)
     last = folder.read("a")
     assert set(written) <= {*theirs, *ours, last}
+
+
+def test_a_folder_that_goes_closes_what_it_watched(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path), ())
+    folder.replace("a", b"1", None)
+    folder.settle("a", folder.replace("a", b"2", b"1"))
+    assert folder.has_shadows
+    before = len(os.listdir("/dev/fd"))
+    del folder
+    assert len(os.listdir("/dev/fd")) == before - 1
