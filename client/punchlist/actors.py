@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 THREADS = 200
-"""How many chats, those used last, are looked through for those about a list."""
+"""Maximum number of chats that are searched for those about a list, latest first."""
 
 _UUID, _DRAWN, _MOST = 36, 8, 123
 """Characters of an id that was drawn at random, of its beginning that names it, and of a name that fits an actor."""
@@ -23,7 +23,7 @@ def chat_actor(thread: str) -> str:
 
 
 def is_chat(actor: str) -> bool:
-    """Whether an actor is a chat of this machine's person."""
+    """Return whether an actor is a chat of this machine's person."""
     return actor.startswith("chat/")
 
 

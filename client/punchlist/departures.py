@@ -18,7 +18,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def is_gone(task: "Mapping[str, Any]") -> bool:
-    """Whether the owner of a task, as the wire has it, is gone: anybody may claim the task by its id."""
+    """Return whether the owner of a task, as the wire has it, is gone: anybody may claim the task by its id."""
     return bool(task.get("left_at") or task.get("silent_at"))
 
 

@@ -53,7 +53,7 @@ def own(name: str, user: "str | None") -> str:
 
 
 def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
-    """Whether a project's list may be worked on, given the id that its name leads to (None: nobody used it yet).
+    """Return whether a project's list may be worked on, given the id that its name leads to (None: nobody used it yet).
 
     A list that nobody used is the project's from now on, but for `default`, which belongs to no project. With a user it
     is about the user's own list of that name.

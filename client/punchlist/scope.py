@@ -38,7 +38,7 @@ _BLOCKS = frozenset({_FIXTURES, "pluggy._callers", "pluggy._execution"})
 _ELSEWHERE = frozenset(
     {"asyncio.events", "concurrent.futures.thread", "threading", "anyio._backends._asyncio", "trio._threads"}
 )
-"""Modules that run a function in another context than its caller's: as a task, or in a thread."""
+"""Modules that run functions outside their caller's context, as a task or in a thread."""
 
 _SEND = opmap["SEND"]
 _CACHE = opmap.get("CACHE", 0)
@@ -169,7 +169,7 @@ def _is_entered(generator: FrameType) -> bool:
 
 
 def _is_around(generator: FrameType) -> bool:
-    """Whether a generator runs around a test or a hook: as a fixture of pytest, or as a hook wrapper of pluggy."""
+    """Return whether a generator wraps a test or a hook, as a fixture or a hook wrapper does."""
     caller = generator.f_back
     if generator.f_code.co_flags & _CO_ASYNC_GENERATOR:
         # Plugins of pytest run an async fixture in an event loop, so their frames are in between.
@@ -186,7 +186,7 @@ def _delegating(generator: FrameType) -> FrameType:
 
 
 def _is_sending(frame: FrameType) -> bool:
-    """Whether a generator waits at `yield from`, rather than calling the other one by `next` or a loop."""
+    """Return whether a generator waits at `yield from`, rather than calling the other one by `next` or a loop."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while at > 0 and code[at] == _CACHE:  # a specialized SEND leaves the position in its cache
         at -= 2

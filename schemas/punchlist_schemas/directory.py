@@ -59,7 +59,7 @@ class Meant:
         return user is not None and os.path.isfile(self._record(data_dir, user))
 
     def may_use(self, data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
-        """Whether this list may be taken unasked, given the id that its name leads to; None: nobody used it yet.
+        """Return whether this list may be taken unasked, given the id that its name leads to; None: nobody used it yet.
 
         A list that nobody used may be. It stays the project's, unless its name turns into the short name of another
         repository's list.

@@ -15,5 +15,5 @@ PRIORITIES = ("low", "normal", "high", "urgent")
 
 
 def is_heading(metadata: "Mapping[str, object] | None") -> bool:
-    """Whether a task was imported as a heading, by its metadata: it holds tasks and is not worked on itself."""
+    """Return whether a task was imported as a heading, by its metadata: it holds tasks and is not worked on itself."""
     return bool(metadata) and type(metadata.get("heading")) is int

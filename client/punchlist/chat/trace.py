@@ -14,7 +14,7 @@ from punchlist.text import clip, safe
 
 _LOG = logging.getLogger("punchlist.chat")
 _MOST = 300
-"""How many characters of a call's arguments, and of its outcome, are logged."""
+"""Maximum length of a call's arguments and of its outcome in the log, in characters."""
 
 
 def print_to_stderr() -> None:

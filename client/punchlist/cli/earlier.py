@@ -9,6 +9,6 @@ _SKEW_MS = 2_000
 
 
 def is_old_completion(result: "Any", began: int) -> bool:
-    """Whether a task that was to be completed had been before the command began, in milliseconds since 1970."""
+    """Return whether a task that was to be completed had been before the command began, in milliseconds since 1970."""
     task = result["task"]
     return task["status"] == "completed" and task["status_changed_at"] < began - _SKEW_MS

@@ -128,7 +128,7 @@ def _edited(event: Event, style: Style) -> str:
 
 
 def _is_told(event: Event, member: str) -> bool:
-    """Whether a member has something to say: of a day and its moment one does."""
+    """Return whether a member has something to say: of a day and its moment one does."""
     moment, is_day, _ = member.partition("_day")
     return bool(event[member]) or moment not in event if is_day else not event.get(f"{member}_day")
 
@@ -165,7 +165,7 @@ def _unknown(event: Event, style: Style) -> str:
 
 
 def _written_by(event: Event) -> str:
-    """Who wrote a note that somebody else brought."""
+    """Return the author and importer of a note."""
     return f" of {safe(str(event['author']))}" if event.get("author") else ""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 8
-"""How many names or tasks an error lists."""
+"""Maximum number of names or tasks in an error."""
 
 
 class UsageError(Exception):

@@ -266,7 +266,7 @@ def _names(ask: "Ask", conversation: str, given: "Sequence[str]") -> "Iterable[s
 
 
 _OFFERED = {"task": _tasks, "list": _lists, "name": _names}
-"""What is completed → the lines."""
+"""Kind of completion → function that yields its lines."""
 
 
 def _change(method: str, params: "dict[str, Any]", options: "dict[str, str]", env: "Mapping[str, str]") -> "str | None":

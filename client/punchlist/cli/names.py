@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 RECENT = 5_000
-"""How many of the newest events are read for the names of those who made them."""
+"""Number of newest events whose actors count as known names."""
 
 
 def resolve(context: "Context", given: str) -> "list[str]":

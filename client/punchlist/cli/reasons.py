@@ -27,7 +27,7 @@ _SENTENCES = {
 }
 
 _NAMED = 12
-"""How many open tasks of a parent are named at most."""
+"""Maximum number of open children that are named."""
 
 
 def reasons(told: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:

@@ -17,6 +17,6 @@ def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
 
 
 def product(space: "dict[str, Any]") -> str:
-    """What runs a space, with its version."""
+    """Return the product and version of a space's server."""
     name = "PostgreSQL" if space.get("server", "").startswith("postgres://") else "NATS"
     return f"{name} {safe(space.get('server_version', ''))}"

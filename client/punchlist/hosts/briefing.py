@@ -26,7 +26,7 @@ _TITLE = 80
 _RESULT = 60
 _NOTE = 300
 _NOTES = 2
-"""How many notes of a task in progress are shown, the newest."""
+"""Number of notes that are shown for a task in progress, the newest."""
 _RESERVE = 60
 """Characters kept free for the line that says how much is left out."""
 

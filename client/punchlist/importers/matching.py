@@ -253,7 +253,7 @@ class _Comparing:
 
 
 def _is_same(known: Task, asked: dict[str, Any], member: str) -> bool:
-    """Whether a member needs no change; a moment follows from its day."""
+    """Return whether a member needs no change; a moment follows from its day."""
     return asked[member] == known.get(member) or f"{member}_day" in asked
 
 
@@ -292,7 +292,7 @@ def _days(at: int) -> set[str]:
 
 
 def _is_there(note: Note, known: Sequence[Any]) -> bool:
-    """Whether a task has a note already. Earlier versions put day and author in front of the text."""
+    """Return whether a task has a note already. Earlier versions put day and author in front of the text."""
     heads = {" ".join(filter(None, (day, note.author))) for day in _days(note.at)}
     spelled = {note.text} | {f"{head}: {note.text}" for head in heads if head}
     for one in known:

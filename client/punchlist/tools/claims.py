@@ -40,7 +40,7 @@ RENEW_S = 900.0
 """How long a session's calls leave its claims as they are once they were renewed, in seconds."""
 
 _OFFERED = 3
-"""How many tasks whose owner is gone a reply offers."""
+"""Maximum number of abandoned tasks in a reply."""
 _LOOKED_UP = 5
 """How many tasks without an owner are looked up in the log at once."""
 
@@ -67,7 +67,7 @@ def _is_own(desk: ToolContext, actor: str) -> bool:
 
 
 def _may_take(desk: ToolContext, owner: str) -> bool:
-    """Whether a pending task with this owner is the agent's, its host's or its sub-agent's to begin and to finish."""
+    """Return whether the agent, its host or its sub-agent may begin a pending task with this owner."""
     return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
 
 
@@ -87,7 +87,7 @@ def _how_to_take(desk: ToolContext, task: str) -> str:
 
 
 def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
-    """A line for each task whose owner is gone: what else there is where nothing is ready."""
+    """Return a line for each task whose owner is gone; `next` shows them if nothing is ready."""
     running: TaskList = yield desk.calls.list(status="in_progress")
     gone = [(task, since) for task in running if (since := phrases.departed(task))][:_OFFERED]
     return [
@@ -208,7 +208,7 @@ def reserved(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], A
 
 
 def _is_known(desk: ToolContext, name: str) -> Generator[Call[Any], Any, bool]:
-    """Whether an owner is an agent or a person of this daemon, or one who has changed this list."""
+    """Return whether an owner is an agent or a person of this daemon, or one who has changed this list."""
     with suppress(RequestRefused):  # a daemon that lists no agents, or a log that can't be read
         agents: Sequence[Agent] = yield Call("agent.list", AgentList(), attrgetter("agents"))
         if any(name in names_of(agent.name) for agent in agents):
@@ -247,7 +247,7 @@ def _answered_by_a_person(task: Task) -> Problem:
 
 
 def _changes_nothing(params: object, task: Task) -> bool:
-    """Whether a call repeats the completion of a task that waits for a yes, with the same result or none."""
+    """Return whether a call repeats the completion of a task that waits for a yes, with the same result or none."""
     if not isinstance(params, TaskSetStatus) or params.status != "completed":
         return False
     return params.result_summary in (None, task.result_summary)

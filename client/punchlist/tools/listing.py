@@ -11,7 +11,7 @@ from punchlist.tree import as_tree, titles_above
 from punchlist_schemas.things import Task
 
 ROWS = 50
-"""How many tasks a list shows."""
+"""Maximum number of tasks in a list."""
 _DETAILS = 20
 _DEPTH = 8
 """Levels of nesting that are shown by indentation."""

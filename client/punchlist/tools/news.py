@@ -18,11 +18,11 @@ from punchlist.tools.model import ToolContext
 from punchlist_schemas.things import Task
 
 ROOM = 480
-"""How many characters a reply takes with its news; notes on the agent's task come on top."""
+"""Maximum length of a reply with its news, in characters, without notes on the agent's task."""
 
 _TITLE = 100
 _NAME = 30
-"""How many characters of a title are told where tasks are only named."""
+"""Maximum length of a title where tasks are only named, in characters."""
 
 
 class News(NamedTuple):

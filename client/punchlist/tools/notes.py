@@ -25,10 +25,10 @@ TEXT = 300
 """Characters of a note in a reply."""
 
 _WITH_TASK = 3
-"""How many notes come with a task: the newest."""
+"""Number of notes that come with a task, the newest."""
 
 _AT_ONCE = 20
-"""How many new notes on one task one reply tells."""
+"""Maximum number of new notes on one task in a reply."""
 
 
 def _line(note: Note) -> str:

@@ -18,15 +18,15 @@ from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task,
 BRIEF = 140
 """How many characters of a description `next` shows."""
 REASON = 300
-"""How many characters of the reason for which a task has to be done again are shown."""
+"""Maximum length of the reason why a task has to be done again, in characters."""
 _NAME = 60
-"""How many characters of a name are shown."""
+"""Maximum length of a name, in characters."""
 SOME = 4
 """How many ids are named where the number is what counts."""
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
-"""How many notes of the greatest length a task's details have room for."""
+"""Number of notes of maximum length for which a task's details have room."""
 
 
 def span(ids: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ def _note(note: Note, most: int) -> str:
 
 
 def author(note: Note) -> str:
-    """Who wrote a note, and who imported it."""
+    """Return who wrote a note, and who imported it."""
     return f"{note.actor}, imported by {note.imported_by}" if note.imported_by else note.actor
 
 
@@ -147,7 +147,7 @@ def gated(task: Task) -> str:
 
 
 def awaited(waits_for: Waits, gate: Gate | None) -> str:
-    """What a completed task waits for: a person's yes, or a check that passes."""
+    """Return what a completed task waits for: a person's yes, or a check."""
     if waits_for == "check":
         return f"the check {gate.check}" if gate is not None else "a check"
     return f"{one_line(gate.by)}'s yes" if gate is not None and gate.by else "a person's yes"
@@ -171,7 +171,7 @@ def departed(task: Task) -> str:
 
 
 def waiting(task: Task) -> str:
-    """What a completed task waits for, as its state; empty if for nothing."""
+    """Return what a completed task waits for as its state; empty if nothing."""
     return "" if task.waits_for is None else f"waits for {awaited(task.waits_for, task.gate)}"
 
 
@@ -195,7 +195,7 @@ def setback(task: Task) -> str:
 
 
 def is_open_heading(task: Task) -> bool:
-    """Whether a task is an unfinished heading: only the tasks below it can be worked on."""
+    """Return whether a task is an unfinished heading: only the tasks below it can be worked on."""
     return is_heading(task.metadata) and task.status not in FINISHED
 
 
@@ -241,7 +241,7 @@ def _capital(sentence: str) -> str:
 
 
 def of_reason(reason: Reason) -> str:
-    """What the task of a reason waits for at its gate."""
+    """Return what the task of a reason waits for at its gate."""
     return awaited("check" if reason.kind == "check" else "yes", reason.gate)
 
 

@@ -13,7 +13,7 @@ _SENTENCE = 1_000
 """How many characters of a message from elsewhere are passed on."""
 
 _PARTS = 10
-"""How many open tasks of a parent are named."""
+"""Maximum number of open children that are named."""
 
 _MEMBERS: dict[str, tuple[str, ...]] = {
     "task": ("taskId", "task_id", "id", "taskIds"),
@@ -103,7 +103,7 @@ def _names(tasks: list[dict[str, str]]) -> list[str]:
 
 
 def _parts(error: Any) -> str:
-    """What is to be done with a task that only holds others."""
+    """Return what to do with a task that only holds others."""
     parts: list[dict[str, str]] = error.open_children
     shown = joined(_names(parts[:_PARTS])) + (", …" if len(parts) > _PARTS else "")
     count = "1 open task" if len(parts) == 1 else f"{len(parts)} open tasks"

@@ -141,7 +141,7 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
 
 
 def gate_wait(task: Task) -> str:
-    """What a completed task waits for at its gate, as people read it."""
+    """Return what a completed task waits for at its gate, for people."""
     by = task.gate.by if task.gate is not None else ""
     if task.waits_for == "yes":
         return f"{text(by)}'s yes" if by else "your yes"

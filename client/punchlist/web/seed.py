@@ -21,7 +21,7 @@ from punchlist_schemas.things import Counts, Task
 
 TASKS = "/api/agent/tasks"
 _TRIES = 5
-"""How often a completion is tried in a list that changes meanwhile."""
+"""Maximum number of tries to complete a task while the list changes."""
 
 
 def shown(task: Task, sequence: int) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def circle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> list
 def waits(
     blockers: Callable[[str], Iterable[str]], children: Callable[[str], Iterable[str]]
 ) -> Callable[[str], Iterable[str]]:
-    """What tasks wait for: their blockers, and the tasks below them that don't wait for them in turn."""
+    """Return a function for what a task waits for: its blockers, and children that don't wait for it."""
 
     def waits_for(task: str) -> Iterable[str]:
         yield from blockers(task)

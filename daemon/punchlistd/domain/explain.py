@@ -78,7 +78,7 @@ def _of_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]
 
 
 def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
-    """What keeps the whole list: the queue, then tasks that are paused, gated or reserved, and awaited failures."""
+    """Yield what blocks the whole list: the queue, tasks that are paused, gated or reserved, awaited failures."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
     held = [task for task in state.urgent_first(open_) if task.status == "paused"]

@@ -41,7 +41,7 @@ SKIPPED = "skipped"
 
 
 _SHOWN = 80
-"""How many characters of a text that is lost are shown."""
+"""Maximum length of a lost text in a preview, in characters."""
 
 
 _HOUR = 60
@@ -229,7 +229,7 @@ def _put_members_back(run: Undoing, now: Task, changes: dict[str, Any], claim: C
 
 
 def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
-    """Whether a member can have its old value: not under a claim of another owner, and not in a cycle of parents."""
+    """Return whether a member can have its old value without breaking a claim or making a cycle of parents."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
@@ -237,7 +237,7 @@ def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
 
 
 def _members_back(run: Undoing, event: Any, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
-    """The members that can be put back, and the names of those that changed since."""
+    """Return the members to restore, and the names of those that changed since."""
     changes: dict[str, Any] = {}
     missed: list[str] = []
     for member in EDITABLE:
@@ -406,7 +406,7 @@ def _status(run: Undoing, change: Change) -> None:
 
 
 def _loss(before: Task, now: Task) -> str:
-    """What a task as it is `now` loses: its result, the reason why it failed, minutes of work."""
+    """Return what a task loses as it is `now`: its result, its reason, minutes of work."""
     lost = [
         f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
         for name, text, old in (

@@ -85,7 +85,7 @@ def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
 
 
 _CHILDREN_TOLD = 100
-"""How many unfinished children an error's data has at most."""
+"""Maximum number of unfinished children in an error's data."""
 
 
 def open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:

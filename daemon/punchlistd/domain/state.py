@@ -42,7 +42,7 @@ RUNNING_SHOWN = 8
 """So many tasks in progress are shown with a conversation."""
 
 PATH_SHOWN = 8
-"""How many parents above a task are shown with it."""
+"""Maximum number of parents that are shown with a task."""
 
 CHANGES_KEPT = 1_024
 """So many changes of rows a list remembers, with their positions."""
@@ -231,11 +231,11 @@ class State:
         return list(self.families.get(task, ()))
 
     def is_container(self, task: Task) -> bool:
-        """Whether the work is that of other tasks: it has unfinished children, or is a heading."""
+        """Return whether the work is that of other tasks: it has unfinished children, or is a heading."""
         return task.id in self._open_children or is_heading(task.metadata)
 
     def open_count(self, task: str) -> int:
-        """How many unfinished children a task has. One that waits for its parent does not count."""
+        """Return the number of unfinished children of a task, without those that wait for it."""
         return self._open_children.get(task, 0)
 
     def open_children(self, task: str) -> list[Task]:
@@ -247,7 +247,7 @@ class State:
         return sorted(found, key=lambda child: self._sort_key(child.id))
 
     def failed_children(self, task: str) -> int:
-        """How many children of a task have failed."""
+        """Return the number of failed children of a task."""
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
@@ -261,7 +261,10 @@ class State:
         return (*reversed(above.values()),)
 
     def is_ready(self, task: Task) -> bool:
-        """Whether a task could be started now: nothing is open before or below it, and its parent is not held."""
+        """Return whether a task could be started now.
+
+        Nothing is open before or below it, and its parent is not held.
+        """
         if task.status != "pending" or task.open_blockers or task.not_before is not None:
             return False
         if task.id in self._open_children or (task.metadata and is_heading(task.metadata)):
@@ -290,7 +293,7 @@ class State:
         return tasks
 
     def reserved_count(self, owner: str) -> int:
-        """How many ready tasks are reserved for an owner; "": how many are free."""
+        """Return the number of ready tasks that are reserved for an owner; "": that are free."""
         return len(self._reserved.get(owner, ())) if owner else len(self._ready) - self._reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
@@ -302,7 +305,7 @@ class State:
         return sorted(tasks, key=self._entry)
 
     def ahead(self, task: Task, names: Sequence[str]) -> int:
-        """How many ready tasks a caller of these names gets before this one."""
+        """Return how many ready tasks a caller of these names gets before this one."""
 
         def entry(task: Task) -> tuple[bool, tuple[int, str, str]]:
             return (task.owner not in names, self._entry(task))
@@ -662,7 +665,7 @@ class State:
 
 
 def is_sent_back(task: Task) -> bool:
-    """Whether somebody has refused the gate of a task, which is pending since, with the reason."""
+    """Return whether a gate's result was rejected: the task is pending, with the reason."""
     return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 

@@ -38,7 +38,7 @@ _OF = "of:"
 _DEFAULT = "default"
 _ID_LENGTH = 128
 _MOST_SPELLED = 4_096
-"""How many spellings are remembered."""
+"""Maximum number of spellings in memory."""
 
 _PLAIN = re.compile(r"(?!x-)[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 

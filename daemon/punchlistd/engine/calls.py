@@ -60,7 +60,7 @@ class Holder(Protocol):
 
     @property
     def is_agents(self) -> bool:
-        """Whether agents speak over it."""
+        """Return whether agents speak over it."""
         ...
 
     @property

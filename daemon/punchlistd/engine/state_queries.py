@@ -139,7 +139,10 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
 
 
 def _is_due(task: Task, wanted: tuple[int | None, str | None], _state: State) -> bool:
-    """Whether a task is due before a moment. With a day beside it, one that is due on a day is compared with that."""
+    """Return whether a task is due before a moment.
+
+    A task that is due on a day is compared with the day, if one is given.
+    """
     before, by = wanted
     if task.due_day is not None and by is not None:
         return task.due_day <= by

@@ -123,7 +123,7 @@ class ConnectionMethods:
         return ACKNOWLEDGED
 
     async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
-        """Who is there, and what they work on."""
+        """Return who is there, and what they work on."""
         name = params.conversation
         if name is not None:
             opened = await self._queries.durable(connection, name)

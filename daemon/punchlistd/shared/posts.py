@@ -166,7 +166,7 @@ def newest_of(body: bytes) -> int:
 
 
 def begins_anew(body: bytes, version: int = 0) -> bool:
-    """Whether a post is a tombstone behind a version: nothing before it counts."""
+    """Return whether a post is a tombstone behind a version: nothing before it counts."""
     with contextlib.suppress(ValueError, RecursionError):
         envelope = _envelope.decode(body)
         first = _groups.decode(envelope.groups)[:1]

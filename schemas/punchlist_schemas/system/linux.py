@@ -156,7 +156,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a process was stopped by a signal or a debugger."""
+    """Return whether a process was stopped by a signal or a debugger."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] in ("T", "t")

@@ -161,7 +161,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a process was stopped by a signal or a debugger."""
+    """Return whether a process was stopped by a signal or a debugger."""
     return _ps(pid, "state=").startswith("T")
 
 

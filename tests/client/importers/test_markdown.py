@@ -243,7 +243,7 @@ PLAN = """\
 
 
 def exported(text: str) -> str:
-    """What an export writes of a list that this text was imported into."""
+    """Import a text into an empty list, and return what the list exports."""
     plan = parse(text)
     ids = {task["ref"]: str(index) for index, task in enumerate(plan, 1)}
     tasks = [

@@ -314,8 +314,8 @@ MUTANTS = (
     Mutant(
         "a new plan leaves what others work on",
         "client/punchlist/tools/replacing.py",
-        '        others = [task for task in old if task.id in whose or task.waits_for == "yes"]\n',
-        "        others = old[:0]\n",
+        "task for task in old if task.id in whose or task.id in reserved or",
+        "task for task in old if task.id in reserved or",
         ("tests/client/tools/test_replacing.py",),
     ),
     Mutant(

@@ -38,7 +38,7 @@ _SYSTEM_PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11")
 _MIB = 1 << 20
 _OTHERS = 0o077
 REPLY_S = 10.0
-"""How long to wait for a reply of the daemon, in seconds."""
+"""Time limit for a reply of the daemon, in seconds."""
 
 
 class Finding(NamedTuple):

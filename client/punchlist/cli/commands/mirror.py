@@ -209,7 +209,7 @@ async def _until_unused(
 
 
 class _Mirrored(NamedTuple):
-    """Whether lists are mirrored to files, and whether anything is mirrored at all."""
+    """Return whether lists are mirrored to files, and whether anything is mirrored at all."""
 
     files: bool
     any: bool

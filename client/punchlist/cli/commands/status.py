@@ -112,7 +112,7 @@ def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, 
 
 
 def _completed_before(context: Context, result: dict[str, Any], began: int) -> list[str]:
-    """Who completed a task before this command, and when; nothing if the command did."""
+    """Return a line with who completed a task before this command, and when; none if the command did."""
     task = result["task"]
     if not is_old_completion(result, began):
         return []
@@ -154,7 +154,7 @@ def run_start(context: Context) -> int:
 
 
 def _changes_to_start(context: Context, task: str) -> list[dict[str, Any]] | None:
-    """What gives a task to this owner, in whatever state it is; None after a refusal was shown."""
+    """Return the changes that give a task in any state to this owner; None after showing a refusal."""
     if (now := _now(context, task)) is None:
         return None
     owner = now.get("owner", "")
@@ -183,7 +183,7 @@ def _now(context: Context, task: str) -> dict[str, Any] | None:
 
 
 def _claim(context: Context, task: str) -> dict[str, Any]:
-    """What gives a task to this owner."""
+    """Return the parameters of a claim for this owner."""
     return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
 
 
@@ -248,7 +248,7 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
 
 
 def _may_finish(context: Context, error: LeaseHeld) -> bool:
-    """Whether this person may finish what the owner in a refusal has claimed."""
+    """Return whether this person may finish what the owner in a refusal has claimed."""
     return context.args.command != "start" and (error.owner == context.owner or getattr(context.args, "force", False))
 
 

@@ -27,7 +27,7 @@ COMMANDS = {
 _SILENT_MS = 60_000
 """A machine that keeps the connection to its space is heard of three times as often, in milliseconds."""
 _PROGRAM = "punch"
-"""What one command calls itself: whose command it is, its calls tell."""
+"""Client name of a command; its actor is a parameter of its calls."""
 
 
 def run_who(context: Context) -> int:

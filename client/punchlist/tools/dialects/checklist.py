@@ -204,7 +204,7 @@ def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
 
 
 def _complete_one(desk: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
-    """Complete a task by a call of its own; why it does not count as completed, by its id."""
+    """Complete one task; return the reason by its id if that is refused or has to pass a gate."""
     try:
         done: SetStatusResult = yield desk.calls.complete(task)
     except (Problem, RequestRefused) as error:
@@ -213,7 +213,7 @@ def _complete_one(desk: ToolContext, task: str) -> Generator[Call[Any], Any, dic
 
 
 def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
-    """Those of some tasks that can be completed together, each after its children and those that it waits for."""
+    """Return the tasks that can be completed together, each after its children and blockers."""
     first = {one: set(known[one].open_blockers) for one in ids}
     for task in known.values():
         if task.parent in first and holding([task]):

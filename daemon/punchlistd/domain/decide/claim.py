@@ -42,7 +42,7 @@ def is_decided(state: State, params: p.TaskClaim) -> bool:
 
 
 class Supply:
-    """How many tasks could be handed out, as one claim after the other takes of them."""
+    """Counts the tasks that are left while claims take them one after the other."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -85,7 +85,7 @@ def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
 
 
 def _current(state: State) -> list[Task]:
-    """What a serial list hands out: its task in progress, else the next one, whoever it is reserved for."""
+    """Return what a serial list hands out: its task in progress, else the next one, reserved or not."""
     if running := current(state):
         return [state.tasks[name] for name in running if name not in state.claims]
     following = None if is_stopped(state) else state.next_ready()

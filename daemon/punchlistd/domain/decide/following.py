@@ -27,7 +27,7 @@ def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) ->
 
 
 def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
-    """Whether anything can follow from events that have happened, as their list is set up."""
+    """Return whether anything can follow from events that have happened, as their list is set up."""
     settings = state.settings
     if settings.max_attempts or settings.execution == "serial":
         return True
@@ -40,7 +40,7 @@ def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
 
 
 def _may_reopen(event: KnownEvent) -> bool:
-    """Whether an event may have put unfinished work below a parent that had finished."""
+    """Return whether an event may have put unfinished work below a parent that had finished."""
     match event:
         case StatusChanged(from_=before, to=after):
             return before in FINISHED and after not in FINISHED

@@ -12,13 +12,13 @@ from punchlistd.domain.state import State
 
 
 def finishes_itself(state: State, task: Task) -> bool:
-    """Whether a task finishes with the last of its children, by the list's settings."""
+    """Return whether a task finishes with the last of its children, by the list's settings."""
     how = state.settings.complete_parents
     return how == "auto" or (how == "headings" and is_heading(task.metadata))
 
 
 def has_ended(state: State, name: str) -> bool:
-    """Whether a task is to be finished because its children are. One that is claimed is left to its owner."""
+    """Return whether a task is to be finished because its children are. One that is claimed is left to its owner."""
     how = state.settings.complete_parents
     applies = (how != "never" and name in state.ended_headings) or (how == "auto" and name in state.ended_parents)
     return applies and name not in state.claims

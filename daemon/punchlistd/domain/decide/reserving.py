@@ -7,7 +7,7 @@ from punchlist_schemas.things import Task
 
 
 def is_for(task: Task, names: Sequence[str]) -> bool:
-    """Whether a task may be handed out to a caller of these names, as far as its owner goes."""
+    """Return whether a task may be handed out to a caller of these names, as far as its owner goes."""
     return not task.owner or task.owner in names
 
 

@@ -37,7 +37,7 @@ def current(state: State) -> list[str]:
 
 
 def next_start(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """What starts the next task of a serial list after these events."""
+    """Yield the event that starts the next task of a serial list after these events."""
     if current(state) or is_stopped(state) or not any(map(_starts, events)):
         return
     task = state.next_ready()

@@ -97,7 +97,7 @@ def needs_yes(gate: Gate) -> bool:
 
 
 def ends_the_list(state: State, task: Task, to: Status) -> bool:
-    """Whether the list clears itself when this task, and the parents that finish with it, go to a status."""
+    """Return whether the list clears itself when this task, and the parents that finish with it, go to a status."""
     if to != "completed" or task.status in FINISHED or state.settings.auto_clear != "when_done":
         return False
     return state.remaining == 1 + sum(1 for _ in finished_with(state, task))

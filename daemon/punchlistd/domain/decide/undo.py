@@ -143,7 +143,7 @@ def _put_back(run: Undoing, task: Task, refusal: Rejection) -> None:
 
 
 def _hindrance(refusal: Rejection) -> str:
-    """What keeps a task from being in progress, in a line about an undo."""
+    """Return why a task can't be in progress, for a line about an undo."""
     if running := refusal.data.get("running"):
         return f"#{running} is in progress, and this list runs one task at a time"
     names = ", ".join(f"#{blocker['id']}" for blocker in refusal.data["blockers"])

@@ -24,7 +24,7 @@ MAX_LEFT = 256
 """Upper limit for the names that are remembered once they have left."""
 
 LATELY_MS = 12 * 3_600_000
-"""How long a name that has left is listed, in milliseconds."""
+"""Time for which a name that has left is listed, in milliseconds."""
 
 
 class Peer(Protocol):
@@ -71,7 +71,7 @@ class Agents:
         self._left: OrderedDict[_Key, Agent] = OrderedDict()
 
     def enter(self, peer: Peer, params: AgentEnter) -> Rejection | None:
-        """Note that a connection works for an agent; return the rejection if there are too many."""
+        """Record that a connection works for an agent, or return the rejection if there are too many agents."""
         key, now = (peer.user or "", params.agent), now_ms()
         known = self._present.get(key)
         if known is None and len(self._present) >= MAX_PRESENT:

@@ -68,7 +68,7 @@ class Leases:
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
         """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
-        """Whether the owner of a claim in a list of this user is an agent that is present."""
+        """Return whether the owner of a claim in a list of this user is an agent that is present."""
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
         """Shows tasks again that look different, though the log does not go on."""
         self._grace_s = grace_s

@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_agents(self) -> bool:
-        """Whether agents speak over this connection: the MCP server's."""
+        """Return whether agents speak over this connection: the MCP server's."""
         return self.client == MCP_CLIENT
 
     @property
