@@ -21,7 +21,7 @@ _ROWS = (
     ErrorKind("method_not_found", -32601, "There is no such method.", ("method", "nearest")),
     ErrorKind("invalid_params", -32602, "A parameter is missing, unknown or wrong.", ("field", "expected", "nearest")),
     ErrorKind("internal_error", -32603, "A fault of ours; the daemon's log has the details."),
-    ErrorKind("not_found", -32001, "No such task, conversation, message or subscription.", ("what", "id")),
+    ErrorKind("not_found", -32001, "No such task, conversation, message or subscription.", ("what", "id", "names")),
     ErrorKind(
         "version_conflict",
         -32002,

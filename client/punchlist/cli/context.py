@@ -223,11 +223,15 @@ class Context:
             if not cursor:
                 from difflib import get_close_matches
 
-                # A repository's list is also known by its directory's name alone; the newest list of that name counts.
-                known = {part: one for one in reversed(names) for part in (one.rpartition("-")[0], one)}
-                alike = [one for one in names if stem_of(one) == name]
-                near = alike or dict.fromkeys(known[part] for part in get_close_matches(name, known, n=_NEAR))
-                raise UnknownList(name, list(near))
+                if alike := [one for one in names if stem_of(one) == name]:
+                    raise UnknownList(name, alike, is_ambiguous=len(alike) > 1)
+                # A repository's list is also known by its directory's name alone.
+                known: dict[str, list[str]] = {}
+                for one in names:
+                    for part in {one.rpartition("-")[0], one}:
+                        known.setdefault(part, []).append(one)
+                near = [one for part in get_close_matches(name, known, n=_NEAR) for one in known[part]]
+                raise UnknownList(name, list(dict.fromkeys(near)))
 
     def find_used(self, name: str) -> "str | None":
         """Return the id of the list that a name leads to; None: nobody used it."""

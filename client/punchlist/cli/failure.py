@@ -39,11 +39,20 @@ class NotShipped(Exception):
 
 
 class UnknownList(Exception):
-    """`-c` names a list that nobody has used; `near` are those of similar names."""
+    """`-c` names a list that nobody has used; `near` are those of similar names, or those that share this one."""
 
-    def __init__(self, name: str, near: list[str]) -> None:
-        super().__init__(f"there is no list {name}")
+    def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
+        super().__init__(_shared_by(name, near) if is_ambiguous else f"there is no list {name}")
         self.near = near
+        self.is_ambiguous = is_ambiguous
+
+
+def _shared_by(name: str, lists: list[str]) -> str:
+    return f"{name} is the name of {len(lists)} lists"
+
+
+def _named_in_full(lists: list[str]) -> str:
+    return f"use {' or '.join(f'-c {one}' for one in lists[:_NAMED])}"
 
 
 class UnknownName(Exception):
@@ -93,6 +102,8 @@ def _possible(data: "Facts") -> str:
 
 
 def _not_found(data: "Facts") -> str:
+    if data.get("names"):
+        return _named_in_full(data["names"])
     if data.get("what") == "confirmation":
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
     if data.get("deleted"):
@@ -166,8 +177,9 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
     text = advice(error.data) if advice else ""
     if error.kind == "invalid_params" and not text:
         text = _help_of(command)
+    names = error.data.get("names", [])
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
-    message = f"there is no list {error.data['id']}" if is_list else error.message
+    message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
     what_failed, semicolon, _ = message.partition(";")
     if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
         message = f"{what_failed}."
@@ -215,7 +227,8 @@ def _show_usage(error: UsageError, command: str) -> int:
 
 def _show_unknown(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    show_error("not_found", str(error), f"{hint}punch list all shows what there is")
+    advice = _named_in_full(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
+    show_error("not_found", str(error), advice)
     return REFUSED
 
 

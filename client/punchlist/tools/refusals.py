@@ -85,6 +85,8 @@ def _wrong(error: errors.InvalidParams, arguments: Collection[str]) -> str:
 
 
 def _not_found(error: Any) -> str:
+    if names := error.data.get("names"):
+        return f"{error.id} is the name of {len(names)} lists: name {' or '.join(names[:_PARTS])}"
     return f"{error.what or 'task'} {str(error.id)[:60]} not found"
 
 

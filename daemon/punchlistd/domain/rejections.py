@@ -28,6 +28,13 @@ def conversation_not_found(conversation: str) -> Rejection:
     return Rejection("not_found", message, {"what": "conversation", "id": conversation})
 
 
+def ambiguous(name: str, ids: Sequence[str]) -> Rejection:
+    """The short name of several lists would become the name of another one."""
+    shown = ", ".join(ids[:_DRAWN]) + (", …" if len(ids) > _DRAWN else "")
+    message = f"{name} is the name of {len(ids)} lists: {shown}; use one of these names."
+    return Rejection("not_found", message, {"what": "conversation", "id": name, "names": list(ids)})
+
+
 def invalid(field: str, expected: str, message: str) -> Rejection:
     """A parameter has the right type but makes no sense here."""
     return Rejection("invalid_params", message, {"field": field, "expected": expected})

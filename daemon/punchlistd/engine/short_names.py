@@ -42,6 +42,11 @@ class ShortNames:
         found = self._by_stem.get(name, ())
         return next(iter(found)) if len(found) == 1 and name not in self._names else None
 
+    def sharing(self, name: str) -> list[str]:
+        """Return the lists that share this short name, sorted; none if it means one list or is a list's own name."""
+        found = self._by_stem.get(name, ())
+        return sorted(found) if len(found) > 1 and name not in self._names else []
+
     def of(self, id: str) -> str:
         """Return the short name of a list, also of one that is still unused; "" if it has none."""
         stem = stem_of(id)

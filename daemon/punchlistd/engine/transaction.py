@@ -34,7 +34,7 @@ from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import Command, Decision, EndClaims, Wake, to_the_end
 from punchlistd.domain.decide import IN_PARTS, decide, deciding, follow_up, has_follow_ups
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.rejections import conversation_not_found
+from punchlistd.domain.rejections import ambiguous, conversation_not_found
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access, refused
@@ -548,8 +548,8 @@ class Transactor:
         state, params = opened.state, item.params
         if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
             self._conversations.refusal(self._log.spoiled[state.conversation])
-        if opened.damage is not None:
-            return opened.damage
+        if (refused_list := opened.damage or self._name_refusal(item, state)) is not None:
+            return refused_list
         try:
             decision = None
             if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
@@ -568,6 +568,13 @@ class Transactor:
             raise
         except Exception:
             return _fault(item)
+
+    def _name_refusal(self, item: Write, state: State) -> Rejection | None:
+        """Return the rejection of a change that would make a list of a short name that other lists share."""
+        if state.exists or item.caller.user is not None:
+            return None
+        names = self._access.short_names.sharing(state.conversation)
+        return ambiguous(state.conversation, names) if names else None
 
     def _refused_before(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
         """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""

@@ -46,8 +46,14 @@ def test_two_repositories_of_one_name_are_told_apart(
 ) -> None:
     other = repository(punch, tmp_path / "other" / "website", monkeypatch)
     assert punch("list").lines[0].startswith(f"{other}  ")
-    wrong = punch("list", "-c", "website")
-    assert (wrong.code, website in wrong.err and other in wrong.err) == (1, True)
+    for words in (("list",), ("add", "test"), ("next",), ("done", "1")):
+        wrong = punch(*words, "-c", "website")
+        assert wrong.code == 1, words
+        assert "website is the name of 2 lists" in wrong.err, words
+        assert f"-c {website}" in wrong.err and f"-c {other}" in wrong.err, words
+    near = punch("list", "-c", "websit").err
+    assert website in near and other in near
+    assert len(punch("list", "all", "--json").json["conversations"]) == 2
 
 
 def test_a_clones_file_can_not_wait_for_a_repositorys_name(

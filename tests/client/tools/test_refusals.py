@@ -12,6 +12,11 @@ from punchlistd.shared.port import Link
     ("kind", "data", "text"),
     [
         ("not_found", {"what": "task", "id": "9"}, "task 9 not found"),
+        (
+            "not_found",
+            {"what": "conversation", "id": "a", "names": ["a-1", "a-2"]},
+            "a is the name of 2 lists: name a-1 or a-2",
+        ),
         ("dependency_cycle", {"path": ["1", "2", "1"]}, "the dependency would close a cycle: 1 -> 2 -> 1"),
         ("lease_held", {"task": "3", "owner": "bob"}, "task 3 is being worked on by bob: take another one"),
         (

@@ -73,6 +73,42 @@ async def test_a_name_of_two_lists_is_none_of_theirs(ann: Peer) -> None:
     assert (await id_of(ann, "website"), await name_of(ann, A)) == (A, "website")
 
 
+@pytest.mark.parametrize(
+    ("method", "members"),
+    [
+        ("task.add", {"title": "a"}),
+        ("task.add_many", {"tasks": [{"title": "a"}]}),
+        ("task.claim", {"owner": "ann"}),
+        ("list.replace", {"tasks": [{"title": "a"}]}),
+        ("conversation.open", {}),
+        ("conversation.attach", {"session": "s"}),
+        ("conversation.configure", {"title": "a"}),
+        ("message.append", {"role": "user", "content": "a"}),
+    ],
+)
+async def test_a_shared_name_makes_no_third_list(ann: Peer, method: str, members: dict[str, Any]) -> None:
+    await add(ann, A)
+    await add(ann, B)
+    refused = await ann.refusal(method, conversation="website", **members)
+    assert (refused["kind"], refused["names"]) == ("not_found", sorted([A, B]))
+    assert {one["conversation"] for one in (await ann.result("conversation.list"))["conversations"]} == {A, B}
+
+
+async def test_a_list_that_has_the_shared_name_is_meant(ann: Peer) -> None:
+    for name in ("website", A, B):
+        await add(ann, name)
+    await add(ann, "website", "b")
+    assert len((await ann.result("task.list", conversation="website"))["tasks"]) == 2
+
+
+async def test_a_user_may_have_a_list_of_a_shared_name(running: Engine, ann: Peer) -> None:
+    await add(ann, A)
+    await add(ann, B)
+    eve = await running.connect(user="eve")
+    await add(eve, "website")
+    assert len((await eve.result("task.list", conversation="website"))["tasks"]) == 1
+
+
 async def test_a_subscriber_follows_by_the_short_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     eve = await running.connect()
