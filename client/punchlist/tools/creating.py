@@ -1,11 +1,13 @@
 """Adding tasks that the list may have already: an open task with the same title and parent is kept, none is added."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from punchlist.calls import Call, itself
+from punchlist.text import one_line
 from punchlist.tools.model import ToolContext
+from punchlist.tools.phrases import name_of
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import TaskResult
 from punchlist_schemas.things import Task
@@ -25,3 +27,30 @@ def add_many(
     call: Call[Any] = desk.calls.add_many(tasks, keep_equal=True)
     call.pick = attrgetter("tasks", "kept")
     return (yield call)
+
+
+def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
+    """Say that a task was kept, and what of it differs from the task that was asked for.
+
+    Args:
+        desk: Who asked.
+        task: The task of the list.
+        asked: The members of the task that was not added.
+        changer: The tool by which the agent can change what differs.
+    """
+    by = f", {name_of(task.owner)}" if task.owner else ""
+    said = f"#{task.id} has this title already ({task.status}{by}): kept"
+    other = [name for name, default in _COMPARED.items() if _differs(asked.get(name), getattr(task, name), default)]
+    if not other:
+        return said
+    verb, them = ("was", "it") if len(other) == 1 else ("were", "them")
+    how = f": use {desk.tool(changer)} to change {them}" if changer in desk.names else ""
+    return f"{said}; its {' and '.join(other)} {verb} not changed{how}"
+
+
+def _differs(asked: str | None, has: str, default: str) -> bool:
+    return one_line(asked or default) not in (default, one_line(has))
+
+
+_COMPARED = {"description": "", "priority": "normal"}
+"""Members of a task that was not added → the value of a call that says nothing about them."""

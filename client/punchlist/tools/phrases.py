@@ -122,12 +122,6 @@ def current(task: Task, most: int, above: Sequence[str] = ()) -> list[str]:
     return lines + ([f"(all of it: tasks ids={task.id})"] if len(task.title) > most and not is_told else [])
 
 
-def kept(task: Task) -> str:
-    """That a task was not added, since the list has it."""
-    by = f", {name_of(task.owner)}" if task.owner else ""
-    return f"#{task.id} has this title already ({task.status}{by}): kept"
-
-
 def finished(done: SetStatusResult) -> str:
     """What finishing a task did."""
     task = done.task

@@ -44,6 +44,35 @@ def test_each_create_keeps_an_open_task_of_the_title(
     assert titles(client) == ["Fix login", "Fix logout"]
 
 
+CHANGERS = {"native": "update", "claude": "TaskUpdate", "checklist": "", "todo-v1": "update_task"}
+
+
+@pytest.mark.parametrize("dialect", CHANGERS)
+def test_a_create_says_that_the_kept_description_differs(
+    client: Client, box: Toolbox, codex: Toolbox, dialect: str
+) -> None:
+    shared = client.conversation("work", actor="root")
+    shared.edit("1", description="as  before")
+    tool, arguments = CREATES[dialect]
+    for description, is_said in (("", False), ("as before", False), ("other", True)):
+        asked = arguments | {"description": description}
+        if dialect == "native":
+            asked = {"tasks": [{"title": "Fix login", "description": description}]}
+        text = box.call(dialect, tool, asked).text
+        advice = f": use {CHANGERS[dialect]} to change it" if CHANGERS[dialect] else ""
+        assert (f"{KEPT}; its description was not changed{advice}" in text) == is_said
+    assert shared.get("1").description == "as  before"
+
+
+def test_a_plan_says_that_kept_members_differ(box: Toolbox) -> None:
+    steps = [{"title": f"step {number}"} for number in range(30)]
+    box.call("native", "plan", {"tasks": steps})
+    steps[20] |= {"description": "d", "priority": "high"}
+    lines = box.call("native", "plan", {"tasks": steps}).text.splitlines()
+    said = "its description and priority were not changed: use update to change them"
+    assert lines[1] == f"#21 has this title already (pending): kept; {said}."
+
+
 def test_a_second_plan_names_what_is_kept_and_what_others_do(client: Client, box: Toolbox, codex: Toolbox) -> None:
     client.conversation("work", actor="root").add("Docs")
     reply = box.call(

@@ -27,7 +27,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import gated, is_open_heading, kept, place, setback
+from punchlist.tools.phrases import gated, is_open_heading, place, setback
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist.tree import holding
@@ -142,7 +142,8 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
 
 def _add(desk: ToolContext, args: AddTask) -> Steps:
     result = yield from creating.add(desk, one_line(args.title), description=args.description)
-    return _json(item(desk, result.task) | ({"note": kept(result.task)} if result.kept else {}))
+    note = {"note": creating.kept(desk, result.task, {"description": args.description})} if result.kept else {}
+    return _json(item(desk, result.task) | note)
 
 
 def _complete(desk: ToolContext, args: OneTask) -> Steps:

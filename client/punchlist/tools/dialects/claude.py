@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, is_open_heading, kept, place, reason_label, setback, waiting
+from punchlist.tools.phrases import departed, gated, is_open_heading, place, reason_label, setback, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -106,7 +106,9 @@ def _create(desk: ToolContext, args: TaskCreate) -> Steps:
             blockers.remove(error.id)
             refused.append(f"not blocked by {error.id}: task {error.id} not found")
     task = result.task
-    said = f"{kept(task)}; no task was created" if result.kept else f"Task #{task.id} created: {task.title}"
+    said = f"Task #{task.id} created: {task.title}"
+    if result.kept:
+        said = f"No task was created: {creating.kept(desk, task, members, 'TaskUpdate')}"
     text = "\n".join([said, *refused])
     return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
 

@@ -136,7 +136,12 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         except NotFound as error:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
-        stays = [f"{phrases.kept(task)}." for task in listed if task.id in kept]
+        stays = [
+            f"{creating.kept(desk, task, structs.asdict(asked), 'update')}."
+            for asked, task in zip(new, listed, strict=True)
+            if task.id in kept
+        ]
+        stays.sort(key=lambda text: "; its " not in text)  # a difference is never among those that are only counted
         if len(stays) > _NAMED:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]

@@ -26,7 +26,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, is_open_heading, kept, name_of, place, setback
+from punchlist.tools.phrases import departed, gated, is_open_heading, name_of, place, setback
 from punchlist_schemas.results import ConversationResult, SetStatusResult, TaskResult
 from punchlist_schemas.things import (
     FINISHED,
@@ -195,7 +195,8 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
         result = yield from _created(desk, args, title, members)
     data: dict[str, Any] = {"success": True, "taskId": result.task.id}
     if result.kept:
-        return _json(data | {"note": f"{kept(result.task)}; no task was added."})
+        note = creating.kept(desk, result.task, {"priority": args.priority}, "prioritize_task")
+        return _json(data | {"note": f"No task was added: {note}."})
     if counts.in_progress and settings.execution == "serial" and result.task.status != "in_progress":
         return _json(data)  # it waits behind the current one
     return (yield from _now(desk, data))

@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     confirmed,
     limited,
 )
-from punchlist.tools.phrases import gated, is_open_heading, kept, waiting
+from punchlist.tools.phrases import gated, is_open_heading, waiting
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task, Title
 
@@ -146,7 +146,7 @@ def renamed(
 
 def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
     result = yield from creating.add(desk, one_line(args.title))
-    return _reply(_full(desk, result.task) | ({"note": kept(result.task)} if result.kept else {}))
+    return _reply(_full(desk, result.task) | ({"note": creating.kept(desk, result.task, {})} if result.kept else {}))
 
 
 def _get_todo(desk: ToolContext, args: GetTodo) -> Steps:

@@ -10,7 +10,7 @@ from punchlist.tools import creating
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
 from punchlist.tools.history import completed_by_others
 from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, limited
-from punchlist.tools.phrases import gated, kept
+from punchlist.tools.phrases import gated
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Task, Title
 
@@ -69,7 +69,9 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
     _own(desk, args)
     result = yield from creating.add(desk, one_line(args.title), description=args.description)
     if result.kept:
-        return outcome(result.task, "kept", kept(result.task))
+        return outcome(
+            result.task, "kept", creating.kept(desk, result.task, {"description": args.description}, "update_task")
+        )
     return outcome(result.task, "created")
 
 
