@@ -11,8 +11,8 @@ SOURCE = "source"
 IMPORTED = "imported"
 """Marks of the values that the last import gave a task.
 
-So an import tells what a person changed here from what changed in the file. Only tasks with a key in their file have
-it, since others are known by their title.
+An import separates by them what a person changed here from what changed in the file, and finds a task that was renamed
+here by the title that it has in the file.
 """
 
 

@@ -8,6 +8,7 @@ import msgspec
 from punchlist import dates
 from punchlist.dates import When
 from punchlist.importers.wrong import FormatError
+from punchlist.metadata import shown
 from punchlist.text import clip, one_line
 from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, STATUSES
 
@@ -107,21 +108,21 @@ class Draft:
         if len(self.items) >= MOST_TASKS:
             raise too_many(self.name, line)
         text = clean(title if isinstance(title, str) else str(title or ""))
-        shown = text if exact and len(text.splitlines()) == 1 else one_line(text)
-        if not shown.strip():
+        title = text if exact and len(text.splitlines()) == 1 else one_line(text)
+        if not title.strip():
             self.pass_over("tasks without a title", line)
             return None
         found = ref or key or f"\0{len(self.items)}"
         if found in self._by_ref:
-            if shown in self._titles[found]:
+            if title in self._titles[found]:
                 self.pass_over("repetitions of a task", line)
                 return None
-            self._titles[found].add(shown)
+            self._titles[found].add(title)
             self.change("tasks with an id that another one has", line)
             key, found = (f"{one}~{len(self._titles[found])}" if one else "" for one in (key, found))
-        self._titles.setdefault(found, {shown})
-        item = Item(key, found, line, {"title": shown})
-        self._give(item, shown, members)
+        self._titles.setdefault(found, {title})
+        item = Item(key, found, line, {"title": title})
+        self._give(item, title, members)
         self.items.append(item)
         self._by_ref[found] = item
         return item
@@ -210,7 +211,8 @@ class Draft:
         asked: dict[str, Any] = members.get("metadata") or {}
         if gate := members.get("gate"):
             to["gate"] = gate
-        metadata = {key: value for key, value in asked.items() if value not in (None, "")}
+        # An exported list has the marks of its own last import, which say nothing about this one.
+        metadata = {key: value for key, value in shown(asked) if value not in (None, "")}
         if len(msgspec.json.encode(metadata)) > _METADATA_BYTES:
             self.pass_over("metadata of more than 128 KiB", line)
         elif metadata:

@@ -17,6 +17,7 @@ from punchlist.importers.document import Document
 from punchlist.importers.draft import MOST_TASKS, Draft, Item, Note, too_many
 from punchlist.importers.outline import ANY_BOX, Entry, outline
 from punchlist.importers.wrong import FormatError
+from punchlist.metadata import shown
 from punchlist.text import one_line
 from punchlist_schemas.vocabulary import is_heading
 
@@ -278,7 +279,8 @@ def _is_plain(description: str) -> bool:
 
 
 def _extras(task: dict[str, Any], title: str, *, is_section: bool = False) -> str:
-    members = {key: task[key] for key in _SAME if task.get(key) not in (None, "", [], (), {}, "normal")}
+    told = {**task, "metadata": dict(shown(task.get("metadata") or {}))}
+    members = {key: told[key] for key in _SAME if told.get(key) not in (None, "", [], (), {}, "normal")}
     for name in ("due", "not_before"):
         if name in members:
             members[name] = task.get(f"{name}_day") or _utc(task[name])

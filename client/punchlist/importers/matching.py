@@ -1,12 +1,14 @@
 """What a draft changes in a list: which tasks are there already, what of them is brought up to date, which are new.
 
-A task is known again by where it came from (`source` in its metadata), else by its title, the same parent first. Its
-status, owner and result stay: what was done in the list since counts more than what the file says.
+A task is known again by where it came from (`source` in its metadata) or, without an id in its file, by the title that
+it had there (`imported`); else by its title, the same parent first. Its status, owner and result stay: what was done in
+the list since counts more than what the file says.
 """
 
 import hashlib
+import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -22,7 +24,11 @@ CALL_BYTES = 900_000
 Task = dict[str, Any]
 _SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms", "gate")
 _MEMBERS = ("due_day", "not_before_day", *_SET)
-"""What is compared; a day comes before its moment, which follows from it."""
+"""Members that are compared; a day comes before its moment, which follows from it."""
+
+
+_FILE = "file"
+"""Key among a task's marks: the file that it came from, if it has no id there."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -184,9 +190,8 @@ class _Comparing:
         known = self.known(item)
         if known is None:
             self.result.added.append(item)
-            if item.key:
-                asked["metadata"][IMPORTED] = _marks(item, asked, {})
-            return {**asked, "ref": self.ref[item.ref]}
+            metadata = {**asked.get("metadata", {}), IMPORTED: self._marks(item, asked, {})}
+            return {**asked, "metadata": metadata, "ref": self.ref[item.ref]}
         kept = self._kept(known, asked, item)
         self.result.kept += any(kept.values())
         asked = {name: value for name, value in asked.items() if name not in kept}
@@ -198,11 +203,14 @@ class _Comparing:
         changed = {"title": asked.get("title", known["title"])} | {one.member: one.new for one in differences}
         if "not_before_day" in changed:
             changed["not_before"] = asked["not_before"]
-        if item.key:
-            old = known.get("metadata", {}).get(IMPORTED)
-            marks = _marks(item, asked, cast("dict[str, str]", old) if isinstance(old, dict) else {})
-            changed["metadata"] = {**changed.get("metadata", {}), IMPORTED: marks}
+        marks = self._marks(item, asked, known.get("metadata", {}).get(IMPORTED))
+        changed["metadata"] = {**changed.get("metadata", {}), IMPORTED: marks}
         return {**changed, "ref": self.ref[item.ref], "task": known["id"]}
+
+    def _marks(self, item: Item, asked: dict[str, Any], old: Any) -> dict[str, str]:
+        """Return the marks that a task has after the import. The file is in them if the title is all that it names."""
+        marks = _marks(item, asked, cast("dict[str, str]", old) if isinstance(old, dict) else {})
+        return marks if item.key else marks | {_FILE: _file(self._draft)}
 
     def _kept(self, known: Task, asked: dict[str, Any], item: Item) -> dict[str, bool]:
         """The members that stay though the file says otherwise, and whether they were changed here since the import.
@@ -317,23 +325,41 @@ def _matched(draft: Draft, present: Sequence[Task]) -> dict[str, str]:
     for item in draft.items:
         if item.key and (task := by_source.get(f"{draft.source}:{item.key}")) is not None:
             matched[item.ref] = task
-    _match_titles(draft, present, matched)
+    file = _file(draft)
+    imported = {task["id"]: title for task in present if (title := _title_in(file, task))}
+    _match_titles(draft, present, matched, imported, {one.ref: _mark(one.title) for one in draft.items if not one.key})
+    titles = {task["id"]: str(task["title"]) for task in present}
+    _match_titles(draft, present, matched, titles, {one.ref: one.title for one in draft.items})
     return matched
 
 
-def _match_titles(draft: Draft, present: Sequence[Task], matched: dict[str, str]) -> None:
-    """Match what is left by title: first below the same parent, then anywhere; each task of the list once."""
+def _match_titles(
+    draft: Draft,
+    present: Sequence[Task],
+    matched: dict[str, str],
+    titles: Mapping[str, str],
+    asked: Mapping[str, str],
+) -> None:
+    """Match what is left by title: first below the same parent, then anywhere; each task of the list once.
+
+    Args:
+        draft: The tasks of the file.
+        present: The list's tasks.
+        matched: The tasks that are matched already, which grows.
+        titles: The titles of the list's tasks, by id.
+        asked: The titles of the draft's items, by `ref`.
+    """
     taken = set(matched.values())
-    titles: defaultdict[str, list[Task]] = defaultdict(list)
+    there: defaultdict[str, list[Task]] = defaultdict(list)
     for task in present:
-        if task["id"] not in taken:
-            titles[task["title"]].append(task)
+        if task["id"] not in taken and task["id"] in titles:
+            there[titles[task["id"]]].append(task)
     for same_parent in (True, False):
         for item in draft.items:
-            if item.ref in matched or item.title not in titles:
+            if item.ref in matched or asked.get(item.ref) not in there:
                 continue
             parent = matched.get(item.parent) if item.parent else None
-            waiting = titles[item.title]
+            waiting = there[asked[item.ref]]
             for index, task in enumerate(waiting):
                 if same_parent and task.get("parent") != parent:
                     continue
@@ -341,6 +367,20 @@ def _match_titles(draft: Draft, present: Sequence[Task], matched: dict[str, str]
                     matched[item.ref] = task["id"]
                     del waiting[index]
                     break
+
+
+def _file(draft: Draft) -> str:
+    """Return the mark of a draft's file; a file that has moved to another folder is the same one."""
+    return _mark([draft.source, os.path.basename(draft.name)])
+
+
+def _title_in(file: str, task: Task) -> str:
+    """Return the mark of the title that a task had in a file without ids; empty if it did not come from there."""
+    marks = task.get("metadata", {}).get(IMPORTED)
+    if not isinstance(marks, dict):
+        return ""
+    found = cast("dict[str, str]", marks)
+    return str(found.get("title", "")).partition("/")[0] if found.get(_FILE) == file else ""
 
 
 def _is_foreign(task: Task, source: str) -> bool:

@@ -10,6 +10,7 @@ from punchlist.importers.document import Document
 from punchlist.importers.draft import MOST_TASKS, Draft
 from punchlist.importers.matching import compare
 from punchlist.importers.wrong import FormatError
+from punchlist.metadata import shown
 from punchlist_schemas.things import PRIORITIES, STATUSES
 from punchlist_testing.unmeasured import mostly_untraced, untraced
 
@@ -19,7 +20,8 @@ def drafted(text: str) -> Draft:
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    return compare(drafted(text), [], now=0).call
+    call = compare(drafted(text), [], now=0).call
+    return [{**one, "metadata": dict(shown(one["metadata"]))} for one in call]
 
 
 def outline(text: str) -> list[tuple[str, str, str | None]]:

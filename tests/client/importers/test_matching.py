@@ -60,6 +60,7 @@ def test_what_is_brought_up_to_date_is_what_differs_and_never_what_was_done() ->
         {"title": "b", "ref": "b"},
     )
     found = compare(draft, present, now=10)
+    assert found.call[0].pop("metadata").keys() == {IMPORTED}
     assert found.call == [
         {
             **{"title": "a", "ref": "n0", "task": "1", "priority": "high", "labels": ["x", "y"], "due": 5},
@@ -75,6 +76,7 @@ def test_a_list_is_made_the_files_without_losing_what_was_done() -> None:
     present = [task("1", "a", status="completed"), task("2", "gone", status="completed"), task("3", "open")]
     found = replacement(drafted({"title": "b"}, {"title": "a"}), present, now=0)
     assert [one["id"] for one in found.removed] == ["2"]
+    assert found.call[0].pop("metadata").keys() == {IMPORTED}
     assert found.call == [{"title": "b", "ref": "n0"}, {"title": "a", "ref": "n1", "task": "1", "status": "completed"}]
 
 
@@ -124,6 +126,37 @@ def test_what_was_changed_here_is_kept() -> None:
     assert both.call[0]["title"] == "mine"
     after = imported(a("new", description="more"), [mine])
     assert compare(a("new", description="more"), after, now=0).call == []
+
+
+def test_a_title_that_was_changed_here_is_known_in_a_file_without_ids() -> None:
+    draft = drafted({"title": "tests", "ref": "a"}, {"title": "schema", "parent": "a"}, {"title": "schema"})
+    first, below, beside = imported(draft, [])
+    below |= {"title": "schema v2", "status": "completed", "parent": "1"}
+    first |= {"title": "checks"}
+    found = compare(draft, [first, below, beside], now=0)
+    assert (found.added, found.updates, found.kept) == ([], [], 2)
+
+
+def test_a_renamed_task_is_not_the_one_of_another_file() -> None:
+    (there,) = imported(drafted({"title": "tests"}), [])
+    other = Draft("beads", "g")
+    other.add("tests")
+    assert len(compare(other.finish(), [there | {"title": "checks"}], now=0).added) == 1
+    assert not compare(other, [there], now=0).added
+
+
+def test_a_task_that_takes_an_old_title_is_not_mistaken() -> None:
+    draft = drafted({"title": "tests"})
+    (there,) = imported(draft, [])
+    found = compare(draft, [task("5", "tests"), there | {"title": "checks"}], now=0)
+    assert (found.added, found.updates, found.kept) == ([], [], 1)
+
+
+def test_what_was_changed_here_is_kept_in_a_file_without_ids() -> None:
+    (there,) = imported(drafted({"title": "a", "description": "old"}), [])
+    changed = drafted({"title": "a", "description": "new"})
+    assert compare(changed, [there | {"description": "mine"}], now=0).kept == 1
+    assert compare(changed, [there], now=0).call[0]["description"] == "new"
 
 
 def test_what_was_changed_in_the_file_alone_is_taken() -> None:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from punchlist.calls import Call
 from punchlist.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
+from punchlist.metadata import shown
 from punchlist.text import one_line
 from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
@@ -119,6 +120,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
     description = shorten(task.description, offset=args.offset, rest=rest)
     above = yield from paths.above(desk, task)
     why = "Failed because" if task.status == "failed" else reason_label(task)
+    metadata = dict(shown(task.metadata))
     lines = [
         f"Task #{task.id}: {task.title}",
         *_labelled("Path", place(task, above)),
@@ -129,7 +131,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         *_labelled("Waits", gated(task)),
         *_labelled("Blocks", joined(task.blocks)),
         *_labelled("Blocked by (open)", joined(task.open_blockers)),
-        *_labelled("Metadata", shorten(compact(task.metadata)) if task.metadata else ""),
+        *_labelled("Metadata", shorten(compact(metadata)) if metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
         *_labelled(why, shorten(task.fail_reason)),
         *notes.labelled(notes.with_task(desk, task)),
@@ -142,8 +144,8 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         "blocks": task.blocks[:MANY_IDS],
         "blockedBy": task.blocked_by[:MANY_IDS],
     }
-    if task.metadata and len(compact(task.metadata)) <= LONG_TEXT:
-        data["metadata"] = task.metadata
+    if metadata and len(compact(metadata)) <= LONG_TEXT:
+        data["metadata"] = metadata
     more = {"owner": task.owner, "activeForm": task.active_form, "waitsFor": task.waits_for}
     data |= {name: value for name, value in more.items() if value}
     return Reply(text="\n".join(lines), data={"task": data})

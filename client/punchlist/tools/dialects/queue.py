@@ -8,6 +8,7 @@ from msgspec import Meta
 from punchlist.calls import Call, itself
 from punchlist.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
+from punchlist.metadata import shown
 from punchlist.text import joined_text, one_line
 from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
@@ -140,9 +141,10 @@ def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[An
     row |= notes.members(desk, task)
     above = yield from paths.above(desk, task)
     row |= {"parent": task.parent, "path": place(task, above)} if above else {}
-    context = compact(task.metadata) if task.metadata else ""
+    metadata = dict(shown(task.metadata))
+    context = compact(metadata) if metadata else ""
     fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
-    return row | ({"context": task.metadata} if fits else {})
+    return row | ({"context": metadata} if fits else {})
 
 
 def _place(task: Task) -> tuple[bool, int]:

@@ -239,7 +239,24 @@ def test_an_export_reads_back_as_the_same_list(punch: Any, tmp_path: Path, form:
         [{name: task.get(name) for name in members} for task in punch("list", "-c", name, "--json").json["tasks"]]
         for name in ("default", "copy")
     ]
+    for one in shown[1]:
+        del one["metadata"]["imported"]
+        one["metadata"] = one["metadata"] or None
     assert shown[0] == shown[1]
+
+
+def test_a_task_that_was_renamed_here_is_imported_once(punch: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_text("# Plan\n\n## Backend\n\n- [ ] schema\n- [ ] api\n\n## Docs\n\n- [ ] schema\n")
+    punch("import", str(path))
+    punch("edit", "2", "--title", "schema v2")
+    punch("done", "2")
+    again = punch("import", str(path))
+    assert "1 kept as changed here since" in again.out, again.out
+    tasks = punch("list", "--json").json["tasks"]
+    assert [task["title"] for task in tasks if task["id"] == "2"] == ["schema v2"]
+    assert len(tasks) == 5
+    assert "imported" not in punch("show", "2").out + punch("export", "--format", "markdown").out
 
 
 def test_the_format_of_an_export_follows_the_name(punch: Any, tmp_path: Path) -> None:
