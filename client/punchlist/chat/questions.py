@@ -18,6 +18,8 @@ _DOES = {
     "complete_todo_task": ("complete", "complete"),
     "start_todo_task": ("start", "start"),
     "reopen_todo_task": ("reopen", "reopen"),
+    "approve_todo_task": ("approve", "approve"),
+    "assign_todo_task": ("assign", "assign"),
     "set_todo_priority": ("priority", "change the priority of"),
 }
 """Tool that may be asked about → the intent, and the verb of the question."""

@@ -1,6 +1,7 @@
 """What a turn has done, as events of the log, and the sentences that are made of them and of nothing else."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec import UNSET
 
 from punchlist.text import clip, one_line
 from punchlist_schemas.events import (
+    AddedTask,
     Recorded,
     StatusChanged,
     TaskAdded,
@@ -60,16 +62,26 @@ def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) ->
         event = decode_event(recorded.event)
         task, title, to = str(getattr(event, "task", "")), "", ""
         if isinstance(event, TaskAdded):
-            task, title = event.task.id, event.task.title
+            task, title, to = event.task.id, event.task.title, _due(event.task)
         elif isinstance(event, StatusChanged):
             to = event.to
         elif isinstance(event, TaskEdited):
-            to = "title" if event.title is not UNSET else "priority" if event.priority is not UNSET else ""
+            changed = (name for name in ("title", "priority", "owner") if getattr(event, name) is not UNSET)
+            to = next(changed, "")
             title = event.title if event.title is not UNSET else ""
+            to = f"owner {event.owner}" if to == "owner" and event.owner else to
         title = title or titles.get(task, "")
         kind = type(event).__name__
         found.append(Receipt(recorded.seq, recorded.version, key, kind, task, title, to))
     return tuple(found)
+
+
+def _due(task: AddedTask) -> str:
+    """Return when a task is due, as people here read it; empty if it is not."""
+    try:
+        return task.due_day or (f"{datetime.fromtimestamp(task.due / 1000):%Y-%m-%d %H:%M}" if task.due else "")
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def sentences(done: Iterable[Done]) -> str:
@@ -126,6 +138,13 @@ def _named(receipts: list[Receipt]) -> str:
     return names + (f" and {len(receipts) - _MOST_NAMED} more" if len(receipts) > _MOST_NAMED else "")
 
 
+def _edited(receipt: Receipt) -> str:
+    if receipt.to == "title":
+        return f"Renamed task {receipt.task}: {receipt.title}"
+    owner = receipt.to.partition("owner ")[2]
+    return f"Assigned to {owner}: {receipt.title}" if owner else f"Changed task: {receipt.title}"
+
+
 _STATUS = {
     "completed": "Completed task: {title}",
     "in_progress": "Started task: {title}",
@@ -134,11 +153,9 @@ _STATUS = {
     "failed": "Gave up task: {title}",
 }
 _SENTENCES: dict[str, Callable[[Receipt], str]] = {
-    "TaskAdded": lambda one: f"Created task: {one.title}",
+    "TaskAdded": lambda one: f"Created task: {one.title}{f' (due {one.to})' if one.to else ''}",
     "StatusChanged": lambda one: _STATUS[one.to].format(title=one.title or one.task),
-    "TaskEdited": lambda one: (
-        f"Renamed task {one.task}: {one.title}" if one.to == "title" else f"Changed task: {one.title}"
-    ),
+    "TaskEdited": _edited,
     "Deleted": lambda one: f"Deleted task: {one.title or one.task}",
     "ListCleared": lambda one: "The list was cleared.",
 }
@@ -150,7 +167,10 @@ def _sentence(receipt: Receipt) -> str:
     return make(receipt) if make is not None else ""
 
 
+_WAITS = "waits for "
+"""How the status of a task begins that waits for a yes or a check (`tools.phrases.waiting`)."""
 _SIGNS = {"completed": "✓", "in_progress": "●", "paused": "‖", "failed": "✗"}
+_TAILS = {"waiting": " waiting for your yes"}
 _WORDS = {"pending": "pending ", "completed": "completed ", "in_progress": "running "}
 
 
@@ -159,18 +179,25 @@ def _listed(done: Done, before: list[Done]) -> str:
     left_out = sum(int(row.get("omitted", 0)) for row in rows)
     rows = [row for row in rows if row.get("id")]
     count = len(rows) + left_out
-    word = _WORDS.get(str(done.arguments.get("status", "")), "")
+    status = str(done.arguments.get("status", ""))
+    word, tail = _WORDS.get(status, ""), _TAILS.get(status, "")
     gone = sum(1 for one in before for change in one.changes if change.type == "Deleted")
-    if not count and gone and not word:
+    if not count and gone and not (word or tail):
         return f"{_ALL_GONE}{gone} task{'' if gone == 1 else 's'}. Verified: Your task list is now empty."
     if not count:
-        return f"You have no {word}tasks."
-    lines = [
-        f"  {_SIGNS.get(str(row.get('status', '')), '☐')} #{row['id']} {clip(one_line(str(row['title'])), 200)}"
-        for row in rows
-    ]
+        return f"You have no {word}tasks{tail}."
+    lines = [_line(row) for row in rows]
     lines += [f"  … and {left_out} more"] if left_out else []
-    return "\n".join([f"You have {count} {word}task{'' if count == 1 else 's'}:", *lines])
+    return "\n".join([f"You have {count} {word}task{'' if count == 1 else 's'}{tail}:", *lines])
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    status = str(row.get("status", ""))
+    beside = [status] if status.startswith(_WAITS) else []
+    beside += [f"@{row['owner']}"] if row.get("owner") else []
+    sign = "‖" if status.startswith(_WAITS) else _SIGNS.get(status, "☐")
+    more = f" ({', '.join(beside)})" if beside else ""
+    return f"  {sign} #{row['id']} {clip(one_line(str(row['title'])), 200)}{more}"
 
 
 def _got(done: Done, _before: list[Done]) -> str:

@@ -10,7 +10,9 @@ HELP = """You can say, for example:
   add buy milk              show my tasks            what is left?
   done with 3               I bought milk            mark the report as done
   rename 4 to Call Ann      make 4 urgent            reopen 5
-  delete 2                  delete completed tasks   undo that"""
+  delete 2                  delete completed tasks   undo that
+  add rent due friday       assign 2 to ann          who is working?
+  what is waiting for me?   approve 2"""
 
 _TALK = (
     (

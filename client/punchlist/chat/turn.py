@@ -6,6 +6,7 @@ answer is made from the receipts and written down; then it is told. Whoever goes
 and does the rest: calls that were made are found in the log by their keys.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from punchlist import dates
 from punchlist.actors import is_persons
 from punchlist.chat import small_talk
 from punchlist.chat.live import Tell
@@ -323,15 +325,18 @@ class Turn:
                 calls.append(Wanted("", f"{part.name}_changes"))
             else:
                 made = _CALLS[part.name](part) if part.name in _CALLS else []
-                calls += [msgspec.structs.replace(one, doubtful=part.doubtful) for one in made]
+                words = {"words": self._text.strip()} if part.name == "approve" and not part.doubtful else {}
+                calls += [msgspec.structs.replace(one, doubtful=part.doubtful, **words) for one in made]
         return [msgspec.structs.replace(one, id=str(at)) for at, one in enumerate(calls, start=1)]
 
     def _agreement(self, wanted: Wanted) -> str:
         """The person's own words in this message by which they agree to just this call."""
         intent = interpret(self._text, self._items_now(wanted))
         same = set(tasks_named(wanted)) == set(intent.ids)
-        tool = {"delete": "delete_todo_task", "update": "update_todo_task"}.get(intent.name)
-        return intent.confirmed if same and tool == wanted.tool else ""
+        tools = {"delete": "delete_todo_task", "update": "update_todo_task", "approve": "approve_todo_task"}
+        if not same or tools.get(intent.name) != wanted.tool:
+            return ""
+        return self._text.strip() if intent.name == "approve" else intent.confirmed  # to say so is to agree
 
     def _items_now(self, wanted: Wanted) -> list[Item]:
         return [Item(id, f"\0{id}", "pending") for id in tasks_named(wanted)]
@@ -554,7 +559,14 @@ def _each(tool: str) -> _Calls:
 
 
 def _new(title: str, intent: Intent) -> dict[str, Any]:
-    return {"title": title, **({"priority": intent.priority} if intent.priority else {})}
+    found = _DUE.fullmatch(title)
+    due = dates.read(found["due"]) if found is not None else None
+    members = {} if found is None or due is None else due.members("due") | {"title": found["title"]}
+    return {"title": title, **({"priority": intent.priority} if intent.priority else {}), **members}
+
+
+_DUE = re.compile(r"(?P<title>.*[^\s,]),? \(?due(?: (?:on|by|at))? (?P<due>[^()]+)\)?", re.I | re.S)
+"""A title that ends in when it is due."""
 
 
 def _deletion(intent: Intent) -> list[Wanted]:
@@ -574,6 +586,10 @@ _CALLS: dict[str, _Calls] = {
     "complete": _each("complete_todo_task"),
     "reopen": _each("reopen_todo_task"),
     "start": _each("start_todo_task"),
+    "approve": _each("approve_todo_task"),
+    "assign": lambda intent: [
+        Wanted("", "assign_todo_task", {"task_id": id, "owner": intent.title}) for id in intent.ids
+    ],
     "priority": lambda intent: [
         Wanted("", "set_todo_priority", {"task_id": id, "priority": intent.priority}) for id in intent.ids
     ],

@@ -131,6 +131,8 @@ def _transition(error: Any) -> str:
         )
     if error.running:
         return f"task {error.running} is in progress and only one may be: that one comes first"
+    if error.allowed == []:
+        return error.message
     allowed = ", ".join(error.allowed or ()) or "nothing else"
     return f"task {error.task} is {error.from_} and can't become {error.to}; it can become: {allowed}"
 

@@ -31,6 +31,7 @@ _IS = r"(?:'s| is| are| was| has been| have been)(?: now| all| already)?"
 _MARK = rf"(?:mark|set|flag|put) {_REF} (?:as |to |down as )?"
 _DELETE = r"(?:delete|remove|erase|drop|scrap|cancel|trash|discard|get rid of|throw (?:away|out)|clear|purge)"
 _COMPLETE = r"(?:(?:complete|finish|tick)(?: off| out)?|(?:check|cross) off)"
+_ME = r"(?:me|my (?:yes|approval|ok|okay|answer))"
 _WE = r"(?:i|we)(?: (?:also|still|really))?"
 
 
@@ -42,6 +43,13 @@ def _rows(intent: str, *patterns: str, strict: bool = False, doubtful: bool = Fa
 
 
 PHRASES: list[Phrase] = [
+    *_rows(
+        "list",
+        r"who(?:'s| is| are)(?: all)? (?:working|at work|busy)(?: on (?:it|this|what|anything|something|which tasks?))?"
+        r"(?: (?:right )?now)?",
+        "who works(?: on what)?",
+        status="in_progress",
+    ),
     # talk that looks like a request
     *_rows("help", r"help(?: me)?", "commands", "what can (?:you|i) do(?: here)?", r"how (?:do|can|could|should) i .+"),
     *_rows("help", "how does (?:this|it) work", "what do you (?:do|understand)", r"\?+"),
@@ -55,6 +63,16 @@ PHRASES: list[Phrase] = [
     ),
     *_rows("talk", "cancel", r"start (?:over|again|anew|afresh|from scratch)"),
     # what there is
+    *_rows(
+        "list", rf"(?:{_SHOW}|tell me|what) (?:do i (?:have|need) to|must i|should i|can i) approve", status="waiting"
+    ),
+    *_rows(
+        "list",
+        rf"(?:(?:{_SHOW}|tell me) )?what(?:'s| is| are)?(?: still| there)? wait(?:s|ing)(?: (?:for|on) {_ME})?",
+        rf"{_SHOW}(?: (?:the|all|my))? {LIST} (?:that (?:wait|are waiting)|waiting)(?: (?:for|on) {_ME})?",
+        rf"(?:which|what) {LIST} (?:are waiting|wait)(?: (?:for|on) {_ME})?",
+        status="waiting",
+    ),
     *_rows(
         "list",
         rf"(?:{_SHOW}|tell me)(?: (?:all|everything|only|just))?(?: of)?(?: (?:the|my|our))?(?: (?P<status>{STATUS}))?"
@@ -137,6 +155,9 @@ PHRASES: list[Phrase] = [
     ),
     *_rows("wish", rf"{_WE} (?:must|should|ought to) (?!have\b){{title}}"),
     # changes of a task
+    *_rows("approve", r"(?:approve|sign off(?: on)?) {ref}", r"{ref} is approved"),
+    *_rows("assign", r"(?:assign|reassign) {ref} to {title}"),
+    *_rows("assign", r"(?:give|hand) {ref} to {title}", strict=True),
     *_rows("reopen", rf"{_MARK}{UNDONE}"),
     *_rows("start", rf"{_MARK}{RUNNING}"),
     *_rows("complete", rf"{_MARK}{DONE}{_NOW}"),

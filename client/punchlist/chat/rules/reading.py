@@ -24,10 +24,11 @@ MOST_REQUESTS = 50
 class Intent(msgspec.Struct, frozen=True):
     """What somebody wants: `name`, and what goes with it.
 
-    `name` is create, get, list, update, priority, complete, reopen, start, delete, undo, redo, help, talk, clarify, or
-    multi (`parts`). Of `clarify`, `need` says what is missing: title, task or which, to do `goal`, or why nothing is
-    done: it was a question, it is too long (`long`), it makes too many requests (`many`), it corrects (`instead`)
-    without a request that is understood. `missing` and `status` say why there is no such task.
+    `name` is create, get, list, update, priority, complete, reopen, start, approve, assign (to `title`), delete,
+    undo, redo, help, talk, clarify, or multi (`parts`). Of `clarify`, `need` says what is missing: title, task or
+    which, to do `goal`, or why nothing is done: it was a question, it is too long (`long`), it makes too many requests
+    (`many`), it corrects (`instead`) without a request that is understood. `missing` and `status` say why there is no
+    such task.
     `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
     its words may mean something else.
     """
@@ -56,13 +57,13 @@ class Context(msgspec.Struct, frozen=True):
 
 NO_CONTEXT = Context()
 TALK = Intent("talk")
-CHANGING = frozenset({"create", "update", "priority", "complete", "reopen", "start", "delete"})
+CHANGING = frozenset({"create", "update", "priority", "complete", "reopen", "start", "approve", "assign", "delete"})
 ASKING = frozenset({"update", "delete"})
 """Intents that are asked about before they are done."""
 
 _STRONG = re.compile(
     r"(?:please |then )*(?:add|create|show|list|display|complete|finish|check off|tick|mark|delete|remove|rename|change"
-    r"|reopen|start|done with|remind me|undo|revert)\b",
+    r"|reopen|start|approve|assign|done with|remind me|undo|revert)\b",
     re.I,
 )
 _JOINT = re.compile(
@@ -249,7 +250,9 @@ def _wished(given: dict[str, str], items: list[Item], said: Context) -> Intent:
 
 def _listed(given: dict[str, str], _items: list[Item], _said: Context) -> Intent:
     status = given.get("status") or given.get("later") or ""
-    return Intent("list", status=status if status in ("pending", "completed", "in_progress") else status_of(status))
+    return Intent(
+        "list", status=status if status in ("pending", "completed", "in_progress", "waiting") else status_of(status)
+    )
 
 
 _MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {

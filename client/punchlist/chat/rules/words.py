@@ -46,6 +46,8 @@ _DOING = {
     "complete": "complete|finish",
     "start": "start",
     "reopen": "reopen",
+    "approve": "approve",
+    "assign": "assign",
 }
 """What was asked about → the verbs that agree to it and to nothing else."""
 _REFUSING = (

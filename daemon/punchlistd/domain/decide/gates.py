@@ -63,7 +63,7 @@ def _refused_no(params: p.TaskApprove) -> Rejection | None:
 def _refused(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:
     if task.waits_for != params.waits_for:
         now = f"waits for {_WORDS[task.waits_for]}" if task.waits_for else f"is {task.status}"
-        message = f"Task #{task.id} {now} and not for {_WORDS[params.waits_for]}; there is nothing to answer."
+        message = f"Task #{task.id} {now}: it does not wait for {_WORDS[params.waits_for]}."
         facts: dict[str, object] = {"task": task.id, "from": task.status, "to": "completed", "allowed": []}
         return Rejection("illegal_transition", message, facts)
     if params.version is not None and params.version != task.version:
@@ -75,9 +75,9 @@ def refused_opening(task: Task, actor: str) -> Rejection | None:
     """Why somebody can't say yes to a task, or change its gate."""
     by = task.gate.by if task.gate is not None else ""
     if by and actor != by:
-        text = f"The gate of task #{task.id} is {by}'s to open, and you are {actor}."
+        text = f"Only {by} can approve task #{task.id} or change its gate; you are {actor}."
     elif not by and actor and actor == task.owner:
-        text = f"{actor} works on task #{task.id}: its gate is for somebody else to open."
+        text = f"{actor} worked on task #{task.id}, so someone else has to approve it or change its gate."
     else:
         return None
     return Rejection("forbidden", text, {"what": "gate"})
