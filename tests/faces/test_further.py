@@ -154,4 +154,4 @@ def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page:
     page.locator(".row", has_text="Release").click()
     expect(page.locator(".row", has_text="Release")).to_contain_text("waits for nobody-here's yes")
     page.keyboard.press("Y")
-    expect(page.locator(".toast.bad")).to_contain_text("is nobody-here's to open")
+    expect(page.locator(".toast.bad")).to_contain_text("Only nobody-here can approve")

@@ -11,7 +11,7 @@ from punchlist.core import Request as Call
 from punchlist.errors import NotFound, VersionConflict
 from punchlist.http.problem import Refused
 from punchlist.text import joined_text
-from punchlist.tools.phrases import gated
+from punchlist.tools.phrases import gated, waiting
 from punchlist.web import bodies
 from punchlist.web.access import Access, confine
 from punchlist.web.calls import JSON, Handler
@@ -120,7 +120,8 @@ async def _completed(client: AsyncClient, params: TaskSetStatus) -> SetStatusRes
         task = next((each for each in listed.tasks if each.id == params.task), None)
         first = task.result_summary if task is not None and (task.status == "completed" or task.waits_for) else ""
         if first and params.result_summary not in (None, first):
-            said = f"Task #{params.task} is completed already, and its result stays: {first}"
+            now = f"was handed in already and {waiting(task)}" if task and task.waits_for else "is completed already"
+            said = f"Task #{params.task} {now}; its result stays: {first}"
             raise Refused("illegal_transition", said, task=params.task, resultSummary=first)
         params = msgspec.structs.replace(params, expect_version=listed.version or None)
         try:

@@ -31,7 +31,7 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import FINISHED, Metadata, Note, Task
 from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days
+from punchlistd.domain.members import DAYS, EDITABLE, RESTORABLE, add_days, named
 from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.trace import Change, Taken
@@ -218,12 +218,12 @@ def _edited(run: Undoing, change: Change) -> None:
     if changes:
         _put_members_back(run, now, changes, change.claim)
     if missed:
-        run.skip(change, f"{', '.join(missed)} changed since")
+        run.skip(change, f"{named(missed)} changed since")
 
 
 def _put_members_back(run: Undoing, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
     run.apply(TaskEdited(now.id, **changes))
-    run.note(f"{name_of(now)}: {', '.join(changes)} put back")
+    run.note(f"{name_of(now)}: {named(changes)} put back")
     if "owner" in changes:  # a revert takes the owner first, so that its undo gives it back last
         run.hand_back(now.id, claim)
 

@@ -90,3 +90,15 @@ def arguments(source: str, names: Iterable[str], other: Mapping[str, str], *, ke
 
 HAS_RARE = " or ".join(f"it.{name}" for name in RARE) or "None"
 """The text that asks `it` whether it has a member that most tasks do not have."""
+
+
+def named(members: Iterable[str]) -> str:
+    """Name members as people read them: a day and the moment that follows from it are one date."""
+    return ", ".join(dict.fromkeys(_WORDS.get(name, name.replace("_", " ")) for name in members))
+
+
+_WORDS = {
+    **dict.fromkeys(("due", "due_day"), "due date"),
+    **dict.fromkeys(("not_before", "not_before_day"), "not before"),
+    "estimate_ms": "estimate",
+}

@@ -18,7 +18,7 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.things import Task
 from punchlistd.domain.inverse import Undoing, name_of, note_again, place_of
-from punchlistd.domain.members import EDITABLE, RESTORABLE, add_days
+from punchlistd.domain.members import EDITABLE, RESTORABLE, add_days, named
 from punchlistd.domain.state import Claim, State
 
 
@@ -45,7 +45,7 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         changed += _place(run, then, task)
         run.resume(task, then.claims.get(task.id))
         if changed and task.id not in came_back:
-            run.note(f"{name_of(task)}: {', '.join(changed)} put back")
+            run.note(f"{name_of(task)}: {named(changed)} put back")
         yield
     _configure(run, then)
 

@@ -377,7 +377,7 @@ async def test_a_no_needs_a_reason(plan: AsyncConversation, show: Any) -> None:
         await shown.until("waits for ann's yes")
         await shown.press("N", "enter")
         await shown.press("Y")
-        await shown.until("The gate of task #1 is ann's to open")
+        await shown.until("Only ann can approve task #1")
         await shown.press("N")
         await shown.until("Why not?")
         await shown.type("no tests")
@@ -392,7 +392,7 @@ async def test_who_works_on_a_task_is_told_that_another_says_yes(plan: AsyncConv
     async with show() as shown:
         await shown.until("waits for your yes")
         await shown.press("Y")
-        await shown.until("its gate is for somebody else to open")
+        await shown.until("so someone else has to approve it")
 
 
 async def test_the_board_marks_a_list_that_waits_for_a_yes(plan: AsyncConversation, show: Any) -> None:

@@ -85,4 +85,6 @@ async def test_a_gated_completion_says_what_it_waits_for(web: Web) -> None:
     assert (done["success"], done["task"]["status"], done["task"]["waitsFor"]) == (True, "pending", "yes")
     assert done["note"] == "recorded; it counts as completed once a person says yes"
     assert (await web.ask("GET", TASKS)).value[0]["waitsFor"] == "yes"
-    assert (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "again"})).status == 409
+    again = await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "again"})
+    assert again.status == 409
+    assert "Task #1 was handed in already and waits for a person's yes" in again.value["detail"]

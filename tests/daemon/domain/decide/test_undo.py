@@ -33,6 +33,10 @@ def recorder() -> Recorder:
     [
         (p.TaskAdd(**C, title="new"), ('removed #4 "new"',)),
         (p.TaskEdit(**C, task="1", title="uno", owner="x"), ('#1 "one": title, owner put back',)),
+        (
+            p.TaskEdit(**C, task="1", due_day="2026-12-24", active_form="doing one", estimate_ms=5),
+            ('#1 "one": active form, due date, estimate put back',),
+        ),
         (p.TaskEdit(**C, task="1", metadata={"k": None, "n": 2}), ('#1 "one": metadata put back',)),
         (p.TaskEdit(**C, task="3", parent=None), ('#3 "three": parent put back',)),
         (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), ('#3 "three": no longer waits for #1',)),
