@@ -32,11 +32,15 @@ _PURPOSE = b"punchlist web 1\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What a token allows: everything, or with `ro` nothing but reading; one list alone; one user's lists alone."""
+    """What a token allows: everything, or with `ro` nothing but reading; one list alone; one user's lists alone.
+
+    `name` is whose changes those by the token are; unset: those of who runs the server, or of no one in particular.
+    """
 
     mode: Literal["rw", "ro"] = "rw"
     list: str | None = None
     user: str | None = None
+    name: str | msgspec.UnsetType = msgspec.UNSET
 
 
 EVERYTHING = Scope()

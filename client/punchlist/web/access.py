@@ -78,18 +78,23 @@ class Access:
         return scope
 
     def person(self, scope: Scope) -> str:
-        """Who speaks by a token: whoever runs the server, unless it is for a user or for one list, and so for others.
+        """Return the name of the person who runs the server if they speak by this token, else an empty text.
 
-        Returns:
-            Their name, empty for others.
+        A token for a user, for one list, or with a name is for others.
         """
-        return self._person if scope.user is None and scope.list is None else ""
+        return self._person if scope.user is None and scope.list is None and not scope.name else ""
+
+    def actor(self, scope: Scope) -> str:
+        """Return whose changes those by a token are; empty for the server's own name."""
+        return scope.name or self.person(scope)
 
     async def names(self, scope: Scope, conversation: str) -> dict[str, Any]:
         """Whose changes of a list are those of who speaks by a token, as parameters of `list.undo`.
 
-        The person who runs the server also has chats. Who came in by a limited link has the server's own name.
+        The person who runs the server also has chats. A link of an earlier version has no name but the server's.
         """
+        if scope.name:
+            return {"of": scope.name}
         client = await self.client(scope)
         if not (person := self.person(scope)):
             return {"of": client.options.get("name", "punch web")}

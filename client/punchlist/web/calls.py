@@ -36,8 +36,8 @@ def handler(route: Route, access: Access) -> Handler:
             given |= await access.names(scope, request.path_params["conversation"])
         if method == "list.undo" and not given.keys() & {"of", "call", "to_version"}:
             stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
-        elif METHODS[method].kind == "write" and (person := access.person(scope)) and "actor" not in given:
-            stated.setdefault("actor", person)
+        elif METHODS[method].kind == "write" and (actor := access.actor(scope)) and "actor" not in given:
+            stated.setdefault("actor", actor)
         params = bodies.merged(request.path_params, given, stated)
         confine_call(scope, method, params)
         client = await access.client(scope)

@@ -97,7 +97,7 @@ class Seed:
             raise Refused("invalid_params", "The query takes conversation, once.", field="conversation")
         name = named[0] if named else scope.list or self._conversation
         confine(scope, name)
-        return await self._access.client(scope), name, self._access.person(scope) or None
+        return await self._access.client(scope), name, self._access.actor(scope) or None
 
 
 async def _listed(client: AsyncClient, name: str) -> TaskListResult:

@@ -122,6 +122,22 @@ async def test_who_runs_the_server_finishes_what_they_began_at_the_command_line_
         assert (await web.ask("POST", "/api/v1/conversations/plan/undo", {})).value["undone"] == ['removed #4 "x"']
 
 
+async def test_a_link_with_a_name_is_a_person_of_its_own(tmp_path: Path) -> None:
+    tasks, undo = "/api/v1/conversations/plan/tasks", "/api/v1/conversations/plan/undo"
+    mine: dict[str, Any] = {"mine": True, "count": 1}
+    async with served(tmp_path, person="root") as web:
+        ann, bob = (f"Bearer {web.session(list='plan', name=name)}" for name in ("ann", "web/3f2a9c"))
+        everything = f"Bearer {web.session(name='eve')}"
+        for title, token in (("a", ann), ("b", bob), ("e", everything)):
+            await web.ask("POST", tasks, {"title": title}, Authorization=token)
+        events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+        assert [event["actor"] for event in events][-3:] == ["ann", "web/3f2a9c", "eve"]
+        assert (await web.ask("POST", undo, mine)).value["undone"] == [], "the person at the server did nothing"
+        for line, token in (('removed #1 "a"', ann), ('removed #2 "b"', bob), ('removed #3 "e"', everything)):
+            assert (await web.ask("POST", undo, mine, Authorization=token)).value["undone"] == [line]
+            assert (await web.ask("POST", undo, mine, Authorization=token)).value["undone"] == []
+
+
 async def test_my_undo_is_of_the_person_and_their_chats(tmp_path: Path) -> None:
     undo, thread = "/api/v1/conversations/plan/undo", "chat-6f9619ff-8b86-4d01-b42d-00c04fc964ff"
     async with served(tmp_path, person="ann") as web:

@@ -342,7 +342,7 @@ MUTANTS = (
     Mutant(
         "whom a link lets in is not who runs the server",
         "client/punchlist/web/access.py",
-        '        return self._person if scope.user is None and scope.list is None else ""\n',
+        '        return self._person if scope.user is None and scope.list is None and not scope.name else ""\n',
         "        return self._person\n",
         ("tests/client/web/test_access.py",),
     ),

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import secrets
 import socket
 import webbrowser
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +49,11 @@ COMMANDS = {
             value("--only", text="with --link or --open: show the browser this list alone", metavar="LIST"),
             value("--user", text="with --link or --open: show the browser this user's lists alone", metavar="NAME"),
             value(
+                "--as",
+                text="with --link or --open: name whose changes the browser makes (for --only and --user: web/ID)",
+                metavar="NAME",
+            ),
+            value(
                 "--for",
                 text="with --link or --open: how long the browser stays signed in (default: 30d)",
                 metavar="TIME",
@@ -58,6 +65,7 @@ COMMANDS = {
         (
             "punch web --open",
             "punch web --link --read-only --only website",
+            "punch web --link --only website --as ann",
             "punch web --unix ~/web.sock",
             "punch web --revoke",
         ),
@@ -67,10 +75,15 @@ COMMANDS = {
 _SECRET = "web.token"
 _USED = "web.used"
 _PATIENCE_S = 5.0
+_LONGEST_NAME = 128
+_ID_BYTES = 3
+"""Length of the id in the name of a link for one list or one user."""
 
 
 def run_web(context: Context) -> int:
     """Serve until a signal; with `--link` or `--revoke` only do that."""
+    from msgspec import UNSET
+
     from punchlist.http.keys import SESSION_S, Keys, Scope
     from punchlist.http.secret_file import SecretFile
 
@@ -81,9 +94,7 @@ def run_web(context: Context) -> int:
         stored.record(f"the new secret in {secret.path}")
         context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
         return 0
-    limited = args.read_only or args.only or args.user or vars(args)["for"]
-    if limited and not (args.link or args.open):
-        raise UsageError("--read-only, --only, --user and --for go with --link or --open")
+    name = _name(args)
     if args.link and args.unix:
         raise UsageError(
             "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
@@ -92,7 +103,7 @@ def run_web(context: Context) -> int:
         show_error("configuration", secret.problem)
         return CONFIGURATION
     keys = Keys(secret, Path(context.target.data_dir, _USED))
-    scope = Scope("ro" if args.read_only else "rw", args.only, args.user)
+    scope = Scope("ro" if args.read_only else "rw", args.only, args.user, name or UNSET)
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
 
     def link(port: int) -> str:
@@ -109,6 +120,24 @@ def run_web(context: Context) -> int:
     secret.check()
     _serve(context, keys, link)
     return 0
+
+
+def _name(args: Namespace) -> str:
+    """Return whose changes those by the link are; empty for those of this person.
+
+    Raises:
+        UsageError: The options for links stand without a link, or the name can't be one.
+    """
+    name = vars(args)["as"]
+    limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
+    if limited and not (args.link or args.open):
+        raise UsageError("--read-only, --only, --user, --as and --for go with --link or --open")
+    if name is None:
+        # A person of its own, so that no one undoes what another one did.
+        return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
+    if not 0 < len(name := name.strip()) <= _LONGEST_NAME:
+        raise UsageError(f"--as takes a name of 1 to {_LONGEST_NAME} characters")
+    return name
 
 
 def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:

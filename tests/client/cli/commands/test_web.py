@@ -24,6 +24,14 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
     keys = Keys(SecretFile(str(home / "data" / "web.token")), home / "data" / "web.used")
     session = keys.redeem(ticket)
     assert session is not None and session.scope == Scope("ro", "plan")
+    named = run("web", "--link", "--only", "plan", "--as", "ann").out.strip().partition("#ticket=")[2]
+    assert (found := keys.redeem(named)) is not None and found.scope == Scope("rw", "plan", None, "ann")
+    names = set[str]()
+    for _ in range(2):
+        found = keys.redeem(run("web", "--link", "--only", "plan").out.strip().partition("#ticket=")[2])
+        assert found is not None and str(found.scope.name).startswith("web/")
+        names.add(str(found.scope.name))
+    assert len(names) == 2
     again = run("web", "--link").out.strip().partition("#ticket=")[2]
     token = home / "data" / "web.token"
     secret = token.read_text()
@@ -44,7 +52,14 @@ def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
 
 
 def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:
-    for words in (("--read-only",), ("--only", "plan"), ("--user", "ann"), ("--link", "--unix", "/tmp/s")):
+    for words in (
+        ("--read-only",),
+        ("--only", "plan"),
+        ("--user", "ann"),
+        ("--as", "ann"),
+        ("--link", "--as", ""),
+        ("--link", "--unix", "/tmp/s"),
+    ):
         assert run("web", *words).code == 2
 
 
