@@ -4,10 +4,11 @@ A day stays that day in every time zone; `at` is when it begins here.
 """
 
 from datetime import date, datetime, time, timedelta
+from math import inf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
@@ -151,6 +152,16 @@ def is_late(due: int | None, due_day: str | None, now_ms: int) -> bool:
     if due_day:
         return due_day < datetime.fromtimestamp(now_ms / 1000).date().isoformat()
     return due is not None and due < now_ms
+
+
+def due_at(task: "Mapping[str, Any]") -> float:
+    """Return when a task, as the wire has it, is due in milliseconds: a day when it ends here, never as infinity."""
+    if day := task.get("due_day"):
+        try:
+            return _begins(date.fromisoformat(day) + timedelta(days=1))
+        except (OverflowError, OSError):
+            pass  # the calendar ends with that day
+    return task.get("due") or inf
 
 
 def _of_calendar(text: str) -> When | None:

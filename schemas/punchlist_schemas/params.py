@@ -52,7 +52,7 @@ REACHED_S = 5.0
 
 
 Sort = Literal["due", "priority", "created", "updated", "title"]
-"""Orders of a list besides its own: by `updated`, what was changed last comes first."""
+"""Orders of a list besides its own: by `updated`, what was changed last comes first; by `due`, days end in UTC."""
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):

@@ -157,6 +157,22 @@ def test_an_export_moves_days_notes_and_times_whole(punch: Any, home: Path, zone
     assert punch("import", f"2.{form}", "-c", "n3", "--json").json["unchanged"] == 2
 
 
+def test_a_day_is_sorted_by_its_end_here(punch: Any, zone: Zone) -> None:
+    zone("UTC")
+    punch("add", "taxes", "--due", "2126-11-28")
+    punch("add", "call", "--due", "2126-11-28 12:00")
+    punch("add", "sometime")
+    punch("add", "tea", "--due", "2126-11-29")
+    for name, order in (("UTC", "2 1 4 3"), ("Pacific/Kiritimati", "1 2 4 3"), ("Pacific/Pago_Pago", "2 1 4 3")):
+        zone(name)
+        told = punch("list", "--sort", "due", "--json").json
+        assert [task["id"] for task in told["tasks"]] == order.split(), name
+    zone("Pacific/Kiritimati")
+    first = punch("list", "--sort", "due", "--limit", "2")
+    assert "2 of 4" in first.lines[0]
+    assert [line.split()[1] for line in first.lines[1:]] == ["#1", "#2"]
+
+
 def test_an_old_file_leaves_what_was_changed_here(punch: Any, home: Path) -> None:
     (home / "i.jsonl").write_text('{"id":"x-1","title":"Alpha","status":"open","issue_type":"task"}\n')
     punch("import", "i.jsonl")

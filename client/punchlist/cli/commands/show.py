@@ -107,6 +107,7 @@ def run_list(context: Context) -> int:
             setattr(args, name, getattr(args, name) or given)
         owners = owners or args.owner
     at = None if args.at is None else version_at(context, args.at)
+    by_due = args.sort == "due"  # the daemon doesn't know when a day ends here
     result = context.ask(
         "task.list",
         status=args.status,
@@ -115,11 +116,15 @@ def run_list(context: Context) -> int:
         label=args.label,
         parent=one_id(args.parent),
         text=args.text,
-        sort=args.sort,
-        limit=args.limit,
+        sort=None if by_due else args.sort,
+        limit=None if by_due else args.limit,
         at_version=at,
         **(args.due.is_due_by() if args.due else {}),
     )
+    if by_due:
+        from punchlist.dates import due_at
+
+        result["tasks"] = sorted(result["tasks"], key=due_at)[: args.limit]
     filters = (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
     filtered = any(filters)
     folded = context.style.terminal and not (args.all or filtered)
