@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from punchlist_schemas.things import Task
+    from punchlist_schemas.things import Running, Task
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -37,10 +37,15 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
         words = f"{machine} for {ago(silent, now)}" if now else f"{machine} since {clock(silent)}"
     else:
         return ""
-    return f"{words}, free at {clock(until)}" if until else words
+    return f"{words}, {free_at(until)}" if until else words
 
 
-def facts_of(task: "Task") -> "dict[str, Any]":
+def free_at(until: int) -> str:
+    """Return when a task is free whose owner is gone."""
+    return f"free at {clock(until)}"
+
+
+def facts_of(task: "Task | Running") -> "dict[str, Any]":
     """Return the members that `departure` looks at, as the wire has them."""
     return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
 

@@ -177,9 +177,10 @@ class PresenceResult(Result, frozen=True, kw_only=True):
 
 
 class AgentListResult(Result, frozen=True, kw_only=True):
-    """Who is connected, first come first, and then who has left, the latest first."""
+    """Who is connected, first come first, and then who has left, the latest first. `names` has short names by id."""
 
     agents: tuple[Agent, ...]
+    names: dict[str, str] = {}
 
 
 class ConversationListResult(Result, frozen=True, kw_only=True):

@@ -157,12 +157,19 @@ class TaskName(Thing, frozen=True, kw_only=True):
 
 
 class AgentTask(Thing, frozen=True, kw_only=True):
-    """A task that an agent has claimed, its list, and the parents above it."""
+    """A task that an agent has claimed, its list, and the parents above it.
+
+    `left_at`, `silent_at`, `machine` and `lease_expires_at` are those of `Task`, while the agent is gone.
+    """
 
     conversation: ConversationId
     id: TaskId
     title: Title
     path: tuple[TaskName, ...] = ()
+    left_at: int | None = None
+    silent_at: int | None = None
+    machine: str = ""
+    lease_expires_at: int | None = None
 
 
 class Agent(Thing, frozen=True, kw_only=True):
@@ -250,13 +257,20 @@ class Row(Task, frozen=True, kw_only=True):
 
 
 class Running(Thing, frozen=True, kw_only=True):
-    """A task in progress in a line: who works on it, and `since` when."""
+    """A task in progress in a line: who works on it, and `since` when.
+
+    `left_at`, `silent_at`, `machine` and `lease_expires_at` are those of `Task`, while the owner is gone.
+    """
 
     id: TaskId
     title: Title
     active_form: str = ""
     owner: str = ""
     since: int
+    left_at: int | None = None
+    silent_at: int | None = None
+    machine: str = ""
+    lease_expires_at: int | None = None
 
 
 ReasonKind = Literal[

@@ -139,7 +139,7 @@ class PunchApp(Program):
             listed.update(card.conversation for card in page.conversations)
             for card in page.conversations:
                 known = self.cards.get(card.conversation)
-                if known is None or known.version < card.version:
+                if known is None or known.version < card.version or card.conversation not in self._pushed:
                     self.cards[card.conversation] = card
             cursor = page.next_cursor
             if not cursor:

@@ -217,6 +217,8 @@ def card_parts(card: Conversation, context: DrawContext, names: int, called: str
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
         elapsed = f" {since(context.now - one.since)}" if context.now else ""
         parts += [("owner", f" @{text(one.owner)}" if one.owner else ""), ("dim", f"{elapsed}  ")]
+        if gone := departure(facts_of(one), context.now):
+            parts.append(("failed", f"{gone}  "))
     return parts
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Conversation, Damage, Shared, Task
+from punchlist_schemas.things import Conversation, Damage, Running, Shared, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.snapshot import dump_state
 from punchlistd.domain.state import State
@@ -212,7 +212,15 @@ class LoadedConversation:
 
     def view(self) -> Conversation:
         """The conversation as answers show it."""
-        return msgspec.structs.replace(self.state.conversation_view(), damaged=self.cut, shared=self.shared)
+        seen = self.state.conversation_view()
+        running = self.with_departures(seen.running)
+        return msgspec.structs.replace(seen, damaged=self.cut, shared=self.shared, running=running)
+
+    def with_departures(self, running: tuple[Running, ...]) -> tuple[Running, ...]:
+        """Add to tasks in progress since when their owners are gone, and when the tasks are free."""
+        tasks = [task for one in running if (task := self.state.tasks.get(one.id)) is not None]
+        gone = {task.id: departure_of(task) for task in self.shown(tasks)}
+        return tuple(msgspec.structs.replace(one, **gone.get(one.id, {})) for one in running)
 
     def list_reply(self, head: bytes, newer: bytes) -> Reply:
         """A JSON object with the whole list between other members; a long list is not copied."""
@@ -237,13 +245,20 @@ class LoadedConversation:
             seq=self.seq,
             check=self.check,
             state=dump_state(state) if full else None,
-            summary=_encode(msgspec.structs.replace(self.view(), shared=None)),
+            summary=_encode(msgspec.structs.replace(state.conversation_view(), damaged=self.cut)),
             user=state.user,
             sessions=state.sessions,
             open=counts.pending + counts.paused,
             in_progress=counts.in_progress,
             deleted=not state.exists,
         )
+
+
+def departure_of(task: Task) -> dict[str, Any]:
+    """Return what is said of a task, as answers show it, while its owner is gone."""
+    if task.left_at is None and task.silent_at is None:
+        return {}
+    return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
 
 
 class Listed(Protocol):

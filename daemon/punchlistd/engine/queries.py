@@ -14,7 +14,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended
 from punchlist_schemas.params import REACHED_S
-from punchlist_schemas.things import AgentTask, Message
+from punchlist_schemas.things import AgentTask, Conversation, Message
 from punchlistd.domain.rejections import conversation_not_found, message_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
@@ -22,7 +22,7 @@ from punchlistd.engine.calls import Caller, StateQuery
 from punchlistd.engine.claims.lease import Lease
 from punchlistd.engine.conversations import Conversations, gap_of
 from punchlistd.engine.history import History, fact_of
-from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.loaded import LoadedConversation, departure_of
 from punchlistd.engine.replies import Outcome, made
 from punchlistd.engine.resolver import Resolver
 from punchlistd.engine.state_queries import LIST_END, filtered
@@ -99,7 +99,13 @@ class Queries:
     def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
         """Name the tasks of claims; their lists stay loaded."""
         return tuple(
-            AgentTask(conversation=lease.conversation, id=task.id, title=task.title, path=opened.state.path(task))
+            AgentTask(
+                conversation=lease.conversation,
+                id=task.id,
+                title=task.title,
+                path=opened.state.path(task),
+                **departure_of(opened.shown([task])[0]),
+            )
             for lease in leases
             if (opened := self._conversations.loaded.get(lease.conversation))
             and (task := opened.state.tasks.get(lease.task)) is not None
@@ -187,16 +193,26 @@ class Queries:
             return Rejection("invalid_params", text, {"field": "cursor"})
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
             rows = [self._with_shared(row) for row in rows]
+        if any(opened.state.claims for opened in self._conversations.loaded.values()):
+            rows = [self._with_departures(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
-        if caller.user is None and (names := await self._short_names(rows)):
+        if caller.user is None and (names := await self.short_names(map(_name_in, rows))):
             end += b',"names":' + _encode(names)
         return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
 
-    async def _short_names(self, rows: list[bytes]) -> dict[str, str]:
-        """The short names of conversations, by id."""
+    async def short_names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the short names of conversations, by id."""
         await self._access.fill_short_names()
-        ids = (msgspec.json.decode(row, type=_Named).conversation for row in rows)
         return {id: name for id in ids if (name := self._access.short_names.of(id))}
+
+    def _with_departures(self, row: bytes) -> bytes:
+        """Add to a conversation, as the index has it, whose owners are gone."""
+        opened = self._conversations.loaded.get(_name_in(row))
+        if opened is None or not opened.state.claims:
+            return row
+        seen = msgspec.json.decode(row, type=Conversation)
+        running = opened.with_departures(seen.running)
+        return row if running == seen.running else _encode(msgspec.structs.replace(seen, running=running))
 
     def _with_shared(self, row: bytes) -> bytes:
         """A conversation as the index has it, and what is said of it while its newest changes may be missing."""
@@ -371,6 +387,11 @@ class Queries:
         """daemon.backup."""
         made = await self._backup(params)
         return made if isinstance(made, Rejection) else _encode(made)
+
+
+def _name_in(row: bytes) -> str:
+    """Return the id of a conversation as the index has it."""
+    return msgspec.json.decode(row, type=_Named).conversation
 
 
 _encode = msgspec.json.Encoder().encode

@@ -18,6 +18,7 @@ import msgspec
 from punchlist_schemas.errors import Rejection, error_object
 from punchlist_schemas.results import EndPush
 from punchlistd.clock import now_ms
+from punchlistd.domain.state import State
 from punchlistd.engine.access import Access
 from punchlistd.engine.conversations import Conversations, damage_of, gap_of
 from punchlistd.engine.presence import Presence
@@ -242,11 +243,15 @@ class Subscriptions:
                     subscription.shown.show(tasks)
                 subscription.stale[conversation] = None
                 self.catch_up(subscription)
+        if opened is not None:
+            self._show_in_board(opened.state)
 
     async def _show_in_boards(self, conversation: str) -> None:
-        state = (await self._conversations.durable(conversation)).state
+        self._show_in_board((await self._conversations.durable(conversation)).state)
+
+    def _show_in_board(self, state: State) -> None:
         if state.exists:
-            self._show(conversation, None, lambda each: _shows_lists(each) and _may_see(each, state.user))
+            self._show(state.conversation, None, lambda each: _shows_lists(each) and _may_see(each, state.user))
 
     def _show(self, conversation: str, followed: str | None, concerns: Callable[[Subscription], bool]) -> None:
         """Push the newest of a conversation to some of those who follow it, or all conversations."""

@@ -137,7 +137,9 @@ class ConnectionMethods:
             tasks = self._queries.claimed(leases.get(agent.name, ()))
             if name is None or agent.conversation == name or any(task.conversation == name for task in tasks):
                 found.append(msgspec.structs.replace(agent, tasks=tasks))
-        return _encode(r.AgentListResult(agents=tuple(found)))
+        ids = {agent.conversation for agent in found} | {task.conversation for agent in found for task in agent.tasks}
+        names = await self._queries.short_names(ids) if user is None else {}
+        return _encode(r.AgentListResult(agents=tuple(found), names=names))
 
     async def presence(self, connection: Connection, params: p.Place) -> Outcome:
         """Who follows a conversation now."""
@@ -172,6 +174,8 @@ class ConnectionMethods:
             position = params.after or 0
         if name is not None and _OF_ONE.get(params.view):
             subscription.stale[name] = None
+        if params.view == "board" and not anew:  # whose owner has left or come back meanwhile, no position tells
+            subscription.stale |= {lease.conversation: None for lease in shared.claims.leases}
         connection.subscriptions[subscription.id] = subscription
         shared.subscriptions.add(subscription)
         asyncio.get_running_loop().call_soon(shared.subscriptions.catch_up, subscription)

@@ -27,6 +27,25 @@ async def test_the_board_shows_every_list_in_sections_and_follows_them(client: A
         await shown.until("3 lists")
 
 
+async def test_the_board_shows_that_an_owner_has_left(client: AsyncClient, show: Any) -> None:
+    await client.conversation("plan").add("Read")
+    await client.call("agent.enter", {"agent": "bot/1"})
+    await client.conversation("plan", actor="bot/1").take("bot/1", keep=True)
+    async with show(None) as shown:
+        await shown.until("@bot/1")
+        await client.call("agent.leave", {"agent": "bot/1"})
+        await shown.until("  left 0 s ago, free at ")
+        await client.call("agent.enter", {"agent": "bot/1"})
+        await shown.until(lambda: "left" not in shown.text)
+        await shown.press("enter")
+        await shown.until("#1")
+        await client.call("agent.leave", {"agent": "bot/1"})
+        await shown.until("free at ")
+        await shown.press("escape")
+        await shown.until("1 lists")
+        await shown.until("free at ")
+
+
 async def test_the_first_list_is_made_on_an_empty_board(client: AsyncClient, show: Any) -> None:
     async with show(None) as shown:
         await shown.until("There is no list yet.")

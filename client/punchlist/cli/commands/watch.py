@@ -20,6 +20,7 @@ from punchlist.cli.style import Style
 from punchlist.cursor import BoardStart, BoardView, Cursor, TaskList, Until
 from punchlist.errors import TimedOut
 from punchlist.ui.parts import DrawContext, Part, board_items, card_parts, fitted
+from punchlist_schemas.repository import short_name
 from punchlist_schemas.results import BoardPush
 from punchlist_schemas.things import Conversation
 
@@ -215,7 +216,9 @@ class Overview:
         rows = [head]
         for item in board_items(self._cards.values()):
             card = self._cards.get(item.key)
-            rows.append(card_parts(card, context, min(_NAMES, width // 3)) if card else [("dim", f" {item.text}")])
+            called = short_name(item.key, self._cards)
+            names = min(_NAMES, width // 3)
+            rows.append(card_parts(card, context, names, called) if card else [("dim", f" {item.text}")])
         return [_painted(fitted(parts, width), style) for parts in rows]
 
 

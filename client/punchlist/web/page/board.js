@@ -3,6 +3,7 @@
 import { html, signal } from "./vendor.js";
 import { board, boardFilter, cards, go, hashOf, known, nameOf, now, total } from "./model.js";
 import { Bar, Key, Mark, Since, Text } from "./parts.js";
+import { ownerOf } from "./rows.js";
 import { plural, sharedNote, since } from "./text.js";
 import { state } from "./link.js";
 
@@ -80,5 +81,5 @@ function Card({ card }) {
 
 const Running = ({ one }) => html`<li>
   <${Mark} state="in_progress" /><${Text} class="what" of=${one.active_form || one.title} />
-  ${one.owner && html`<${Text} class="owner" of=${`@${one.owner}`} />`}<${Since} at=${one.since} />
+  ${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}<${Since} at=${one.since} />
 </li>`;

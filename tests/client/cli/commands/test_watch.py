@@ -154,6 +154,19 @@ def test_a_session_that_leaves_and_returns_is_redrawn_by_push(client: Client) ->
         assert "free at" not in shown.wait_for("two")
 
 
+def test_all_lists_show_a_session_that_leaves_and_returns(client: Client) -> None:
+    client.conversation("website-0123456789ab").add("one")
+    client.call("agent.enter", {"agent": "bot/1"})
+    client.conversation("website-0123456789ab", actor="bot/1").take("bot/1", keep=True)
+    with terminal("watch", "--all-conversations", columns=120) as shown:
+        assert "website-" not in shown.wait_for("@bot/1")
+        client.call("agent.leave", {"agent": "bot/1"})
+        shown.wait_for("free at ")
+        client.call("agent.enter", {"agent": "bot/1"})
+        client.conversation("late").add("two")
+        assert "free at" not in shown.wait_for("2 lists")
+
+
 def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
     with terminal("watch", env={"TERM": "dumb"}) as shown:
         shown.wait_for("no tasks")

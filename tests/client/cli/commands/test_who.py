@@ -42,7 +42,28 @@ def test_agents_and_people_are_shown(punch: Any, agent: Client) -> None:
     assert [line for line in lines if line.startswith("☐ zed  last call ") and line.endswith(" · default")]
     assert not [line for line in lines if " punch " in line], "the command itself is nobody"
     leave(agent)
-    assert f"☐ {A}  left " in punch("who").out
+    lines = punch("who").lines
+    assert f"☐ {A}  left " in "\n".join(lines)
+    assert [line for line in lines if line.startswith("    default #1 one  free at ")]
+
+
+def test_those_who_left_with_nothing_are_counted(punch: Any, agent: Client, daemon: Running) -> None:
+    for name in ("bot/1", "bot/2"):
+        agent.call("agent.enter", {"agent": name})
+        agent.call("agent.leave", {"agent": name})
+    shown = punch("who").out
+    assert "2 others left in the last hours\n" in shown
+    assert "bot" not in shown
+    assert "● claude-code/7f3c1a" in shown
+    assert "bot/2" in punch("who", "--json").out
+
+
+def test_a_task_is_named_with_its_path_and_its_lists_short_name(punch: Any, agent: Client) -> None:
+    website = agent.conversation("website-0123456789ab", actor=A)
+    website.add("Backend")
+    website.add("tests", parent="1")
+    website.take(A, "2", keep=True)
+    assert "    website #2 Backend › tests" in punch("who").lines
 
 
 def test_it_is_narrowed_to_a_list(punch: Any, agent: Client) -> None:

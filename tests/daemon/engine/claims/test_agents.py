@@ -245,6 +245,46 @@ async def test_resumed_rows_tell_who_has_left(running: Engine, ann: Peer) -> Non
     assert [(row["id"], "left_at" in row) for row in push["rows"]] == [("1", True)]
 
 
+async def card(peer: Peer) -> list[tuple[str, bool]]:
+    """What the line of the list says of its tasks in progress."""
+    (found,) = (await peer.result("conversation.list"))["conversations"]
+    return [(one["owner"], "left_at" in one) for one in found["running"]]
+
+
+async def test_boards_see_agents_leave_and_return(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A)
+    watcher, eve = await running.connect(), await running.connect(user="eve")
+    for peer in (watcher, eve):
+        await peer.result("event.subscribe", view="board")
+    assert await card(ann) == [(A, False)]
+    await left(running, agent)
+    (lost,) = (push := (await watcher.push())["params"])["card"]["running"]
+    assert 0 < lost["lease_expires_at"] - lost["left_at"] <= 301_000
+    assert await card(ann) == [(A, True)]
+    resumed = await running.connect()
+    await resumed.result("event.subscribe", view="board", after=push["seq"])
+    assert "left_at" in (await resumed.push())["params"]["card"]["running"][0]
+    await entered(running, A)
+    for peer in (watcher, resumed):
+        assert "left_at" not in (await peer.push())["params"]["card"]["running"][0]
+    assert await card(ann) == [(A, False)]
+    await eve.result("task.add", conversation="hers", title="x")
+    assert (await eve.push())["params"]["card"]["conversation"] == "hers", "the other list was not shown"
+
+
+async def test_the_index_keeps_no_departure(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log) as made:
+        agent = await entered(made, A)
+        await agent.result("task.add", **C, title="a")
+        await claim(agent, A)
+        await left(made, agent)
+        assert await card(await made.connect()) == [(A, True)]
+    async with engine(tmp_path, log) as made:
+        await entered(made, A)
+        assert await card(await made.connect()) == [(A, False)]
+
+
 async def test_a_left_task_that_goes_is_not_pushed(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
@@ -341,8 +381,13 @@ async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> N
     ]
     assert [one["title"] for one in shown["tasks"]] == ["a", "b"]
     assert shown["since"] <= shown["last_call"]
+    assert not any("left_at" in one for one in shown["tasks"])
     await left(running, agent)
     assert await names(await running.connect()) == [("ann", False), (A, True)]
+    _, lost = (await ann.result("agent.list"))["agents"]
+    for one in lost["tasks"]:
+        assert abs(one["left_at"] - lost["left_at"]) < 1_000
+        assert 299_000 < one["lease_expires_at"] - one["left_at"] <= 301_000
 
 
 async def test_who_only_called_is_listed_as_left(running: Engine, ann: Peer) -> None:
