@@ -33,6 +33,7 @@ FURTHER = {
     "why": ("#/list/release-1.0/4", "w", ".reasons"),
     "past": ("#/list/release-1.0", "[", ".past-banner"),
     "marked": ("#/list/release-1.0", "*", ".marked-bar"),
+    "who": ("#/who", "", ".who li"),
     "nothing": ("#/list/nowhere", "", ".teach"),
     "refused": ("#/list/release-1.0/4", "s", ".toast.bad"),
 }
@@ -52,6 +53,24 @@ def show(page: Page, screen: str) -> None:
 def test_axe_finds_nothing_wrong(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
     page = open_page(planned, mode=mode)
     show(page, screen)
+    assert_accessible(page)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_axe_finds_nothing_wrong_with_what_somebody_holds(empty: Stage, open_page: Open, mode: str) -> None:
+    host = empty.by("host")
+    for agent in ("bot/1", "bot/2"):
+        host.call("agent.enter", {"agent": agent, "directory": "/srv/site", "branch": "main"})
+        for title in ("Backend", "Tests"):
+            task = host.conversation("site", actor=agent).add(title)
+            host.conversation("site", actor=agent).take(agent, task.id, keep=True)
+    host.call("agent.leave", {"agent": "bot/2"})
+    page = open_page(empty, "#/who", mode=mode)
+    expect(page.locator(".who li a")).to_have_count(2 * (1 + [*MODES].index(mode)) * 2)
+    assert_accessible(page)
+
+
+def assert_accessible(page: Page) -> None:
     page.evaluate(AXE.read_text())
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
     found = page.evaluate("tags => axe.run({ runOnly: tags })", tags)

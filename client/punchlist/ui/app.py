@@ -16,6 +16,7 @@ from punchlist.ui.keymap import load
 from punchlist.ui.one import OneList
 from punchlist.ui.palette import Everything
 from punchlist.ui.program import Program, Setup
+from punchlist.ui.who import Who
 from punchlist_schemas.results import BoardPush
 
 T = TypeVar("T")
@@ -83,6 +84,10 @@ class PunchApp(Program):
         while len(self.screen_stack) > 1 and not isinstance(self.screen, Board):
             self.pop_screen()
         self.push_screen(OneList(self.client.conversation(name, actor=self.setup.actor)))
+
+    def open_who(self) -> None:
+        """See `Program`."""
+        self.push_screen(Who(self.client))
 
     async def follow_board(self) -> None:
         """See `Program`."""

@@ -302,6 +302,10 @@ class Face(Screen[None]):
         """Find a list or a command."""
         self.face.action_command_palette()
 
+    def do_who(self) -> None:
+        """Show who is there."""
+        self.face.open_who()
+
     def do_help(self) -> None:
         """Show the keys."""
         text = Text()

@@ -57,6 +57,10 @@ class Program(App[None]):
         """Show one list over the board."""
 
     @abstractmethod
+    def open_who(self) -> None:
+        """Show over this screen who is there."""
+
+    @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         """Take what a subscription hands out, for ever. While the daemon is away the last picture stays."""
 

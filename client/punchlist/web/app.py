@@ -26,8 +26,9 @@ from punchlist.web.chat import Panel
 from punchlist.web.feed import QUIET_S, Streams
 from punchlist.web.files import PAGE, Files
 from punchlist.web.openapi import document
-from punchlist.web.routes import API, ROUTES
+from punchlist.web.routes import API, ROUTES, WHO
 from punchlist.web.seed import Seed
+from punchlist.web.who import who
 
 _TICKET_BYTES = 4 << 10
 """Upper limit for a body with a ticket, which needs no token."""
@@ -82,6 +83,7 @@ def served(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> lis
         ("GET", f"{API}/openapi.json", _document),
         ("GET", f"{API}/feed", streams.feed),
         ("GET", f"{API}/events", streams.events),
+        ("GET", WHO, who(access)),
         ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.events),
         *((row.verb, row.path, handler(row, access)) for row in ROUTES),
         *seed.handlers,

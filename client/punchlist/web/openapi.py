@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from punchlist.http.problem import OWN, STATUS
-from punchlist.web.routes import API, ROUTES, Route
+from punchlist.web.routes import API, ROUTES, WHO, Route
 from punchlist_schemas.discover import definitions
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS, PROTOCOL
@@ -208,6 +208,29 @@ def _stream(path: str, summary: str, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
+def _who() -> dict[str, Any]:
+    text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+    task = {
+        "conversation": text,
+        "list": {"type": "string", "description": "The short name of its list."},
+        "id": text,
+        "title": {"type": "string", "description": "After the titles of its parents."},
+        "lease_expires_at": {"type": ["integer", "null"], "description": "When it is free, if the agent is gone."},
+    }
+    agent = {
+        "name": text,
+        "is_here": {"type": "boolean"},
+        "facts": {**texts, "description": "When it came or left, its last call, where it works."},
+        "tasks": {"type": "array", "items": _whole(task)},
+    }
+    counted = {"type": "string", "description": "How many left with nothing, in words."}
+    return _whole({"agents": {"type": "array", "items": _whole(agent)}, "others": counted})
+
+
+def _whole(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": [*properties], "properties": properties}
+
+
 def _others() -> dict[str, Any]:
     refused = {"$ref": "#/components/responses/Problem"}
     which = _parameter("query", "conversation", {"type": "string"})
@@ -252,6 +275,16 @@ def _others() -> dict[str, Any]:
                 "parameters": [task, which],
                 "requestBody": {"required": False, "content": {"application/json": {"schema": summary}}},
                 "responses": {"200": _content("It is complete.", completed), "default": refused},
+            }
+        },
+        WHO: {
+            "get": {
+                "operationId": "getAgents",
+                "summary": "Who is there, or left lately: everywhere, or in one list.",
+                "description": "A token for one list is shown who works in that list, without their directories.",
+                "tags": ["agent"],
+                "parameters": [which],
+                "responses": {"200": _content("Who is there.", _who()), "default": refused},
             }
         },
         "/api/session": {

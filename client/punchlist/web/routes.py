@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 Verb = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 
 API = "/api/v1"
+WHO = f"{API}/agents"
 _LIST = f"{API}/conversations/{{conversation}}"
 _TASK = f"{_LIST}/tasks/{{task}}"
 
@@ -80,7 +81,7 @@ LEFT_OUT = {
     "event.unsubscribe": "streams do that",
     "agent.enter": "the connection to the daemon is the server's",
     "agent.leave": "the connection to the daemon is the server's",
-    "agent.list": "names directories, and tasks of other lists",
+    "agent.list": "names directories, and tasks of other lists: GET /api/v1/agents says what a token may see",
     "space.add": "decides which files and addresses of this machine the daemon uses",
     "space.list": "belongs to who configures the machine",
     "space.remove": "belongs to who configures the machine",

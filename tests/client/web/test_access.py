@@ -54,6 +54,41 @@ async def test_a_link_for_a_list_opens_no_other_by_a_sessions_name(web: Web) -> 
     assert (await web.ask("POST", "/api/v1/conversations/agent-1/tasks", {"title": "x"}, **only)).status == 201
 
 
+async def agents(web: Web, **scope: Any) -> Any:
+    answer = await web.ask("GET", "/api/v1/agents", Authorization=f"Bearer {web.session(**scope)}")
+    assert answer.status == 200, answer
+    return answer.value
+
+
+async def test_a_link_for_a_list_shows_only_who_works_there(web: Web) -> None:
+    async with connect_async(socket=web.daemon.socket, autostart=False, name="host") as client:
+        for name in ("both", "elsewhere", "gone"):
+            entered = {"agent": name, "host": "codex", "directory": f"/srv/secret-{name}", "branch": "secret-branch"}
+            await client.call("agent.enter", entered)
+        for name, place, title in (
+            ("both", "plan", "mine"),
+            ("both", "secret-list", "secret title"),
+            ("elsewhere", "secret-list", "secret other title"),
+            ("gone", "plan", "left behind"),
+        ):
+            task = await client.conversation(place, actor=name).add(title)
+            await client.conversation(place, actor=name).take(name, task.id, keep=True)
+        await client.call("agent.leave", {"agent": "gone"})
+        whole = {one["name"]: one for one in (await agents(web))["agents"]}
+        assert whole["both"]["facts"][-1] == "/srv/secret-both (secret-branch)"
+        assert [task["title"] for task in whole["both"]["tasks"]] == ["mine", "secret title"]
+        assert whole["gone"]["facts"][0].startswith("left ")
+        assert whole["gone"]["tasks"][0]["lease_expires_at"]
+        for mode in ("rw", "ro"):
+            seen = await agents(web, list="plan", mode=mode)
+            shown = {one["name"]: one for one in seen["agents"]}
+            assert [task["title"] for task in shown["both"]["tasks"]] == ["mine"]
+            assert [task["title"] for task in shown["gone"]["tasks"]] == ["left behind"]
+            assert "elsewhere" not in shown
+            assert "secret" not in str(seen)
+        assert (await agents(web, user="ann"))["agents"] == []
+
+
 async def test_a_link_for_a_list_moves_no_session_to_itself(web: Web) -> None:
     await web.ask("PUT", "/api/v1/conversations/open", {})
     await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})

@@ -39,6 +39,8 @@ POST   /api/session                         200    200   200   200   200    200 
 GET    /api/v1/status                       200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/resolve                      200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/confirmations/{token}        200    200   404   403   403    200   403      403       401      401
+GET    /api/v1/agents                       200    200   404   200   403    200   200      403       401      401
+GET    /api/v1/agents of all lists          200    200   200   200   200    200   200      200       401      401
 GET    /api/v1/conversations                200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/search                       200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/feed                         200    200   404   200   403    200   200      403       401      401
@@ -186,6 +188,7 @@ REQUESTS: dict[str, Request] = {
     "POST /api/session": Request(body={"ticket": "{ticket}"}),
     "GET /api/v1/resolve": Request("path=/"),
     "GET /api/v1/confirmations/{token}": Request(prepare=ask_to_delete),
+    "GET /api/v1/agents": Request("conversation={conversation}"),
     "GET /api/v1/search": Request("query=canary"),
     "GET /api/v1/feed": Request("rows={conversation}&once=1"),
     "GET /api/v1/feed?board=1": Request("once=1"),

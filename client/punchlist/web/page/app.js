@@ -11,6 +11,7 @@ import { awaySince, session, signedOut, signIn, state } from "./link.js";
 import { boardFilter, card, cards, filter, go, isPast, marks, mayChange, nameOf, needsYou, now, others, place, said, say } from "./model.js";
 import { Key } from "./parts.js";
 import { safe, since } from "./text.js";
+import { Who } from "./who.js";
 
 const WORDS = { opening: "opening", live: "live", away: "away", asleep: "paused" };
 
@@ -30,9 +31,9 @@ function Top() {
   const words = onList ? filter : boardFilter;
   return html`<header class="top-bar">
     <a class="brand" href="#/" aria-label="punchlist, the board" onClick=${(event) => (event.preventDefault(), run("home"))}><img src="/icon.svg" alt="" width="24" height="24" /><span>punchlist</span></a>
-    <label class="search"><span class="sr">Filter ${onList ? "tasks" : "lists"}</span>
+    ${place.value.view !== "who" && html`<label class="search"><span class="sr">Filter ${onList ? "tasks" : "lists"}</span>
       <input id="filter" type="text" placeholder=${onList ? "Filter tasks" : "Filter lists"} autocomplete="off" spellcheck="false" value=${words.value} onInput=${(event) => (words.value = event.currentTarget.value)}
-        onKeyDown=${(event) => event.key === "Enter" && (event.currentTarget.blur(), run("first"))} /><${Key} of="/" /></label>
+        onKeyDown=${(event) => event.key === "Enter" && (event.currentTarget.blur(), run("first"))} /><${Key} of="/" /></label>`}
     <span class="room"></span>
     ${session.value.scope.mode === "ro" && html`<span class="pill">read only</span>`}
     <${Others} /><${Status} />
@@ -62,17 +63,19 @@ const SignIn = () => html`<main class="door" id="main"><img src="/icon.svg" alt=
   ${said.value && html`<p class="bad" role="alert">${safe(said.value.text)}</p>`}
 </main>`;
 
+const SCREENS = { who: Who };
+
 function App() {
   if (!session.value) return html`<${SignIn} />`;
   return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.querySelector("#main [tabindex], #main a, #main button")?.focus())}>Skip to the lists</a>
     <${Top} /><${Away} /><${PastBanner} />
-    ${place.value.name === null ? html`<${Board} />` : html`<${List} />`}
+    <${SCREENS[place.value.view] ?? (place.value.name === null ? Board : List)} />
     <${Marked} /><${Toast} /><${Dialogs} />`;
 }
 
 effect(() => {
   const needed = [...cards.value.values()].filter(needsYou).length;
-  const name = place.value.name && (card.value ? nameOf(card.value) : place.value.name);
+  const name = place.value.view === "who" ? "Who is there" : place.value.name && (card.value ? nameOf(card.value) : place.value.name);
   document.title = `${needed ? `(${needed}) ` : ""}${name ? `${safe(name)} · ` : ""}punchlist`;
 });
 
@@ -83,7 +86,7 @@ async function begin() {
     say(error.message, "bad");
   }
   const only = session.value?.scope.list;
-  if (only && place.value.name !== only) go({ name: only });
+  if (only && place.value.name !== only && place.value.view !== "who") go({ name: only });
   listen();
   render(html`<${App} />`, document.querySelector("#app"));
 }

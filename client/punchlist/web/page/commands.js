@@ -253,6 +253,7 @@ async function explain() {
 // Moving about.
 
 function order() {
+  if (place.value.view === "who") return [];
   if (!place.value.name) return onScreen().map((one) => one.conversation);
   if (place.value.view === "flow") return columns().flat().map((one) => one.id);
   return shownIds.value;
@@ -280,6 +281,7 @@ const step = (by) => () => {
 
 function back() {
   const place_ = place.value;
+  if (place_.view === "who") return home();
   if (!place_.name) return boardFilter.value ? (boardFilter.value = "") : (picked.value = null);
   if (marks.value.size) marks.value = new Set();
   else if (place_.task) go({ ...place_, task: null }, { trail: false });
@@ -295,6 +297,7 @@ function home() {
 }
 
 function open() {
+  if (place.value.view === "who") return;
   if (!place.value.name) return picked.value && go({ name: picked.value });
   if (!cursor.value) return moveTo(order()[0]);
   document.querySelector(".detail")?.focus();
@@ -339,6 +342,7 @@ export const COMMANDS = {
   home: { run: home },
   filter: { run: focusFilter, title: "Filter" },
   palette: { run: () => (dialog.value = { kind: "palette" }) },
+  who: { run: () => go({ name: null, view: "who" }), title: "Who is there" },
   help: { run: () => (dialog.value = { kind: "help" }), title: "Keys" },
   view_list: { run: view("list"), title: "As a list", list: true },
   view_flow: { run: view("flow"), title: "As columns", list: true },
@@ -394,5 +398,5 @@ export function run(name, ...given) {
 export function findable() {
   const commands = Object.entries(COMMANDS).filter(([name, { title }]) => title && can(name)).map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
   const lists = [...cards.value.values()].map((one) => ({ key: `list ${one.conversation}`, text: safe(one.title ? `${one.title} · ${one.conversation}` : one.conversation), kind: "list", run: () => go({ name: one.conversation }) }));
-  return [...commands, ...(place.value.name && !session.value.scope.list ? [{ key: "board", text: "Board", kind: "list", run: home }] : []), ...lists];
+  return [...commands, ...((place.value.name || place.value.view === "who") && !session.value.scope.list ? [{ key: "board", text: "Board", kind: "list", run: home }] : []), ...lists];
 }

@@ -7,13 +7,14 @@ import { GLYPHS } from "./words.js";
 
 export const API = "/api/v1/conversations/";
 
-// The place: #/ is the board, #/list/NAME[/flow|graph|history][/TASK] a list.
+// The place: #/ is the board, #/who the agents and people, #/list/NAME[/flow|graph|history][/TASK] a list.
 
 export const VIEWS = ["list", "flow", "graph", "history"];
 export const place = signal(placeOf(location.hash));
 
 function placeOf(hash) {
   const [, kind, named, ...rest] = hash.slice(1).split("/");
+  if (kind === "who") return { name: null, view: kind, task: null };
   const name = session.value?.scope.list ?? (kind === "list" && named ? decodeURIComponent(named) : null);
   if (!name) return { name: null, view: "list", task: null };
   const view = VIEWS.includes(rest[0]) ? rest.shift() : "list";
@@ -21,7 +22,7 @@ function placeOf(hash) {
 }
 
 export function hashOf({ name, view = "list", task = null }) {
-  if (!name) return "#/";
+  if (!name) return view === "who" ? "#/who" : "#/";
   return ["#/list", encodeURIComponent(name), view === "list" ? null : view, task].filter(Boolean).join("/");
 }
 

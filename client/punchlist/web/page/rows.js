@@ -5,8 +5,11 @@ import { clock } from "./text.js";
 /** When the owner went and when the task is free, as `punchlist.departures` says it; empty if it is there. */
 export function departureOf(task) {
   const gone = task.left_at ? `left at ${clock(task.left_at)}` : task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
-  return gone && task.lease_expires_at ? `${gone}, free at ${clock(task.lease_expires_at)}` : gone;
+  return gone && task.lease_expires_at ? `${gone}, ${freeAt(task.lease_expires_at)}` : gone;
 }
+
+/** When a task is free whose owner is gone. */
+export const freeAt = (ms) => `free at ${clock(ms)}`;
 
 /** Who works on a task, in a list that machines share where, and whether they are gone. */
 export function ownerOf(task) {

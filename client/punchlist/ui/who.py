@@ -1,0 +1,115 @@
+"""Who is there: agents and people, each with the tasks that it holds; Enter opens the list of a task."""
+
+import time
+from typing import ClassVar
+
+from punchlist.agents import NOBODY, Held, Roll, Somebody, roll
+from punchlist.aio import AsyncClient
+from punchlist.errors import PunchlistError
+from punchlist.ui.face import Face
+from punchlist.ui.parts import Item, Part
+
+_EVERY_S = 2.0
+"""Who comes and leaves is not pushed: it is asked for this often while it is shown, in seconds."""
+_KNOWN = frozenset("down up first last page_down page_up open back filter palette help quit".split())
+
+
+class Who(Face):
+    """Shows who is there.
+
+    Args:
+        client: Asks for them.
+    """
+
+    place: ClassVar[str] = "board"
+    hints: ClassVar[dict[str, str]] = {"open": "open list", "back": "back", "filter": "filter", "help": "all keys"}
+
+    def __init__(self, client: AsyncClient) -> None:
+        super().__init__()
+        self._client = client
+        self._told: Roll | None = None
+        self._shown: dict[str, Somebody | Held] = {}
+
+    def on_mount(self) -> None:
+        """Begin to ask."""
+        super().on_mount()
+        self.set_interval(_EVERY_S, self._ask)
+        self._ask()
+
+    def _ask(self) -> None:
+        if self.face.screen is self:
+            self.run_worker(self._read(), "who", exclusive=True)
+
+    async def _read(self) -> None:
+        try:
+            found = await self._client.call("agent.list")
+        except PunchlistError as error:
+            self.report(f"This is the last picture. {error}")
+            return
+        self._told = roll(found, int(time.time() * 1000))
+        self.soon()
+
+    def draw(self, item: Item, width: int) -> list[Part]:
+        """One agent, person or task."""
+        one = self._shown.get(item.key)
+        if isinstance(one, Held):
+            return [("", f"     {one.line}")]
+        if one is None:
+            return []
+        glyphs = self.face.setup.glyphs
+        name, facts = one.line(glyphs["dot"]).split("  ", 1)
+        state = "in_progress" if one.is_here else "pending"
+        return [(state, f" {glyphs[state]} "), ("title", name), ("dim", f"  {facts}")]
+
+    def items(self) -> list[Item]:
+        """Agents and people with the words, and their tasks."""
+        self._shown = {}
+        items: list[Item] = []
+        words = self.words.casefold().split()
+        for one in self._told.agents if self._told else ():
+            lines: list[tuple[str, Somebody | Held]] = [(one.name, one)]
+            lines += [(f"{one.name} {task.conversation} {task.id}", task) for task in one.tasks]
+            text = " ".join([one.line(""), *(task.line for task in one.tasks)]).casefold()
+            if all(word in text for word in words):
+                self._shown |= dict(lines)
+                items += [Item(key) for key, _ in lines]
+        return [*items, Item("", 0, self._told.others)] if self._told and self._told.others else items
+
+    def head(self) -> list[Part]:
+        """How many there are."""
+        here = sum(one.is_here for one in self._told.agents) if self._told else 0
+        return [("title", "who is there"), ("dim", f"   {here} connected")]
+
+    def empty(self) -> str:
+        """What to say where there is nobody."""
+        return NOBODY if self._told and not self.words else ""
+
+    def spins(self, key: str) -> bool:
+        """Nothing turns here."""
+        return False
+
+    def draw_changes(self) -> None:
+        """Draw who is there now."""
+        self.arranged()
+
+    async def act(self, action: str) -> None:
+        """Only what reads works here."""
+        if action in _KNOWN:
+            await super().act(action)
+
+    def do_open(self) -> None:
+        """Open the list of the chosen task."""
+        one = self._shown.get(self.lines.key)
+        if isinstance(one, Held):
+            self.face.open_list(one.conversation)
+
+    def on_lines_opened(self) -> None:
+        """The chosen line was clicked twice."""
+        self.do_open()
+
+    def do_back(self) -> None:
+        """Back to the screen before, once all are shown again."""
+        if self.words:
+            self._leave_words(keep=False)
+        else:
+            self.face.pop_screen()
