@@ -184,6 +184,24 @@ def test_a_message_that_is_given_up_stays_in_its_field(staged: Stage, open_page:
     expect(answers(page).last).to_contain_text("Deleted task: milk")
 
 
+def test_what_is_said_before_the_threads_are_known_stays(staged: Stage, open_page: Open) -> None:
+    page = open_page(staged)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/chats?list=early", hold)
+    page.goto(f"{staged.url}/chat?list=early")
+    expect(page.locator("#list")).to_have_value("early")
+    say(page, "add milk")
+    expect(answers(page)).to_have_text(["Created task: milk"])
+    with page.expect_response("**/api/v1/chats?list=early"):
+        held[0].fulfill(json={"threads": []})
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    expect(answers(page)).to_have_text(["Created task: milk"])
+
+
 @pytest.mark.parametrize("place", ["**/turns/*", "**/api/v1/chats", "**/api/v1/chats/chat-*"])
 def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open, place: str) -> None:
     name = f"away-{len(place)}"

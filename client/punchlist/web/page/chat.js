@@ -11,6 +11,7 @@ let thread = "";
 let following = null;
 let unsent = null;
 let sending = null;
+let deliveries = 0;
 
 function make(tag, name, text) {
   const made = document.createElement(tag);
@@ -132,6 +133,7 @@ function send(text) {
 
 /** Send a message until it arrives or the person gives up, and follow its turn. */
 async function deliver(text) {
+  deliveries++;
   sending = new AbortController();
   const until = sending.signal;
   if (!thread && !(await insist(() => begin(text), until))) return giveUp(text, until);
@@ -184,9 +186,11 @@ async function look() {
   if (document.visibilityState === "visible" && session.value && thread && !following) await open(thread).catch(report);
 }
 
+/** Open the newest thread of the list, unless something was said before it was known. */
 async function newest() {
+  const before = deliveries;
   const told = await call("GET", `${API}?list=${encodeURIComponent(at("list").value)}`);
-  await open(told.threads[0]?.thread ?? "");
+  if (deliveries === before) await open(told.threads[0]?.thread ?? "");
 }
 
 async function start() {
