@@ -178,7 +178,7 @@ def test_who_is_there_is_shown_and_follows_who_comes_and_leaves(empty: Stage, op
     expect(mine).to_contain_text("bot/1, not here left ")
     host.call("agent.enter", {"agent": "bot/3"})
     host.call("agent.leave", {"agent": "bot/3"})
-    expect(page.locator(".who")).to_contain_text("1 other left in the last hours")
+    expect(page.locator(".who")).to_contain_text("1 other left in the last hours", timeout=20_000)
     page.keyboard.press("Escape")
     lost = page.locator('.card[data-list="mine"] .owner')
     expect(lost).to_contain_text("@bot/1, left at ")

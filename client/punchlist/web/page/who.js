@@ -9,7 +9,7 @@ import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const SOON_MS = 500; // a change of a list is a call of somebody
-const EVERY_MS = 5000; // who comes or leaves with no task changes no list
+const EVERY_MS = 2000; // who comes or leaves with no task changes no list
 const found = signal(null);
 let timer = 0;
 let dueAt = Infinity;
