@@ -96,6 +96,7 @@ class Engine:
             self.inbox.settled,
             loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
             with_claims=self.claims.shown,
+            present=self.claims.present,
         )
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)

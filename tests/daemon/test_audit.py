@@ -133,8 +133,8 @@ def test_what_was_derived_and_differs_from_a_replay_is_reported(program: Program
 def test_a_snapshot_of_a_version_that_noted_no_roles_of_messages_is_sound(program: Program, log: Path) -> None:
     def without_roles(state: bytes) -> bytes:
         members = msgspec.msgpack.decode(state)
-        assert members[-2:] == [[], {}]
-        return msgspec.msgpack.encode(members[:-2])
+        assert members[-3:] == [[], {}, {}]
+        return msgspec.msgpack.encode(members[:-3])
 
     with closing(connect(str(log), "rw")) as connection:
         of_snapshot(without_roles, "b")(connection)

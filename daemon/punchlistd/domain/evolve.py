@@ -270,8 +270,10 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
     )
     _put_status(state, task, old)
     state.offered.pop(task.id, None)
-    fence = event.fence or seq
-    state.claims[task.id] = Claim(event.owner, fence, event.lease_ms, event.keep, event.keeper, event.session, at)
+    lasts = event.lease_ms, event.keep, event.keeper, event.session
+    claim = state.claims[task.id] = Claim(event.owner, event.fence or seq, *lasts, at)
+    if event.session:
+        state.agents[event.owner] = claim
 
 
 def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:

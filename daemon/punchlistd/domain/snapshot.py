@@ -60,6 +60,7 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     metadata: Metadata = {}
     passing: list[str] | None = None
     hidden: dict[str, str] = {}
+    agents: dict[str, Claim] | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -92,6 +93,7 @@ def dump_state(state: State) -> bytes:
         metadata=state.metadata,
         passing=None if state.passing is None else list(state.passing),
         hidden=state.hidden,
+        agents=state.agents,
     )
     return _encoder.encode(image)
 
@@ -126,6 +128,9 @@ def load_state(conversation: str, data: bytes) -> State:
     elif image.messages:
         state.passing = None
     state.hidden = image.hidden
+    state.agents = (
+        {one.owner: one for one in image.claims.values() if one.session} if image.agents is None else image.agents
+    )
     state.last_finished = None if image.last_finished is None else _task(image.last_finished)
     return state
 

@@ -78,6 +78,7 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
+    `agents` are the owners that had entered when they claimed a task, each with its newest claim.
     `deferred` are the tasks that are not ready before a time, and that time. `families`: each parent's children.
     `ended_headings` and `ended_parents` are the headings, and the other parents, that have no unfinished child and are
     not what that makes them.
@@ -102,6 +103,7 @@ class State:
         "_totals",
         "_waiting",
         "_wakes_at",
+        "agents",
         "changes",
         "claims",
         "cleared",
@@ -182,6 +184,7 @@ class State:
         self.ended_parents: dict[str, None] = {}
         self.running: dict[str, None] = {}
         self.claims: dict[str, Claim] = {}
+        self.agents: dict[str, Claim] = {}
         self.offered: dict[str, None] = {}
         self.deferred: dict[str, int] = {}
         self._wakes_at: int | None = None

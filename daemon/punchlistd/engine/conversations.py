@@ -16,7 +16,7 @@ from punchlist_schemas.things import Damage
 from punchlistd.domain.snapshot import load_state
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.history import History
-from punchlistd.engine.loaded import Lane, Listings, LoadedConversation, Place, Shown
+from punchlistd.engine.loaded import Lane, Listings, LoadedConversation, Place, Present, Shown, nobody
 from punchlistd.engine.sessions import Sessions
 from punchlistd.engine.short_names import ShortNames
 from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, side_of
@@ -39,6 +39,7 @@ class Conversations:
         settled: waits until no state runs ahead of the log.
         loaded: those who follow the states in use are called with each one that was loaded.
         with_claims: adds to tasks what is known of their claims.
+        present: returns the agents that are there.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Conversations:
         *,
         loaded: Iterable[Callable[[State], None]] = (),
         with_claims: Shown | None = None,
+        present: Present = nobody,
     ) -> None:
         """No conversation is loaded."""
         self.loaded: dict[str, LoadedConversation] = {}
@@ -60,6 +62,7 @@ class Conversations:
         self.settled = settled
         self._followers = tuple(loaded)
         self._with_claims = with_claims
+        self._present = present
         self._listings = Listings()
         self.short_names = ShortNames()
         self._loading: dict[str, anyio.Event] = {}
@@ -149,6 +152,7 @@ class Conversations:
         if name not in self.loaded:
             self.loaded[name] = opened
             opened.with_claims = self._with_claims
+            opened.present = self._present
             opened.listings = self._listings
             opened.short_names = self.short_names
             self.follow(opened)

@@ -1,7 +1,7 @@
 """A conversation in use: its state, and what is kept beside it so that answers cost little."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -26,6 +26,15 @@ LISTED_BYTES = 4 << 20
 """So much is kept of all conversations together; of a single list that is larger, all."""
 
 _NOT_LISTED = (-1, 0, b"")
+
+
+Present = Callable[[State], Set[str]]
+"""Returns the names of the agents that are there, as far as they matter to a state."""
+
+
+def nobody(_state: State) -> Set[str]:
+    """Return no names: which agents are there is not known."""
+    return frozenset()
 
 
 Shown = Callable[[State, list[Task]], list[Task]]
@@ -111,6 +120,7 @@ class LoadedConversation:
         "with_claims",
         "seq",
         "short_names",
+        "present",
         "state",
         "summarised",
         "unnamed",
@@ -139,6 +149,7 @@ class LoadedConversation:
         self.listings: Listings | None = None
         self.short_names: ShortNames | None = None
         self.with_claims: Shown | None = None
+        self.present: Present = nobody
         self.in_use = True
         self.used = 0.0
         self.counted: tuple[int, int] = (0, 0)

@@ -185,7 +185,7 @@ class Transaction:
         What follows is asked for only now: a list may be serial only since these events.
         """
         state = opened.state
-        for event in follow_up(state, params, (*happened,)) if params is not None else ():
+        for event in follow_up(state, params, (*happened,), opened.present(state)) if params is not None else ():
             self._happen(event, opened, command.at)
             happened.append(event)
             yield

@@ -47,6 +47,7 @@ class Draft:
         state = opened.state
         self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", opened.seq, 0)
         self.loaded.lane = opened.lane  # a question names who else has the list
+        self.loaded.present = opened.present
         self.place = opened.place
         self.begin()
         self._transactor = transactor
@@ -123,7 +124,11 @@ class Draft:
         state, happened = self.loaded.state, list[KnownEvent]()
         for given in (True, False):
             # What follows is asked for when the given events have happened, as in `Transaction.appending`.
-            for event in decision.events if given else follow_up(state, write.params, decision.events):
+            for event in (
+                decision.events
+                if given
+                else follow_up(state, write.params, decision.events, self.loaded.present(state))
+            ):
                 version = state.version + 1
                 posted = (
                     msgspec.structs.replace(event, fence=version, keeper=self._member)

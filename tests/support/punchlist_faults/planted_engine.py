@@ -703,8 +703,8 @@ MUTANTS = (
     Mutant(
         "users' agents of one name are apart",
         _ENGINE + "claims/agents.py",
-        'any(("", name) in present or (user, name) in present for name in names_of(owner))',
-        "any(key[1] == name for key in present for name in names_of(owner))",
+        'frozenset(name for its, name in self._present if its in ("", user))',
+        "frozenset(name for _, name in self._present)",
         ("tests/daemon/engine/claims/test_agents.py",),
     ),
     Mutant(

@@ -72,6 +72,8 @@ class Recorder:
         self.history: list[Group] = []
         self.at = 1_000
         self.seq = 0
+        self.present: frozenset[str] = frozenset()
+        """The agents that are there."""
 
     @property
     def facts(self) -> list[Fact]:
@@ -82,7 +84,15 @@ class Recorder:
         """What would follow from a call."""
         taken_back = self.taken_back(params) if isinstance(params, p.ListUndo) else None
         fresh = f"m{self.seq}"
-        command = Command(params=params, at=self.at, actor=actor, user=user, message_id=fresh, decided=taken_back)
+        command = Command(
+            params=params,
+            at=self.at,
+            actor=actor,
+            user=user,
+            message_id=fresh,
+            decided=taken_back,
+            session=isinstance(params, p.TaskClaim) and params.owner in self.present,
+        )
         return decide(self.state, command)
 
     def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
@@ -124,7 +134,7 @@ class Recorder:
 
         def following() -> Iterator[e.AnyEvent]:
             if params is not None:
-                yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events))
+                yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events), self.present)
 
         for event in chain(events, following()):
             self.seq += 1

@@ -202,8 +202,15 @@ def _run_many(context: Context, wanted: Changes) -> int:
     if done[-1]["status"] not in ("pending", "in_progress"):
         rest["next_task"] = context.ask("task.explain").get("next")
     *_, closing = step_lines({"task": done[-1], **rest}, context.style)
-    context.lines([*(line for task in done for line in task_lines(task, context.style)), closing])
+    context.lines([*(line for task in done for line in _lines(context, task)), closing])
     return code
+
+
+def _lines(context: Context, task: dict[str, Any]) -> list[str]:
+    lines = task_lines(task, context.style)
+    if context.args.command == "resume" and task["status"] == "pending" and task.get("attempts"):
+        lines.append(context.style.paint("dim", "    the session that had it has left: it is free for all"))
+    return lines
 
 
 def _unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:

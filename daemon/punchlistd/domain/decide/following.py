@@ -12,24 +12,29 @@ from punchlist_schemas.events import Deleted, KnownEvent, StatusChanged, TaskAdd
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.decide import serial
 from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
+from punchlistd.domain.decide.sessions import hand_back, may_lack_claim
 from punchlistd.domain.decide.status import finish, status_change
 from punchlistd.domain.state import State, is_sent_back
 from punchlistd.domain.trace import named
 
 
-def follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterable[KnownEvent]:
+def follow_up(
+    state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Set[str] = frozenset()
+) -> Iterable[KnownEvent]:
     """Yield what follows from `events`, which `params` gave and which have happened. Each has to happen in turn.
+
+    `present` are the agents that are there.
 
     An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
     in progress.
     """
-    return _follow_up(state, params, events) if has_follow_ups(state, events) else ()
+    return _follow_up(state, params, events, present) if has_follow_ups(state, events) else ()
 
 
 def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
     """Return whether anything can follow from events that have happened, as their list is set up."""
     settings = state.settings
-    if settings.max_attempts or settings.execution == "serial":
+    if settings.max_attempts or settings.execution == "serial" or any(map(may_lack_claim, events)):
         return True
     how = settings.complete_parents
     if how == "never":
@@ -52,7 +57,10 @@ def _may_reopen(event: KnownEvent) -> bool:
             return False
 
 
-def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -> Iterator[KnownEvent]:
+def _follow_up(
+    state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Set[str]
+) -> Iterator[KnownEvent]:
+    yield from hand_back(state, events, present)
     is_undo = isinstance(params, p.ListUndo)
     # An undo has put back what it names as it was, and going back to a version puts back everything.
     settled = set(map(named, events)) if is_undo else set[str]()
@@ -64,8 +72,9 @@ def _follow_up(state: State, params: p.Mutation, events: Sequence[KnownEvent]) -
     if not serial.is_serial(state) or not state.tasks:
         return
     yield from serial.surplus(state)
-    if not is_undo:
-        yield from serial.next_start(state, events)
+    for event in () if is_undo else serial.next_start(state, events):
+        yield event
+        yield from hand_back(state, (event,), present)
 
 
 def _finished(state: State) -> Iterator[KnownEvent]:

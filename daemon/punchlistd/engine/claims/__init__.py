@@ -6,7 +6,7 @@ holder is gone, and that something was published. What ends or repeats a claim g
 all others.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 import msgspec
 
@@ -187,6 +187,10 @@ class Claims:
     def explained(self, state: State, rejection: Rejection) -> Rejection:
         """Add to a rejection who holds the task and until when, if somebody does."""
         return self.leases.explained(state, rejection)
+
+    def present(self, state: State) -> Set[str]:
+        """Return the names of the agents that are there, of the list's user and of no user."""
+        return self.agents.names(state.user)
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
         """Add to tasks the fences, machines and ends of claims, which the state does not hold."""

@@ -7,7 +7,7 @@ restart all agents have to enter again.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Protocol
 
 import msgspec
@@ -69,6 +69,7 @@ class Agents:
         self._peers: dict[_Key, dict[Peer, None]] = {}
         self._of_peer: dict[Peer, dict[_Key, None]] = {}
         self._left: OrderedDict[_Key, Agent] = OrderedDict()
+        self._names: dict[str, frozenset[str]] = {}
 
     def enter(self, peer: Peer, params: AgentEnter) -> Rejection | None:
         """Record that a connection works for an agent, or return the rejection if there are too many agents."""
@@ -92,6 +93,7 @@ class Agents:
         self._peers.setdefault(key, {})[peer] = None
         self._of_peer.setdefault(peer, {})[key] = None
         if known is None:
+            self._names.clear()
             self._on_back(params.agent, peer.pid)
         return None
 
@@ -116,6 +118,7 @@ class Agents:
 
     def _end(self, key: _Key) -> None:
         if (agent := self._present.pop(key, None)) is not None:
+            self._names.clear()
             self._note_left(key, msgspec.structs.replace(agent, left_at=now_ms()))
             self._on_left(agent.name)
 
@@ -140,8 +143,14 @@ class Agents:
 
     def is_present(self, user: str, owner: str) -> bool:
         """Return whether an owner of tasks in a list of this user is, or belongs to, an agent that is present."""
-        present = self._present
-        return bool(present) and any(("", name) in present or (user, name) in present for name in names_of(owner))
+        present = self.names(user)
+        return any(name in present for name in names_of(owner))
+
+    def names(self, user: str) -> Set[str]:
+        """Return the names of the agents that are present for the lists of this user."""
+        if user not in self._names:
+            self._names[user] = frozenset(name for its, name in self._present if its in ("", user))
+        return self._names[user]
 
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
         """Yield who is there, first come first, and then who has left lately, as far as a user may know.

@@ -134,7 +134,7 @@ class Leases:
                 if (member := self._member(name, claim)) is not None:
                     self._hold_for(lease, member)
                 else:
-                    self._hold(lease, holder)
+                    self._hold(lease, holder if isinstance(params, TaskClaim) else None)
                     lease.session = lease.session or (claim.keep and self.present(lease.user, lease.owner))
                     self._check_session(lease)
         if isinstance(params, TaskRenew) and (lease := self.of(name).get(params.task)) is not None:

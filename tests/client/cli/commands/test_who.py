@@ -123,3 +123,21 @@ def test_bare_punch_offers_a_left_task(punch: Any, agent: Client) -> None:
     told = punch("list", "--json").json
     explained = punch("daemon", "call", "task.explain", "conversation=default").json
     assert "next: punch start 1  (one) takes it over (left at " in next_step(told["tasks"], explained, "zed")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_resumed_task_is_its_sessions_or_free(punch: Any, agent: Client, is_there: bool) -> None:
+    punch("pause", "1")
+    if not is_there:
+        leave(agent)
+    shown = punch("resume", "1").out
+    task = punch("show", "1", "--json").json["task"]
+    if is_there:
+        assert (task["owner"], task["status"], task["lease_expires_at"] > 0) == (A, "in_progress", True)
+        assert "free for all" not in shown
+        leave(agent)
+        assert "left at" in punch("list").out
+    else:
+        assert (task.get("owner"), task["status"]) == (None, "pending")
+        assert "    the session that had it has left: it is free for all" in shown
+        assert punch("next", "--take").code == 0

@@ -447,3 +447,36 @@ async def test_a_claim_that_a_redo_brings_back_ends_with_its_session(running: En
     assert (await task(ann))["owner"] == A
     await left(running, agent)
     assert (await task(ann))["left_at"]
+
+
+async def test_a_resumed_task_is_its_sessions_again_and_ends_with_it(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await claim(agent, A, task="1", actor=A)
+    for to in ("paused", "in_progress"):
+        await ann.result("task.set_status", **C, task="1", status=to)
+    resumed = await task(ann)
+    assert (resumed["owner"], resumed["lease_expires_at"] > 0) == (A, True)
+    await left(running, agent)
+    assert (await task(ann))["left_at"]
+
+
+async def test_a_task_that_is_resumed_after_its_session_is_free(running: Engine, ann: Peer) -> None:
+    agent, other = await entered(running, A), await entered(running, B)
+    await claim(agent, A, task="1", actor=A)
+    await ann.result("task.set_status", **C, task="1", status="paused")
+    await left(running, agent)
+    resumed = (await ann.result("task.set_status", **C, task="1", status="in_progress"))["task"]
+    assert (resumed["status"], resumed.get("owner")) == ("pending", None)
+    assert (await claim(other, B))["task"]["id"] == "1"
+
+
+async def test_a_resume_after_a_restart_knows_sessions(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log) as first:
+        agent = await entered(first, A)
+        await agent.result("task.add", **C, title="a")
+        await claim(agent, A, task="1", actor=A)
+        await agent.result("task.set_status", **C, task="1", status="paused", actor="ann")
+    async with engine(tmp_path, log) as second:
+        peer = await second.connect()
+        resumed = (await peer.result("task.set_status", **C, task="1", status="in_progress"))["task"]
+        assert (resumed["status"], resumed.get("owner")) == ("pending", None)

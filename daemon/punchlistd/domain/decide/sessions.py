@@ -1,0 +1,53 @@
+"""Sessions: a task that is in progress in the name of an agent's session is claimed by it, or free."""
+
+from collections.abc import Iterable, Iterator, Set
+
+from punchlist_schemas.events import Claimed, KnownEvent, StatusChanged, TaskAdded, TaskEdited
+from punchlist_schemas.things import Task, names_of
+from punchlistd.domain.decide.claim import spent_ms
+from punchlistd.domain.decide.reserving import free
+from punchlistd.domain.decide.serial import is_serial
+from punchlistd.domain.state import State
+from punchlistd.domain.trace import named
+
+_LEASE_MS = 2 * 3_600_000
+"""How long a claim lasts that is made for a session which has claimed nothing in the list, in milliseconds."""
+
+
+def may_lack_claim(event: KnownEvent) -> bool:
+    """Return whether an event may have left a task in progress with an owner who has not claimed it."""
+    match event:
+        case StatusChanged(to="in_progress"):
+            return True
+        case TaskAdded(task=added):
+            return added.status == "in_progress"
+        case TaskEdited(owner=str(owner)):
+            return bool(owner)
+        case _:
+            return False
+
+
+def hand_back(state: State, events: Iterable[KnownEvent], present: Set[str]) -> Iterator[KnownEvent]:
+    """Claim the tasks that these events left in progress for their owners' sessions, or free them.
+
+    Without a claim the end of the session would be noticed by no timer, and no other agent would get the task.
+    """
+    for name in dict.fromkeys(map(named, filter(may_lack_claim, events))):
+        task = state.tasks.get(name)
+        if task is None or task.status != "in_progress" or not task.owner or name in state.claims:
+            continue
+        if any(one in present for one in names_of(task.owner)):
+            known = state.agents.get(task.owner)
+            lease_ms = _LEASE_MS if known is None else known.lease_ms
+            yield Claimed(name, task.owner, lease_ms, task.attempts, keep=True, session=True)
+        elif any(one in state.agents for one in names_of(task.owner)):
+            yield from put_back(state, task)
+
+
+def put_back(state: State, task: Task) -> Iterator[KnownEvent]:
+    """Free a task in progress that nobody has claimed; the one of a serial list stays its current one."""
+    if is_serial(state):
+        yield TaskEdited(task.id, owner="")
+        return
+    back = StatusChanged(task.id, "in_progress", "pending", spent_ms=spent_ms(task, state.updated_at))
+    yield from (back, *free(task, back))
