@@ -100,7 +100,7 @@ class Engine:
         )
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
-        self.claims.leases.show = self.subscriptions.show_tasks
+        self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
         self.search = Search(
             beside(settings.log_path, ".search"),
             settings.log_path,

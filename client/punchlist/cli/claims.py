@@ -32,9 +32,9 @@ _LOOK = "punch list shows what there is, punch why ID what keeps it"
 
 def offer(context: Context) -> str:
     """A line about a task whose owner is gone, for who finds nothing else to do; empty if there is none."""
-    running = context.ask("task.list", status="in_progress")["tasks"]
+    unfinished = context.ask("task.list", status=["in_progress", "pending"])["tasks"]
     now = int(time() * 1000)
-    gone = next((task for task in running if is_gone(task)), None)
+    gone = next((task for task in unfinished if is_gone(task)), None)
     if gone is None:
         return ""
     task, owner = safe(str(gone["id"])), safe(str(gone.get("owner", "")))

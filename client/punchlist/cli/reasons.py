@@ -17,6 +17,7 @@ _SENTENCES = {
     "heading": "it is a heading: the tasks below it are the work",
     "deferred": "it is deferred until {until}",
     "reserved": "it is reserved for {owner}: punch assign {id} --nobody frees it for all",
+    "left": "it is reserved for {owner}, {gone}: punch start {id} takes it",
     "yes": "it is done and waits for {who}: punch approve {id}",
     "check": "it is done and waits for its check {check}: punch gate {check} -- COMMAND",
     "in_progress": "it is {progress}: punch reopen {id} frees it for others",
@@ -25,6 +26,9 @@ _SENTENCES = {
     "completed": "it is completed{with_child}: punch reopen {id}",
     "failed": "it has failed{with_child}: punch reopen {id}",
 }
+
+_OF_GONE = {"in_progress": "gone", "reserved": "left"}
+"""The sentence for a task whose owner is gone, by kind."""
 
 _NAMED = 12
 """Maximum number of open children that are named."""
@@ -58,7 +62,9 @@ def _parts(children: Sequence[Mapping[str, Any]], *, is_cut: bool) -> str:
 
 def _sentence(reason: Mapping[str, Any], style: Style) -> str:
     gate: dict[str, Any] = reason.get("gate") or {}
-    kind = "gone" if reason["kind"] == "in_progress" and is_gone(reason) else reason["kind"]
+    kind = str(reason["kind"])
+    if is_gone(reason):
+        kind = _OF_GONE.get(kind, kind)
     sentence = _SENTENCES.get(kind, "{by} keeps it ({kind})").format(
         kind=safe(reason["kind"]),
         by=_named(reason["by"], reason["title"]),
@@ -67,6 +73,7 @@ def _sentence(reason: Mapping[str, Any], style: Style) -> str:
         status=safe(reason["status"]),
         progress=_progress(reason, style),
         owner=safe(str(reason.get("owner", ""))),
+        gone=departure(reason, style.now),
         who=gate_yes(gate),
         check=safe(str(gate.get("check", ""))),
         until=shown_time({"not_before": 0, **reason}, "not_before"),

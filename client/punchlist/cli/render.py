@@ -282,10 +282,10 @@ def _annotations(task: "Task", state: str, style: Style) -> str:
 def _note(task: "Task", state: str, style: Style) -> str:
     if state == "failed":
         return safe(one_line(str(task.get("fail_reason", ""))))
-    if state != "in_progress":
-        return ""
     if gone := departure(task, style.now):
         return gone
+    if state != "in_progress":
+        return ""
     doing = safe(str(task.get("active_form", "")))
     changed = task.get("status_changed_at", 0)
     if style.now and changed:

@@ -88,8 +88,8 @@ def _how_to_take(desk: ToolContext, task: str) -> str:
 
 def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     """Return a line for each task whose owner is gone; `next` shows them if nothing is ready."""
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    gone = [(task, since) for task in running if (since := phrases.departed(task))][:_OFFERED]
+    open_: TaskList = yield desk.calls.list(status=("in_progress", "pending"))
+    gone = [(task, since) for task in open_ if (since := phrases.departed(task))][:_OFFERED]
     return [
         f"Task {task.id} belongs to {phrases.name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
         for task, since in gone
@@ -190,7 +190,8 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
         if not (is_work or is_free_form):
             continue
         for task in [by_id[one] for one in _taken(part) if one in by_id]:
-            if task.status != "pending" or _may_take(desk, task.owner):
+            is_left = isinstance(part, TaskClaim) and phrases.departed(task) != ""
+            if task.status != "pending" or is_left or _may_take(desk, task.owner):
                 continue
             if not is_free_form or (yield from _is_known(desk, task.owner)):
                 what = "take another one" if is_work else "leave it to them"

@@ -42,7 +42,8 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     message that brings none. `decided` is what follows from a call that takes long, worked out
     before in slices: an undo, which takes a walk through the history, or one that looks at very many tasks.
     Of a claim, `session` says that its owner is an agent that has entered, and `left` is the fence of the claim
-    that it may end, since that one's owner has left.
+    that it may end, since that one's owner has left. `is_abandoned` says that the session has left that its task is
+    reserved for.
     """
 
     params: Mutation
@@ -53,6 +54,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     decided: Decision | Rejection | None = None
     session: bool = False
     left: int | None = None
+    is_abandoned: bool = False
 
 
 T = TypeVar("T")
@@ -72,6 +74,12 @@ def to_the_end(work: Generator[None, None, T]) -> T:
 
 class Wake(Mutation, frozen=True, kw_only=True):
     """What the engine asks for by itself: deferred tasks whose time has come by the command's `at` become ready."""
+
+
+class EndReservations(Mutation, frozen=True, kw_only=True):
+    """What the engine asks for by itself: nothing is reserved any more for these owners, whose sessions have ended."""
+
+    owners: tuple[str, ...]
 
 
 class EndClaims(Mutation, frozen=True, kw_only=True):

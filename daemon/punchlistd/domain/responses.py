@@ -33,7 +33,7 @@ from punchlist_schemas.results import (
     Written,
 )
 from punchlist_schemas.things import FINISHED, Message, Task, names_of
-from punchlistd.domain.commands import Decision, EndClaims, Wake, to_the_end
+from punchlistd.domain.commands import Decision, EndClaims, EndReservations, Wake, to_the_end
 from punchlistd.domain.decide.serial import current
 from punchlistd.domain.equal import equal_task, equal_tasks
 from punchlistd.domain.state import State
@@ -236,6 +236,7 @@ ANSWERS: dict[type[p.Mutation], Callable[[Any, _Done], Written]] = {
     p.TaskRenew: _task,
     p.TaskRelease: _task,
     EndClaims: _written,
+    EndReservations: _written,
     Wake: _written,
     p.TaskNote: _task,
     p.TaskDelete: _deleted,

@@ -78,7 +78,8 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
-    `agents` are the owners that had entered when they claimed a task, each with its newest claim.
+    `reserved` are the pending tasks of each owner, and `agents` the owners that had entered when they claimed a task,
+    each with its newest claim.
     `deferred` are the tasks that are not ready before a time, and that time. `families`: each parent's children.
     `ended_headings` and `ended_parents` are the headings, and the other parents, that have no unfinished child and are
     not what that makes them.
@@ -125,6 +126,7 @@ class State:
         "origins",
         "passing",
         "ranks",
+        "reserved",
         "running",
         "seq",
         "sessions",
@@ -175,6 +177,7 @@ class State:
         self._waiting = 0
         self._ready: set[str] = set()
         self._reserved: dict[str, set[str]] = {}
+        self.reserved: dict[str, dict[str, None]] = {}
         self._reserved_count = 0
         self._queues: dict[str | None, list[tuple[int, str, str]]] = {}
         self.families: dict[str, dict[str, None]] = {}
@@ -196,6 +199,7 @@ class State:
             kept = getattr(self, name)
             setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
         twin.families = {parent: family.copy() for parent, family in self.families.items()}
+        twin.reserved = {owner: names.copy() for owner, names in self.reserved.items()}
         twin._reserved = {owner: names.copy() for owner, names in self._reserved.items()}
         twin._queues = {}
         return twin
@@ -220,6 +224,16 @@ class State:
         """How many tasks are unfinished."""
         totals = self._totals
         return totals["pending"] + totals["in_progress"] + totals["paused"]
+
+    @property
+    def has_reserved(self) -> bool:
+        """Whether a task may have an owner who has not claimed it, and is pending or in progress."""
+        return bool(self.reserved) or len(self.claims) < len(self.running)
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether a task may have an owner about whom more is known than the state holds."""
+        return bool(self.claims) or self.has_reserved
 
     def key(self, task: str) -> str:
         """The sort key of a task."""
@@ -374,6 +388,8 @@ class State:
             self.ranks[name] = rank
         self._stand(name, rank or default_key(name))
         self._totals[status] += 1
+        if task.owner and status == "pending":
+            self._reserve(task)
         if (
             status == "pending"
             and not task.open_blockers
@@ -403,6 +419,9 @@ class State:
         self.changes.append((self.seq, name))
         if old.owner != task.owner:
             self._unfile(old)
+        if (old.owner or task.owner) and (old.owner, old.status) != (task.owner, task.status):
+            self._unreserve(old)
+            self._reserve(task)
         if task.parent is not None or old.parent is not None:
             self._follow_child(task, old)
         if old.not_before != task.not_before:
@@ -442,6 +461,7 @@ class State:
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
         self._waiting -= task.waits_for == "yes"
         self._unfile(task)
+        self._unreserve(task)
         if task.status == "in_progress":
             self._stop(name)
         if self.deferred.pop(name, None) is not None:
@@ -480,6 +500,7 @@ class State:
                     tally[task.parent] = tally.get(task.parent, 0) + 1
             if task.not_before is not None:
                 self._defer(task)
+            self._reserve(task)
         for task in self.tasks.values():  # a child may come before its parent
             self._settle(task)
             self._judge(task.id)
@@ -551,6 +572,16 @@ class State:
             if not names:
                 del self._reserved[task.owner]
                 self._queues.pop(task.owner, None)
+
+    def _reserve(self, task: Task) -> None:
+        if task.owner and task.status == "pending":
+            self.reserved.setdefault(task.owner, {})[task.id] = None
+
+    def _unreserve(self, task: Task) -> None:
+        if (names := self.reserved.get(task.owner)) is not None:
+            names.pop(task.id, None)
+            if not names:
+                del self.reserved[task.owner]
 
     def _entry(self, task: Task) -> tuple[int, str, str]:
         return (_URGENCY[task.priority], self.key(task.id), task.id)

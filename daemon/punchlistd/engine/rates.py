@@ -10,13 +10,13 @@ from math import ceil
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlistd.domain.commands import EndClaims, Wake
+from punchlistd.domain.commands import EndClaims, EndReservations, Wake
 from punchlistd.domain.state import State
 
 FREE = (p.TaskRenew, p.TaskRelease, p.TurnEnd, p.ConversationConfigure)
 """Calls that keep or give back what one has, and the one that changes the limit."""
 
-OF_THE_ENGINE = (EndClaims, Wake)
+OF_THE_ENGINE = (EndClaims, EndReservations, Wake)
 
 KEPT = 1_024
 """So many buckets are remembered; the one that was used longest ago goes."""

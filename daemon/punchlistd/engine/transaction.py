@@ -31,7 +31,7 @@ from punchlist_schemas.params import (
     TaskDelete,
 )
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
-from punchlistd.domain.commands import Command, Decision, EndClaims, Wake, to_the_end
+from punchlistd.domain.commands import Command, Decision, EndClaims, EndReservations, Wake, to_the_end
 from punchlistd.domain.decide import IN_PARTS, decide, deciding, follow_up, has_follow_ups
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import ambiguous, conversation_not_found
@@ -646,6 +646,8 @@ class Transactor:
             self._idle.follow(state, undone=undone, by=by)
         if state.deferred or state.conversation in self._deferrals.due:
             self._deferrals.follow(state)
+        if state.has_reserved or state.conversation in self._claims.reservations.lists:
+            self._claims.reservations.follow(state)
 
     def _recorded(  # noqa: PLR0913 - a call, and what came of it
         self,
@@ -668,7 +670,7 @@ class Transactor:
         except Exception:
             item.outcome = _fault(item)
             return
-        item.outcome = _encode(_timed(answer, opened) if state.claims else answer)
+        item.outcome = _encode(_timed(answer, opened) if state.has_owners else answer)
         if params.key is not None:
             opened.remember(params.key, item.call, item.outcome)
             if events and opened.keys is not None:
@@ -704,6 +706,7 @@ _PARTS: dict[type, Callable[[Any, State], int]] = {
     TaskAddMany: lambda params, state: len(params.tasks) + params.keep_equal * len(state.tasks),
     TaskDelete: lambda params, _: len(params.tasks),
     EndClaims: lambda params, _: len(params.claims),
+    EndReservations: lambda _, state: sum(map(len, state.reserved.values())),
     Wake: lambda _, state: len(state.deferred),
 }
 """How many parts a call has: what it asks for, and where it looks at all tasks, these. Others have none."""

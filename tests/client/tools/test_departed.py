@@ -110,3 +110,21 @@ def test_a_machine_that_is_not_heard_of_is_named() -> None:
         silent_at=1,
     )
     assert phrases.departed(task).startswith("machine mb has not been heard of for ")
+
+
+def test_what_was_reserved_for_a_session_that_left_is_offered_and_then_free(client: Client) -> None:
+    work = client.conversation("work", actor="zed")
+    work.add("one", owner=A)
+    client.call("agent.enter", {"agent": A})
+    client.call("agent.leave", {"agent": A})
+    tools = Toolbox(client, ToolCaller("work", B))
+    told = tools.call("native", "next").text.splitlines()
+    assert told[0].startswith(f"Nothing ready for you: #1 is reserved for {A}.")
+    assert told[1].startswith(f"Task 1 belongs to {A}, whose session ended ")
+    assert tools.call("native", "update", {"id": "1", "status": "in_progress"}).text == "#1 is yours."
+    work.configure(settings=SettingsPatch(leave_grace=0))
+    work.add("two", owner=A)
+    assert "#1 done" in tools.call("native", "next", {"result": "r"}).text
+    if work.get("2").owner != B:
+        assert work.take(B, wait_ms=30_000, keep=True).task
+    assert f"It was reserved for {A}, whose session has ended." in tools.call("native", "next").text

@@ -7,7 +7,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.changes import ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationOpened
-from punchlistd.domain.commands import Command, Deciding, Decision, EndClaims, Wake, to_the_end
+from punchlistd.domain.commands import Command, Deciding, Decision, EndClaims, EndReservations, Wake, to_the_end
 from punchlistd.domain.decide import (
     apply,
     claim,
@@ -18,6 +18,7 @@ from punchlistd.domain.decide import (
     many,
     messages,
     replace,
+    sessions,
     undo,
 )
 from punchlistd.domain.rejections import version_conflict
@@ -50,6 +51,7 @@ RULES: dict[type[p.Mutation], Rule] = {
     p.TaskRelease: claim.release,
     EndClaims: claim.end,
     p.TaskApprove: gates.approve,
+    EndReservations: sessions.end_reservations,
     Wake: edit.wake,
     p.ListClear: edit.clear,
     p.TurnEnd: edit.end_turn,
@@ -64,7 +66,7 @@ RULES: dict[type[p.Mutation], Rule] = {
 }
 """What decides on each mutation."""
 
-OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, Wake)
+OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, EndReservations, Wake)
 """Calls that leave a conversation that does not exist alone."""
 
 follow_up = following.follow_up

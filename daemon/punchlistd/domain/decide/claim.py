@@ -31,7 +31,9 @@ def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rej
     held = state.claims.get(task.id)
     if held is not None and held.fence == command.left:
         return Decision((_released(state, task.id, "left", command.at), _claimed(state, task, command, params)))
-    return _refused(state, task, params) or Decision((_claimed(state, task, command, params),))
+    return _refused(state, task, params, is_abandoned=command.is_abandoned) or Decision(
+        (_claimed(state, task, command, params),)
+    )
 
 
 def is_decided(state: State, params: p.TaskClaim) -> bool:
@@ -131,20 +133,21 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, params: p.TaskClaim) -> Rejection | None:
+def _refused(state: State, task: Task, params: p.TaskClaim, *, is_abandoned: bool = False) -> Rejection | None:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
     is_own = task.status == "in_progress" and task.owner == params.owner
+    may_have = is_abandoned or is_for(task, names(params))
     if not is_own and (refused := refused_by_children(state, task)) is not None:
         return refused
     if task.status == "in_progress":
         if is_serial(state):
-            return None if is_for(task, names(params)) else reserved(task)
-        return lease_held(task, task.owner) if task.owner not in ("", params.owner) else None
+            return None if may_have else reserved(task)
+        return None if is_abandoned or task.owner in ("", params.owner) else lease_held(task, task.owner)
     if task.status != "pending":
         return _not_pending(task)
-    return refused_work(state, task) or (None if is_for(task, names(params)) else reserved(task))
+    return refused_work(state, task) or (None if may_have else reserved(task))
 
 
 def refused_work(state: State, task: Task) -> Rejection | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Set
 
-from punchlist_schemas.events import Claimed, KnownEvent, StatusChanged, TaskAdded, TaskEdited
+from punchlist_schemas.events import Claimed, KnownEvent, NoteAdded, StatusChanged, TaskAdded, TaskEdited
 from punchlist_schemas.things import Task, names_of
+from punchlistd.domain.commands import Command, Decision, EndReservations
 from punchlistd.domain.decide.claim import spent_ms
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.serial import is_serial
@@ -42,6 +43,29 @@ def hand_back(state: State, events: Iterable[KnownEvent], present: Set[str]) -> 
             yield Claimed(name, task.owner, lease_ms, task.attempts, keep=True, session=True)
         elif any(one in state.agents for one in names_of(task.owner)):
             yield from put_back(state, task)
+
+
+def unclaimed(state: State) -> dict[str, list[str]]:
+    """Return the tasks that are reserved for somebody or in progress for somebody, without a claim, by owner."""
+    found = {owner: list(tasks) for owner, tasks in state.reserved.items()}
+    for name in state.running:
+        if name not in state.claims and (owner := state.tasks[name].owner):
+            found.setdefault(owner, []).append(name)
+    return found
+
+
+def end_reservations(state: State, params: EndReservations, command: Command) -> Decision:
+    """The engine frees the tasks of sessions that have ended. A note says for whom each was reserved."""
+    events: list[KnownEvent] = []
+    by_owner = unclaimed(state)
+    for owner in params.owners:
+        for task in map(state.tasks.__getitem__, by_owner.get(owner, ())):
+            if task.status == "pending":
+                text = f"It was reserved for {owner}, whose session has ended."
+                events += [TaskEdited(task.id, owner=""), NoteAdded(task.id, text, command.actor)]
+            else:
+                events += put_back(state, task)
+    return Decision(tuple(events))
 
 
 def put_back(state: State, task: Task) -> Iterator[KnownEvent]:

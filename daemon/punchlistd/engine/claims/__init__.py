@@ -32,6 +32,7 @@ from punchlistd.engine.calls import Holder, Stage, Write
 from punchlistd.engine.claims.agents import Agents
 from punchlistd.engine.claims.lease import Lease
 from punchlistd.engine.claims.leases import Leases
+from punchlistd.engine.claims.reservations import Reservations
 from punchlistd.engine.claims.waiting import WaitingClaims
 
 CLAIMS = frozenset({TaskClaim, EndClaims})
@@ -52,7 +53,8 @@ class Claims:
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         """Nobody has anything, and nobody waits."""
         self.leases = Leases(grace_s, submit)
-        self.agents = Agents(self.leases.agent_left, self.leases.agent_back)
+        self.agents = Agents(self._agent_left, self._agent_back)
+        self.reservations = Reservations(self.agents, self._is_elsewhere, submit)
         self.leases.present = self.agents.is_present
         self.waiting = WaitingClaims(submit)
 
@@ -72,6 +74,8 @@ class Claims:
                 write.command,
                 session=params.keep and self.agents.is_present(state.user, params.owner),
                 left=self.leases.left_fence(state, params),
+                is_abandoned=params.task in state.tasks
+                and self.reservations.departure(state, state.tasks[params.task]) is not None,
             )
         elif state.claims and type(params) is ListApply:
             return self._refused_change(state, params, write.command, holder)
@@ -161,6 +165,18 @@ class Claims:
     def loaded(self, state: State) -> None:
         """Keep the leases of a conversation that was loaded."""
         self.leases.adopt(state)
+        self.reservations.follow(state)
+
+    def _agent_left(self, agent: str) -> None:
+        self.leases.agent_left(agent)
+        self.reservations.changed(agent)
+
+    def _agent_back(self, agent: str, pid: int) -> None:
+        self.leases.agent_back(agent, pid)
+        self.reservations.changed(agent)
+
+    def _is_elsewhere(self, keeper: str, conversation: str) -> bool:
+        return bool(keeper) and self.leases.member(keeper, conversation) is not None
 
     def connection_closed(self, holder: Holder) -> None:
         """Let what a closed connection held last for the grace."""
@@ -173,6 +189,7 @@ class Claims:
     def close(self) -> None:
         """Stop all timers."""
         self.leases.close()
+        self.reservations.close()
 
     # what is shown of them
 
@@ -193,18 +210,21 @@ class Claims:
         return self.agents.names(state.user)
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add to tasks the fences, machines and ends of claims, which the state does not hold."""
-        leases = self.leases.of(state.conversation)
-        return [
-            task
-            if (lease := leases.get(task.id)) is None
-            else msgspec.structs.replace(
-                task,
-                lease_expires_at=lease.expires_at(),
-                left_at=lease.left,
-                silent_at=lease.silent_at(),
-                fence=lease.fence,
-                machine=state.claims[task.id].machine if task.id in state.claims else "",
-            )
-            for task in tasks
-        ]
+        """Add to tasks the fences, machines and ends of claims, and departures, which the state does not hold."""
+        return [self._shown(state, task) for task in tasks]
+
+    def _shown(self, state: State, task: Task) -> Task:
+        lease = self.leases.of(state.conversation).get(task.id)
+        if lease is None:
+            gone = self.reservations.departure(state, task)
+            if gone is None:
+                return task
+            return msgspec.structs.replace(task, lease_expires_at=gone.free_at, left_at=gone.left_at)
+        return msgspec.structs.replace(
+            task,
+            lease_expires_at=lease.expires_at(),
+            left_at=lease.left,
+            silent_at=lease.silent_at(),
+            fence=lease.fence,
+            machine=state.claims[task.id].machine if task.id in state.claims else "",
+        )

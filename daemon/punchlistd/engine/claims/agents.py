@@ -152,6 +152,15 @@ class Agents:
             self._names[user] = frozenset(name for its, name in self._present if its in ("", user))
         return self._names[user]
 
+    def has_entered(self, user: str, owner: str) -> bool:
+        """Return whether an owner is, or belongs to, an agent that is present or has left lately."""
+        return self.is_present(user, owner) or self.left_at(user, owner) is not None
+
+    def left_at(self, user: str, owner: str) -> int | None:
+        """Return when an owner's agent left, in milliseconds; None if it is not known, or only made calls."""
+        keys = [key for name in names_of(owner) for key in ((user, name), ("", name))]
+        return next((one.left_at for key in keys if (one := self._left.get(key)) is not None and one.pid), None)
+
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
         """Yield who is there, first come first, and then who has left lately, as far as a user may know.
 

@@ -141,3 +141,14 @@ def test_a_resumed_task_is_its_sessions_or_free(punch: Any, agent: Client, is_th
         assert (task.get("owner"), task["status"]) == (None, "pending")
         assert "    the session that had it has left: it is free for all" in shown
         assert punch("next", "--take").code == 0
+
+
+def test_a_reserved_task_says_that_its_session_has_left(punch: Any, agent: Client) -> None:
+    punch("assign", "2", A)
+    leave(agent)
+    for command in (("list",), ("show", "2"), ("why", "2")):
+        shown = punch(*command).out
+        assert ("left " in shown.partition("two")[2]) and "free at" in shown, shown
+    why = punch("why", "2").out
+    assert f"it is reserved for {A}, left at " in why and ": punch start 2 takes it" in why
+    assert punch("start", "2").code == 0

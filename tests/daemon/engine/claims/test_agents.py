@@ -480,3 +480,71 @@ async def test_a_resume_after_a_restart_knows_sessions(tmp_path: Path, log: Touc
         peer = await second.connect()
         resumed = (await peer.result("task.set_status", **C, task="1", status="in_progress"))["task"]
         assert (resumed["status"], resumed.get("owner")) == ("pending", None)
+
+
+async def test_a_reservation_ends_with_its_sessions_grace(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    agent, other = await entered(running, A), await entered(running, B)
+    for name, owner in (("1", A), ("2", "zoe")):
+        await ann.result("task.edit", **C, task=name, owner=owner)
+    other.send("task.claim", {**C, "owner": B, "keep": True, "wait_ms": 30_000}, id=9)
+    await left(running, agent)
+    got = (await other.answer(9))["result"]["task"]
+    assert got["id"] == "1"
+    assert [note["text"] for note in got["notes"]] == [f"It was reserved for {A}, whose session has ended."]
+    assert (await task(ann, "2"))["owner"] == "zoe"
+
+
+async def test_a_session_that_returns_keeps_its_reservation(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    await left(running, agent)
+    seen = await task(ann)
+    assert seen["lease_expires_at"] - seen["left_at"] == 300_000
+    (told,) = (await ann.result("task.explain", **C, task="1"))["reasons"]
+    assert (told["kind"], told["left_at"], told["lease_expires_at"]) == (
+        "reserved",
+        seen["left_at"],
+        seen["lease_expires_at"],
+    )
+    await entered(running, A)
+    assert "left_at" not in await task(ann)
+    assert not running.claims.reservations._timers  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_left_sessions_task_is_given_to_who_names_it(running: Engine, ann: Peer) -> None:
+    agent, other = await entered(running, A), await entered(running, B)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    assert (await other.refusal("task.claim", **C, task="1", owner=B, keep=True))["reserved"]
+    await left(running, agent)
+    assert (await claim(other, B, task="1"))["task"]["owner"] == B
+
+
+async def test_what_is_reserved_for_a_session_that_is_long_gone_is_free(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    agent = await entered(running, A)
+    await left(running, agent)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    got = await claim(await entered(running, B), B, wait_ms=30_000)
+    assert got["task"]["notes"][0]["text"].startswith(f"It was reserved for {A}")
+
+
+async def test_a_restart_ends_the_reservations_of_sessions_that_stay_away(tmp_path: Path, log: TouchyLog) -> None:
+    async with engine(tmp_path, log) as first:
+        agent = await entered(first, A)
+        await agent.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b", "owner": A}])
+        await agent.result("conversation.configure", **C, settings={"leave_grace": 0})
+        await claim(agent, A, task="1", actor=A)
+        await agent.result("task.set_status", **C, task="1", status="completed", actor=A)
+    async with engine(tmp_path, log) as second:
+        peer = await entered(second, B)
+        assert (await claim(peer, B, wait_ms=30_000))["task"]["id"] == "2"
+
+
+async def test_lists_tell_that_a_reserved_tasks_session_has_left(running: Engine, ann: Peer) -> None:
+    agent = await entered(running, A)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    await left(running, agent)
+    assert [("left_at" in one) for one in (await ann.result("task.list", **C))["tasks"]] == [True, False]
+    await ann.result("task.edit", **C, task="1", owner=None)
+    assert [("left_at" in one) for one in (await ann.result("task.list", **C))["tasks"]] == [False, False]
