@@ -7,6 +7,7 @@ from time import time
 from punchlist.cli.context import Context
 from punchlist.cli.exit_codes import REFUSED
 from punchlist.cli.failure import show_error
+from punchlist.cli.next_step import rejected
 from punchlist.cli.render import task_lines
 from punchlist.departures import departure, is_gone
 from punchlist.text import safe
@@ -47,7 +48,9 @@ def show_claim(context: Context, result: Any) -> int:
     if context.args.json:
         context.json(result)
     elif not tasks:
-        show_error("nothing_ready", "no task is ready", offer(context) or _LOOK)
+        show_error(
+            "nothing_ready", "no task is ready", offer(context) or rejected(context.ask("task.explain")) or _LOOK
+        )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):
         context.lines(task_lines(task, context.style, path=path))

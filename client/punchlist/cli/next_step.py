@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from punchlist.cli.render import FINISHED, nothing_left
 from punchlist.departures import departure, is_gone
-from punchlist.text import clip, safe
+from punchlist.text import clip, one_line, safe
 from punchlist.tree import holding, titles_above, with_path
 
 TYPE_CHECKING = False
@@ -41,9 +41,18 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if not unfinished:
         finished = "all tasks are finished; punch add TITLE adds another"
         return f"next: {nothing_left(len(failed), failed[:1]) if failed else finished}"
-    return (
-        f"next: no task is ready; punch why {safe(unfinished[0]['id'])} tells what keeps #{safe(unfinished[0]['id'])}"
-    )
+    first = safe(unfinished[0]["id"])
+    return f"next: {rejected(explained) or f'no task is ready; punch why {first} tells what keeps #{first}'}"
+
+
+def rejected(explained: Mapping[str, Any]) -> str:
+    """Return what to do about a heading that was rejected, and so keeps a list from its end; empty if none was."""
+    for reason in explained.get("reasons", ()):
+        if reason["kind"] == "heading" and reason.get("fail_reason"):
+            task, why = safe(reason["by"]), safe(clip(one_line(reason["fail_reason"]), _TITLE))
+            title = safe(clip(reason["title"], _TITLE))
+            return f"#{task} {title} was rejected: {why}; punch add TITLE --parent {task} adds work below it"
+    return ""
 
 
 def _named(task: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from punchlist.cli.render import gate_yes, shown_time, since
 from punchlist.cli.style import Style
 from punchlist.departures import departure, is_gone
-from punchlist.text import safe
+from punchlist.text import one_line, safe
 
 _SENTENCES = {
     "stopped": "the list stops at failures, and {by} has failed: reopen, complete or delete it",
@@ -15,6 +15,7 @@ _SENTENCES = {
     "blocker": "waits for {by} ({status})",
     "parent": "its parent {by} is {status}",
     "heading": "it is a heading: the tasks below it are the work",
+    "rejected": "it was rejected: {why}; reopen a task below it or add one: punch add TITLE --parent {id}",
     "deferred": "it is deferred until {until}",
     "reserved": "it is reserved for {owner}: punch assign {id} --nobody frees it for all",
     "left": "it is reserved for {owner}, {gone}: punch start {id} takes it",
@@ -65,6 +66,8 @@ def _sentence(reason: Mapping[str, Any], style: Style) -> str:
     kind = str(reason["kind"])
     if is_gone(reason):
         kind = _OF_GONE.get(kind, kind)
+    elif kind == "heading" and reason.get("fail_reason"):
+        kind = "rejected"
     sentence = _SENTENCES.get(kind, "{by} keeps it ({kind})").format(
         kind=safe(reason["kind"]),
         by=_named(reason["by"], reason["title"]),
@@ -74,6 +77,7 @@ def _sentence(reason: Mapping[str, Any], style: Style) -> str:
         progress=_progress(reason, style),
         owner=safe(str(reason.get("owner", ""))),
         gone=departure(reason, style.now),
+        why=safe(one_line(str(reason.get("fail_reason", "")))),
         who=gate_yes(gate),
         check=safe(str(gate.get("check", ""))),
         until=shown_time({"not_before": 0, **reason}, "not_before"),

@@ -94,6 +94,11 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
         return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
     if (kept := first.get("reserved")) is not None:
         return f"No task can start: task {kept.by} is reserved for {name_of(kept.owner)}."
+    if (heading := first.get("heading")) is not None:
+        return (
+            f"No task can start: {heading.by} was rejected ({shorten(one_line(heading.fail_reason), _REASON)}). "
+            "Add a task below it, or reopen one below it."
+        )
     failed = first.get("failed")
     cause = f": task {failed.by} has failed. Complete or delete it" if failed is not None else " for others"
     return f"No task can start: {info.counts.pending} wait{cause}."

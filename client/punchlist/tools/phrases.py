@@ -227,6 +227,12 @@ def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> 
     """
     gated = [reason for reason in reasons if reason.kind in ("check", "yes")]
     notes = [f" {_capital(left_alone(one.by, of_reason(one)))}." for one in gated[:SOME]]
+    notes += [
+        f" #{one.by} {clip(one.title, BRIEF // 2)} was rejected: {clip(one_line(one.fail_reason), REASON)};"
+        " add a task below it, or set one below it to pending."
+        for one in reasons
+        if one.kind == "heading" and one.fail_reason
+    ][:SOME]
     return _nothing(counts, reasons, adder) + "".join(notes)
 
 

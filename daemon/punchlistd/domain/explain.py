@@ -13,7 +13,7 @@ from punchlistd.domain.decide.parents import finishes_itself
 from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped
 from punchlistd.domain.decide.status import refused_status
-from punchlistd.domain.state import HELD, State
+from punchlistd.domain.state import HELD, State, is_sent_back
 
 MOST_REASONS = 100
 """How many reasons an explanation gives."""
@@ -78,13 +78,15 @@ def _of_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]
 
 
 def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
-    """Yield what blocks the whole list: the queue, tasks that are paused, gated or reserved, awaited failures."""
+    """Yield what blocks the whole list: the queue, tasks that wait for somebody, rejected headings, failures."""
     yield from _of_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
     held = [task for task in state.urgent_first(open_) if task.status == "paused"]
     yield from (_reason(task.waits_for or "paused", task, task) for task in held)
     kept = (task for task in state.urgent_first(state.tasks[name] for name in state.ready) if not is_for(task, names))
     yield from (_reason("reserved", task, task) for task in kept)
+    headings = (task for task in open_ if is_heading(task.metadata) and is_sent_back(task))
+    yield from (_reason("heading", task, task) for task in headings if not state.open_count(task.id))
     awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)
     failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed"]
     yield from (_reason("failed", task, task) for task in state.urgent_first(failed))

@@ -170,3 +170,16 @@ def test_a_reason_is_no_longer_given_once_handed_in_again(client: Client, box: T
         box.call("native", "next", {"result": "done"})
         assert "ejected" not in box.call("native", "tasks", {"ids": ["1"]}).text
         plan.reject("1", REASON)
+
+
+def test_an_agent_is_told_of_a_rejected_heading(client: Client) -> None:
+    work = client.conversation("work", actor="zoe")
+    heading = work.add("H", metadata={"heading": 2}, gate=Gate(yes=True))
+    child = work.add("c", parent=heading.id)
+    work.complete(child.id)
+    work.approve(heading.id, "no tests", accept=False)
+    told = Toolbox(client, ToolCaller("work", "codex/1")).call("native", "next").text
+    assert f"#{heading.id} H was rejected: no tests; add a task below it" in told
+    assert f"{heading.id} was rejected (no tests)" in str(
+        Toolbox(client, ToolCaller("work", "codex/1")).call("queue", "list_tasks").data
+    )

@@ -22,7 +22,7 @@ from punchlist.errors import TimedOut
 from punchlist.ui.parts import DrawContext, Part, board_items, card_parts, fitted
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.results import BoardPush
-from punchlist_schemas.things import Conversation
+from punchlist_schemas.things import Conversation, Task, is_heading
 
 if TYPE_CHECKING:
     from punchlist.sync import Watch
@@ -118,8 +118,10 @@ def run_wait(context: Context) -> int:
         show_error("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
         return TIME_UP
     if not args.any_change and is_stuck(tasks) and (wanted is None or _unfinished(tasks, wanted)):
-        failed = ", ".join(f"#{task.id}" for task in tasks if task.status == "failed")
-        show_error("stuck", f"{missing}, and what is left waits for {failed}, which failed", "punch why ID tells more")
+        failed = [f"#{task.id}, which failed" for task in tasks if task.status == "failed"]
+        failed += [f"#{task.id}, which was rejected" for task in tasks if _is_rejected_heading(task)]
+        cause = " and ".join(failed)
+        show_error("stuck", f"{missing}, and what is left waits for {cause}", "punch why ID tells more")
         return REFUSED
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])
@@ -141,10 +143,16 @@ def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
 
 
 def is_stuck(tasks: TaskList) -> bool:
-    """Whether nothing will happen by itself: what is left waits for failed tasks alone."""
+    """Whether nothing will happen by itself: what is left waits for failed tasks or rejected headings alone."""
     counts = tasks.counts
     moves = counts.in_progress + counts.paused + counts.ready
-    return bool(tasks.remaining and counts.failed and not moves) and not any(task.not_before for task in tasks)
+    if not tasks.remaining or moves or any(task.not_before for task in tasks):
+        return False
+    return bool(counts.failed) or any(map(_is_rejected_heading, tasks))
+
+
+def _is_rejected_heading(task: Task) -> bool:
+    return task.status == "pending" and task.fail_reason != "" and is_heading(task.metadata)
 
 
 def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:

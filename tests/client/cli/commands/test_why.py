@@ -65,3 +65,24 @@ def test_a_heading_goes_on_with_the_task_it_finished_with(punch: Any, tmp_path: 
     assert punch("why", "1").lines[1] == "  ← it has failed with #2: punch reopen 2"
     punch("reopen", "2")
     assert punch("show", "1", "--json").json["task"]["status"] == "pending"
+
+
+def test_a_rejected_heading_is_named_wherever_nothing_goes_on(punch: Any, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.md"
+    plan.write_text("# P\n\n## H\n\n- c\n", "utf-8")
+    punch("import", str(plan))
+    ids = {task["title"]: task["id"] for task in punch("list", "--json").json["tasks"]}
+    heading = ids["H"]
+    punch("edit", heading, "--gate", "yes")
+    punch("done", ids["c"])
+    assert punch("approve", heading, "--yes", "--reject", "no tests", "--actor", "zoe").code == 0
+    way = f"punch add TITLE --parent {heading}"
+    assert f"it was rejected: no tests; reopen a task below it or add one: {way}" in punch("why", heading).out
+    told = f"#{heading} H was rejected: no tests; {way} adds work below it"
+    assert told in punch("next").err + punch("next").out
+    assert told in punch("next", "--take").err
+    waited = punch("wait", "--timeout", "60000")
+    assert waited.code == 1 and f"#{heading}, which was rejected" in waited.err
+    punch("add", "tests", "--parent", heading)
+    assert "it was rejected" not in punch("why", heading).out
+    assert punch("next").out.startswith("☐") or "tests" in punch("next").out
