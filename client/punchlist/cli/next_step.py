@@ -32,7 +32,10 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
     mine = [task for task in mine if task["id"] not in parents]  # what holds open tasks goes on with those
     if mine:
-        return f"next: punch done {_named(mine[0], tasks)}"
+        first = min(mine, key=lambda task: bool(task.get("open_blockers")))
+        waits = ", ".join(f"#{safe(one)}" for one in first.get("open_blockers", ()))
+        step = f"pause {_named(first, tasks)}, which waits for {waits}" if waits else f"done {_named(first, tasks)}"
+        return f"next: punch {step}"
     if explained["ready"]:
         return f"next: punch start {_named(explained['next'], tasks)}"
     if gone := next((task for task in tasks if is_gone(task)), None):

@@ -267,7 +267,7 @@ def _row(task: "Task", state: str, style: Style, used: "int | None", path: "Sequ
 
 def _annotations(task: "Task", state: str, style: Style) -> str:
     tail = ""
-    if state == "blocked" or (state == "paused" and task.get("open_blockers")):
+    if state == "blocked" or (state in ("paused", "in_progress") and task.get("open_blockers")):
         tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
     if task.get("owner") and state != "completed":
         tail += f"  @{safe(str(task['owner']))}" + (f" on {safe(str(task['machine']))}" if task.get("machine") else "")

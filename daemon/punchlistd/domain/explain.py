@@ -110,11 +110,11 @@ def _direct(state: State, task: Task) -> list[Reason]:
     if status in FINISHED:
         return [_reason(status, task, _finisher(state, task))]
     children = [_reason("child", task, child) for child in state.open_children(task.id)]
+    blockers = [_reason("blocker", task, state.tasks[name]) for name in task.open_blockers]
     if status != "pending":
-        return [_reason(status, task, task), *children]
+        return [_reason(status, task, task), *blockers, *children]
     reasons = [] if task.not_before is None else [_reason("deferred", task, task)]
-    reasons += [_reason("blocker", task, state.tasks[name]) for name in task.open_blockers]
-    reasons += children
+    reasons += blockers + children
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         reasons.append(_reason("parent", task, parent))

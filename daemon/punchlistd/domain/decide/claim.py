@@ -89,7 +89,8 @@ def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
 def _current(state: State) -> list[Task]:
     """Return what a serial list hands out: its task in progress, else the next one, reserved or not."""
     if running := current(state):
-        return [state.tasks[name] for name in running if name not in state.claims]
+        free = (state.tasks[name] for name in running if name not in state.claims)
+        return [task for task in free if not task.open_blockers]
     following = None if is_stopped(state) else state.next_ready()
     return [] if following is None else [following]
 
@@ -143,7 +144,8 @@ def _refused(state: State, task: Task, params: p.TaskClaim, *, is_abandoned: boo
         return refused
     if task.status == "in_progress":
         if is_serial(state):
-            return None if may_have else reserved(task)
+            refused = refused_work(state, task) if task.open_blockers else None
+            return refused or (None if may_have else reserved(task))
         return None if is_abandoned or task.owner in ("", params.owner) else lease_held(task, task.owner)
     if task.status != "pending":
         return _not_pending(task)
@@ -182,7 +184,7 @@ def spent_ms(task: Task, at: int) -> int:
 
 def _released(state: State, task: str, reason: str, at: int) -> Released:
     """The one task of a serial list stays the current one; so does, in any list, what a restart interrupted."""
-    stays = is_serial(state) or reason == "restarted"
+    stays = (is_serial(state) and not state.tasks[task].open_blockers) or reason == "restarted"
     owner = state.claims[task].owner
     if stays:
         return Released(task=task, owner=owner, reason=reason, to="in_progress")

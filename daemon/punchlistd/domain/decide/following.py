@@ -72,7 +72,10 @@ def _follow_up(
     if not serial.is_serial(state) or not state.tasks:
         return
     yield from serial.surplus(state)
-    for event in () if is_undo else serial.next_start(state, events):
+    if is_undo:
+        return
+    is_put_back = yield from serial.blocked_again(state, events)
+    for event in serial.next_start(state, events, goes_on=is_put_back):
         yield event
         yield from hand_back(state, (event,), present)
 

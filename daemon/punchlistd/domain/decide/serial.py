@@ -1,11 +1,12 @@
 """Serial lists, which run one task at a time, and how often a failed task is tried again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import (
     ConversationConfigured,
     Deleted,
+    DependencyAdded,
     DependencyRemoved,
     KnownEvent,
     Released,
@@ -36,13 +37,37 @@ def current(state: State) -> list[str]:
     return [name for name in state.running if not state.is_container(state.tasks[name])]
 
 
-def next_start(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """Yield the event that starts the next task of a serial list after these events."""
-    if current(state) or is_stopped(state) or not any(map(_starts, events)):
+def next_start(state: State, events: Iterable[KnownEvent], *, goes_on: bool = False) -> Iterator[KnownEvent]:
+    """Yield the event that starts the next task of a serial list after these events; `goes_on`: after any."""
+    if current(state) or is_stopped(state) or not (goes_on or any(map(_starts, events))):
         return
     task = state.next_ready()
     if task is not None:
         yield StatusChanged(task.id, task.status, "in_progress", attempts=task.attempts + 1)
+
+
+def blocked_again(state: State, events: Iterable[KnownEvent]) -> Generator[KnownEvent, None, bool]:
+    """Put back the current task if these events block it and nobody has claimed it: it was not begun yet.
+
+    Returns:
+        Whether it was put back.
+    """
+    is_put_back = False
+    if not any(map(_may_block, events)):
+        return False
+    for name in current(state):
+        task = state.tasks[name]
+        if task.open_blockers and name not in state.claims:
+            attempts = task.attempts if name in state.offered else max(task.attempts - 1, 0)
+            yield StatusChanged(name, "in_progress", "pending", attempts=attempts)
+            is_put_back = True
+    return is_put_back
+
+
+def _may_block(event: KnownEvent) -> bool:
+    if isinstance(event, StatusChanged):
+        return event.from_ == "completed" != event.to
+    return isinstance(event, DependencyAdded)
 
 
 def refused_start(state: State, task: Task | None) -> Rejection | None:

@@ -86,3 +86,18 @@ def test_a_rejected_heading_is_named_wherever_nothing_goes_on(punch: Any, tmp_pa
     punch("add", "tests", "--parent", heading)
     assert "it was rejected" not in punch("why", heading).out
     assert punch("next").out.startswith("☐") or "tests" in punch("next").out
+
+
+def test_every_step_after_a_blocker_was_reopened_works(punch: Any) -> None:
+    punch("set", "execution=serial")
+    punch("add", "one")
+    punch("add", "two", "--blocked-by", "1")
+    punch("done", "1")
+    punch("start", "2")
+    punch("reopen", "1")
+    assert "waits for #1 one (pending)" in punch("why", "2").out
+    assert "#1" in next(line for line in punch("list").lines if "#2" in line)
+    assert punch().lines[-1] == "next: punch pause 2  (two), which waits for #1"
+    assert punch("pause", "2").code == 0
+    assert punch().lines[-1] == "next: punch start 1  (one)"
+    assert punch("start", "1").code == 0

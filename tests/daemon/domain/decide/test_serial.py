@@ -6,9 +6,11 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import StatusChanged
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, tell
 from punchlistd.domain.commands import Decision, EndClaims
+from punchlistd.domain.explain import explain
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
@@ -164,3 +166,44 @@ def test_a_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
     tasks = tuple(p.NewTask(title=title, status="in_progress") for title in "xyz")
     recorder.do(p.ListReplace(**C, tasks=tasks))
     assert len(running(recorder)) == 1
+
+
+@pytest.fixture
+def waiting(recorder: Recorder) -> Recorder:
+    """Task 2 waited for 1 and was started when 1 was completed."""
+    recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("1",)))
+    recorder.set_status("1", "completed")
+    assert running(recorder) == ["2"]
+    return recorder
+
+
+def test_reopening_a_blocker_puts_back_what_it_had_started(waiting: Recorder) -> None:
+    waiting.set_status("1", "pending")
+    task = waiting.state.tasks["2"]
+    assert (running(waiting), task.status, task.attempts) == (["1"], "pending", 0)
+    waiting.set_status("1", "completed")
+    assert running(waiting) == ["2"]
+
+
+def test_a_new_blocker_puts_back_the_current_task(waiting: Recorder) -> None:
+    waiting.do(p.TaskEdit(**C, task="2", owner="ann", add_blocked_by=("3",)))
+    assert (running(waiting), waiting.state.tasks["2"].owner) == (["3"], "ann")
+
+
+def test_a_claimed_task_keeps_its_owner_until_the_claim_ends(waiting: Recorder) -> None:
+    waiting.do(p.TaskClaim(**C, owner="bot", task="2", keep=True))
+    waiting.set_status("1", "pending")
+    assert running(waiting) == ["2"]
+    assert [(each.kind, each.by) for each in explain(waiting.state, waiting.state.tasks["2"]).reasons][:2] == [
+        ("in_progress", "2"),
+        ("blocker", "1"),
+    ]
+    waiting.do(p.TaskRelease(**C, owner="bot", task="2"))
+    assert (running(waiting), waiting.state.tasks["2"].status) == (["1"], "pending")
+
+
+def test_nobody_is_given_a_current_task_that_is_blocked(waiting: Recorder) -> None:
+    waiting.happen((StatusChanged("1", "completed", "pending"),))  # as an earlier version left it
+    refused = waiting.call(p.TaskClaim(**C, owner="bot", task="2"))
+    assert isinstance(refused, Rejection) and refused.kind == "blocked"
+    assert waiting.do(p.TaskClaim(**C, owner="bot")).events == ()
