@@ -6,7 +6,7 @@ lost its task finishes nobody else's. What is in progress without a claim belong
 """
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -94,6 +94,12 @@ def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
         f"Task {task.id} belongs to {phrases.name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
         for task, since in gone
     ]
+
+
+def ready_for_me(desk: ToolContext, ids: Collection[str]) -> Generator[Call[Any], Any, list[str]]:
+    """Return which of these tasks the agent could get now."""
+    ready: TaskList = yield desk.calls.list(ready=True)
+    return [task.id for task in ready if task.id in ids and _may_take(desk, task.owner)]
 
 
 def worked_on(others: Mapping[str, str]) -> Problem:

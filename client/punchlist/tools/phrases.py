@@ -11,7 +11,7 @@ import msgspec
 from punchlist.departures import ago
 from punchlist.text import clip, one_line
 from punchlist.tools.budget import fitting, joined, shorten
-from punchlist.tree import holding, with_path
+from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task, Waits, is_heading
 
@@ -203,13 +203,6 @@ def unanswered(task: Task) -> str:
     return f"{left_alone(task.id, awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
 
 
-def ready(tasks: Sequence[Task]) -> list[str]:
-    """The ids of those tasks that wait for nothing and hold no unfinished ones among them."""
-    parents = holding(tasks)
-    free = [task for task in tasks if task.status == "pending" and not task.open_blockers]
-    return [task.id for task in free if task.id not in parents and not is_heading(task.metadata)]
-
-
 def summary(counts: Counts) -> str:
     """How many tasks there are in each state."""
     names = ("in_progress", "pending", "paused", "failed", "completed")
@@ -258,16 +251,20 @@ def _nothing(counts: Counts, reasons: Sequence[Reason], adder: str) -> str:
     if failed:
         names = ", ".join(f"#{one.by} {clip(one.title, BRIEF // 2)}" for one in failed[:SOME])
         more = f" and {len(failed) - SOME} more" if len(failed) > SOME else ""
-        return (
-            f"Nothing ready: {counts.blocked} blocked, since {names}{more} failed. To retry: update with status"
-            " pending. To go on without it: update the task that waits with not_after."
-        )
+        if counts.blocked:
+            how = " To go on without it: update the task that waits with not_after."
+            what = f"{counts.blocked} blocked, since {names}{more} failed"
+        else:
+            how, what = "", f"{names}{more} failed and holds the tasks below"
+        return f"Nothing ready: {what}. To retry: update with status pending.{how}"
     if reserved:
         whose = [(one.by, clip(one_line(one.owner), BRIEF // 2)) for one in reserved[:SOME]]
         names = ", ".join(f"#{task} is reserved for {owner}" for task, owner in whose)
         more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
         return f"Nothing ready for you: {names}{more}. Call wait, or tasks to see the list."
+    paused = [f"#{one.by} {clip(one.title, BRIEF // 2)}" for one in reasons if one.kind == "paused"][:SOME]
+    which = f" ({', '.join(paused)})" if paused and not counts.in_progress else ""
     return (
-        f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused."
+        f"Nothing ready: {counts.in_progress} in progress, {counts.blocked} blocked, {counts.paused} paused{which}."
         " Call wait, or tasks to see why."
     )

@@ -87,8 +87,11 @@ def _of_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
     yield from (_reason("reserved", task, task) for task in kept)
     headings = (task for task in open_ if is_heading(task.metadata) and is_sent_back(task))
     yield from (_reason("heading", task, task) for task in headings if not state.open_count(task.id))
+    holders = dict.fromkeys(task.parent for task in open_ if task.status == "pending" and task.parent is not None)
+    failed_above = [above for name in holders if (above := state.tasks[name]).status == "failed"]
+    yield from (_reason("failed", task, task) for task in state.urgent_first(failed_above))
     awaited = dict.fromkeys(blocker for task in open_ if task.status == "pending" for blocker in task.open_blockers)
-    failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed"]
+    failed = [state.tasks[name] for name in awaited if state.tasks[name].status == "failed" and name not in holders]
     yield from (_reason("failed", task, task) for task in state.urgent_first(failed))
 
 

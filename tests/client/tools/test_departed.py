@@ -128,3 +128,24 @@ def test_what_was_reserved_for_a_session_that_left_is_offered_and_then_free(clie
     if work.get("2").owner != B:
         assert work.take(B, wait_ms=30_000, keep=True).task
     assert f"It was reserved for {A}, whose session has ended." in tools.call("native", "next").text
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [("paused", "1 paused (#1 P)"), ("failed", "#1 P failed and holds the tasks below. To retry: update with status")],
+)
+def test_what_a_parent_holds_is_not_called_ready(client: Client, status: Any, why: str) -> None:
+    work = client.conversation("work", actor="zed")
+    work.add("P")
+    work.set_status("1", status)
+    tools = Toolbox(client, ToolCaller("work", B))
+    planned = tools.call("native", "plan", {"tasks": [{"title": "kid", "parent": "1"}]}).text
+    assert planned.startswith("Added #2. Ready: none.")
+    assert why in tools.call("native", "next").text
+
+
+def test_what_is_reserved_for_others_is_not_called_ready(client: Client) -> None:
+    client.conversation("work", actor="zed").add("one", owner="ann")
+    tools = Toolbox(client, ToolCaller("work", B))
+    planned = tools.call("native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}]}).text
+    assert "Ready: #2." in planned

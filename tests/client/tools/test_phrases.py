@@ -70,18 +70,3 @@ def test_the_details_of_a_task_tell_its_labels_times_links_gate_and_newest_notes
     told = [line[:18] for line in found if "note" in line]
     assert told == ["… 5 older notes", *(f"Note by ann: note {at}"[:18] for at in range(6, 9))]
     assert len(text) < 3_000
-
-
-def test_what_holds_others_is_not_ready() -> None:
-    tasks = [
-        task(id="1"),
-        task(id="2", parent="1"),
-        task(id="3", metadata={"heading": 2}),
-        task(id="4", open_blockers=("2",)),
-    ]
-    assert phrases.ready(tasks) == ["2"]
-
-
-def test_a_parent_is_ready_before_parts_that_wait_for_it() -> None:
-    tasks = [task(id="1"), task(id="2", parent="1", open_blockers=("1",))]
-    assert phrases.ready(tasks) == ["1"]

@@ -146,7 +146,7 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = phrases.ready(listed)
+    ready = yield from claims.ready_for_me(desk, [task.id for task in listed])
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
