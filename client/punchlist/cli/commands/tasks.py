@@ -11,7 +11,7 @@ from punchlist.cli.names import is_known, resolve_new
 from punchlist.cli.render import cut, task_lines
 from punchlist.cli.wire import are_titles
 from punchlist.text import one_line, safe
-from punchlist_schemas.vocabulary import PRIORITIES, STATUSES
+from punchlist_schemas.vocabulary import FINISHED, PRIORITIES, STATUSES, is_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,6 +187,17 @@ def run_assign(context: Context) -> int:
         if now["status"] == "in_progress":
             message = f"#{task} is in progress" + (f" with {now['owner']}" if now.get("owner") else "")
             show_error("illegal_transition", message, f"free it first: punch reopen {task}")
+            code = REFUSED
+            continue
+        if owner and is_heading(now.get("metadata")):
+            below = context.ask("task.list", parent=task, status=[one for one in STATUSES if one not in FINISHED])[
+                "tasks"
+            ]
+            names = " ".join(safe(one["id"]) for one in below) or "ID"
+            what = ", ".join(f"#{safe(one['id'])}" for one in below) or "the tasks below it"
+            show_error(
+                "illegal_transition", f"#{safe(task)} is a heading", f"assign {what}: punch assign {names} {name}"
+            )
             code = REFUSED
             continue
         result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)

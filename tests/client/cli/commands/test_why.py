@@ -101,3 +101,12 @@ def test_every_step_after_a_blocker_was_reopened_works(punch: Any) -> None:
     assert punch("pause", "2").code == 0
     assert punch().lines[-1] == "next: punch start 1  (one)"
     assert punch("start", "1").code == 0
+
+
+def test_a_heading_is_not_assigned(punch: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n")
+    punch("import", str(tmp_path / "plan.md"))
+    refused = punch("assign", "1", "ann")
+    assert refused.code == 1
+    assert "#1 is a heading" in refused.err and "assign #2, #3: punch assign 2 3 ann" in refused.err
+    assert punch("assign", "2", "3", "ann").code == 0
