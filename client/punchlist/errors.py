@@ -150,10 +150,15 @@ class InternalError(RequestRefused, kind="internal_error"):
 
 
 class NotFound(RequestRefused, kind="not_found"):
-    """No such task, conversation, message or subscription."""
+    """No such task, conversation, message or subscription.
+
+    Attributes:
+        names: The lists that share this short name.
+    """
 
     what: str
     id: str
+    names: list[str]
 
 
 class VersionConflict(RequestRefused, kind="version_conflict"):

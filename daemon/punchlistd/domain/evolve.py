@@ -273,7 +273,7 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
     lasts = event.lease_ms, event.keep, event.keeper, event.session
     claim = state.claims[task.id] = Claim(event.owner, event.fence or seq, *lasts, at)
     if event.session:
-        state.agents[event.owner] = claim
+        state.remember_agent(claim)
 
 
 def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:

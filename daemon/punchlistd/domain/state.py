@@ -44,6 +44,9 @@ RUNNING_SHOWN = 8
 PATH_SHOWN = 8
 """Maximum number of parents that are shown with a task."""
 
+MOST_AGENTS = 256
+"""Upper limit for the agents that a list remembers: it outlives any number of sessions."""
+
 CHANGES_KEPT = 1_024
 """So many changes of rows a list remembers, with their positions."""
 
@@ -78,8 +81,8 @@ class State:
     last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
     been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
     somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
-    `reserved` are the pending tasks of each owner, and `agents` the owners that had entered when they claimed a task,
-    each with its newest claim.
+    `reserved` are the pending tasks of each owner, and `agents` the last owners that had entered when they claimed a
+    task, each with its newest claim.
     `deferred` are the tasks that are not ready before a time, and that time. `families`: each parent's children.
     `ended_headings` and `ended_parents` are the headings, and the other parents, that have no unfinished child and are
     not what that makes them.
@@ -225,15 +228,12 @@ class State:
         totals = self._totals
         return totals["pending"] + totals["in_progress"] + totals["paused"]
 
-    @property
-    def has_reserved(self) -> bool:
-        """Whether a task may have an owner who has not claimed it, and is pending or in progress."""
-        return bool(self.reserved) or len(self.claims) < len(self.running)
-
-    @property
-    def has_owners(self) -> bool:
-        """Whether a task may have an owner about whom more is known than the state holds."""
-        return bool(self.claims) or self.has_reserved
+    def remember_agent(self, claim: Claim) -> None:
+        """Note that the owner of a claim is an agent, and forget the one whose newest claim is the oldest."""
+        self.agents.pop(claim.owner, None)
+        self.agents[claim.owner] = claim
+        if len(self.agents) > MOST_AGENTS:
+            del self.agents[next(iter(self.agents))]
 
     def key(self, task: str) -> str:
         """The sort key of a task."""

@@ -184,7 +184,7 @@ class LoadedConversation:
         They are encoded once per version, or while claims last every few seconds.
         """
         state = self.state
-        moment = int(time.monotonic() / LISTED_S) if state.has_owners else 0
+        moment = int(time.monotonic() / LISTED_S) if state.running or state.reserved else 0
         version, at, listing = self.listed
         if version != state.version or at != moment:
             tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
@@ -244,7 +244,9 @@ class LoadedConversation:
 
     def shown(self, tasks: list[Task]) -> list[Task]:
         """Tasks as answers show them: with what is known of their claims."""
-        return self.with_claims(self.state, tasks) if self.with_claims is not None and self.state.has_owners else tasks
+        if self.with_claims is None or not (self.state.running or self.state.reserved):
+            return tasks
+        return self.with_claims(self.state, tasks)
 
     def snapshot(self, full: bool) -> Snapshot:
         """What the store keeps so that the next opening costs the live size; not full: only what listing needs."""

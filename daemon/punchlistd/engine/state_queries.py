@@ -35,7 +35,7 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
             else task_not_found(params.task, opened.state.next_task)
         )
     path = b"" if task.parent is None else b',"path":%b' % _encode(opened.state.path(task))
-    if opened.state.has_owners:
+    if opened.state.running or opened.state.reserved:
         (task,) = opened.shown([task])
     return b'{"task":%b%b%b}' % (_encode(task), path, opened.damaged_member)
 

@@ -646,7 +646,11 @@ class Transactor:
             self._idle.follow(state, undone=undone, by=by)
         if state.deferred or state.conversation in self._deferrals.due:
             self._deferrals.follow(state)
-        if state.has_reserved or state.conversation in self._claims.reservations.lists:
+        if (
+            state.reserved
+            or len(state.claims) < len(state.running)
+            or state.conversation in self._claims.reservations.lists
+        ):
             self._claims.reservations.follow(state)
 
     def _recorded(  # noqa: PLR0913 - a call, and what came of it
@@ -670,7 +674,7 @@ class Transactor:
         except Exception:
             item.outcome = _fault(item)
             return
-        item.outcome = _encode(_timed(answer, opened) if state.has_owners else answer)
+        item.outcome = _encode(_timed(answer, opened) if state.running or state.reserved else answer)
         if params.key is not None:
             opened.remember(params.key, item.call, item.outcome)
             if events and opened.keys is not None:

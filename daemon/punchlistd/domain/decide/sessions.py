@@ -1,6 +1,6 @@
 """Sessions: a task that is in progress in the name of an agent's session is claimed by it, or free."""
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from punchlist_schemas.events import Claimed, KnownEvent, NoteAdded, StatusChanged, TaskAdded, TaskEdited
 from punchlist_schemas.things import Task, names_of
@@ -45,11 +45,11 @@ def hand_back(state: State, events: Iterable[KnownEvent], present: Set[str]) -> 
             yield from put_back(state, task)
 
 
-def unclaimed(state: State) -> dict[str, list[str]]:
-    """Return the tasks that are reserved for somebody or in progress for somebody, without a claim, by owner."""
-    found = {owner: list(tasks) for owner, tasks in state.reserved.items()}
+def unclaimed(state: State, is_session: Callable[[str], bool]) -> dict[str, list[str]]:
+    """Return the tasks, by owner, that are reserved or in progress for a session without a claim."""
+    found = {owner: list(tasks) for owner, tasks in state.reserved.items() if is_session(owner)}
     for name in state.running:
-        if name not in state.claims and (owner := state.tasks[name].owner):
+        if name not in state.claims and (owner := state.tasks[name].owner) and is_session(owner):
             found.setdefault(owner, []).append(name)
     return found
 
@@ -57,7 +57,7 @@ def unclaimed(state: State) -> dict[str, list[str]]:
 def end_reservations(state: State, params: EndReservations, command: Command) -> Decision:
     """The engine frees the tasks of sessions that have ended. A note says for whom each was reserved."""
     events: list[KnownEvent] = []
-    by_owner = unclaimed(state)
+    by_owner = unclaimed(state, params.owners.__contains__)
     for owner in params.owners:
         for task in map(state.tasks.__getitem__, by_owner.get(owner, ())):
             if task.status == "pending":

@@ -211,10 +211,10 @@ class Claims:
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
         """Add to tasks the fences, machines and ends of claims, and departures, which the state does not hold."""
-        return [self._shown(state, task) for task in tasks]
+        leases = self.leases.of(state.conversation)
+        return [self._shown(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 
-    def _shown(self, state: State, task: Task) -> Task:
-        lease = self.leases.of(state.conversation).get(task.id)
+    def _shown(self, state: State, task: Task, lease: Lease | None) -> Task:
         if lease is None:
             gone = self.reservations.departure(state, task)
             if gone is None:

@@ -6,6 +6,7 @@ for each one that has left. Persons, and names that never entered, keep what is 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -65,7 +66,7 @@ class Reservations:
     def follow(self, state: State) -> None:
         """Take in a list that was loaded or changed."""
         name, was = state.conversation, self.lists.pop(state.conversation, None)
-        tasks = {owner: its for owner, its in unclaimed(state).items() if self._is_session(state, owner)}
+        tasks = unclaimed(state, partial(self._is_session, state))
         for owner in () if was is None else was.tasks.keys() - tasks.keys():
             self._stop((name, owner))
         if not tasks:

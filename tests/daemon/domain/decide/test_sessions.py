@@ -10,7 +10,7 @@ from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import EndClaims
 from punchlistd.domain.snapshot import dump_state, load_state
-from punchlistd.domain.state import State
+from punchlistd.domain.state import MOST_AGENTS, State
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 A, B = "kilo/aaaaaa", "kilo/bbbbbb"
@@ -61,6 +61,17 @@ def test_a_serial_list_keeps_a_left_sessions_task_current(paused: Recorder) -> N
     assert now(paused) == ("in_progress", "", None)
     paused.do(p.TaskClaim(**C, owner=B, keep=True), B)
     assert now(paused) == ("in_progress", B, B)
+
+
+def test_a_list_remembers_its_last_agents() -> None:
+    recorder = Recorder()
+    recorder.add("one")
+    owners = [f"kilo/{number}" for number in range(MOST_AGENTS + 1)]
+    for owner in owners:
+        recorder.present = frozenset((owner,))
+        recorder.do(claim("1", owner), owner)
+        recorder.do(p.TaskRelease(**C, task="1", owner=owner), owner)
+    assert list(recorder.state.agents) == owners[1:]
 
 
 def test_a_sub_agents_task_goes_with_its_session(paused: Recorder) -> None:
