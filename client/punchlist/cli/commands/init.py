@@ -105,6 +105,7 @@ def _left_behind(context: Context, within: Repository | None, name: str) -> list
         return []
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
+            caller.open()  # Without a daemon this fails at once, and a call would be repeated for 30 s.
             there = caller.call("conversation.get", {"conversation": own})["conversation"]["version"]
     except PunchlistError:  # nobody to ask
         return []

@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 from punchlist_schemas import project_file
 from punchlist_schemas.directory import meant
 from punchlist_testing.repositories import git, repository, worktree
+from punchlist_testing.terminal import command, environment
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +25,12 @@ def test_a_project_file_decides_which_list_the_command_line_means(
     assert punch("list").lines == ["website  0/1", "  ☐ #1 here"]
     monkeypatch.setenv("PUNCHLIST_CONVERSATION", "elsewhere")
     assert punch("list", "--json").json["tasks"] == []
+
+
+def test_a_project_gets_its_file_before_any_daemon_runs(home: Path) -> None:
+    repository(home / "my project")
+    done = subprocess.run(command("init", "website"), env=environment(), capture_output=True, check=True, timeout=20)
+    assert done.stdout.decode().startswith(f"wrote {home}/my project/.punchlist.toml")
 
 
 def test_a_fresh_name_tells_of_the_directory_and_is_drawn_once(run: Any, home: Path) -> None:
