@@ -178,31 +178,33 @@ def run_assign(context: Context) -> int:
     if not (tasks := ids(words)):
         raise UsageError("name the tasks and who gets them, such as punch assign 3 ann; or punch assign 3 --nobody")
     owner = resolve_new(context, name) if name else None
-    if owner and not is_known(context, owner):
-        context.note(f"punch: nobody called {owner} is known here yet, so nobody else gets this: punch who shows names")
+    is_new = owner is not None and not is_known(context, owner)
     head = {"conversation": context.known, "actor": context.actor}
-    code = 0
+    done = 0
     for task in tasks:
-        now = context.ask("task.get", task=task)["task"]
-        if now["status"] == "in_progress":
-            message = f"#{task} is in progress" + (f" with {now['owner']}" if now.get("owner") else "")
-            show_error("illegal_transition", message, f"free it first: punch reopen {task}")
-            code = REFUSED
-            continue
-        if owner and is_heading(now.get("metadata")):
-            below = context.ask("task.list", parent=task, status=[one for one in STATUSES if one not in FINISHED])[
-                "tasks"
-            ]
-            names = " ".join(safe(one["id"]) for one in below) or "ID"
-            what = ", ".join(f"#{safe(one['id'])}" for one in below) or "the tasks below it"
-            show_error(
-                "illegal_transition", f"#{safe(task)} is a heading", f"assign {what}: punch assign {names} {name}"
-            )
-            code = REFUSED
+        if refusal := _assignment_refusal(context, task, name):
+            show_error("illegal_transition", *refusal)
             continue
         result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)
         context.answer(result, task_lines(result["task"], context.style))
-    return code
+        done += 1
+    if is_new and done:
+        context.note(f"punch: nobody called {owner} is known here yet, so nobody else gets this: punch who shows names")
+    return 0 if done == len(tasks) else REFUSED
+
+
+def _assignment_refusal(context: Context, task: str, name: str) -> tuple[str, str] | None:
+    """Return why a task can't be reserved, and what to do instead."""
+    now = context.ask("task.get", task=task)["task"]
+    if now["status"] == "in_progress":
+        owner = f" with {now['owner']}" if now.get("owner") else ""
+        return f"#{task} is in progress{owner}", f"free it first: punch reopen {task}"
+    if not name or not is_heading(now.get("metadata")):
+        return None
+    unfinished = [status for status in STATUSES if status not in FINISHED]
+    below = [safe(one["id"]) for one in context.ask("task.list", parent=task, status=unfinished)["tasks"]]
+    what = ", ".join(f"#{one}" for one in below) or "the tasks below it"
+    return f"#{safe(task)} is a heading", f"assign {what}: punch assign {' '.join(below) or 'ID'} {name}"
 
 
 def _resolve_owner(context: Context) -> None:
