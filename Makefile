@@ -27,9 +27,9 @@ COMPLETIONS := $(addprefix completions/,bash/punch zsh/_punch fish/punch.fish)
 TESTING := PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
-# Number of test processes: one more than a small machine has processors, since tests also wait. The tests of a file stay
+# Number of test processes: twice as many as a small machine has processors, since tests also wait. The tests of a file stay
 # together, since they share fixtures.
-WORKERS ?= 3
+WORKERS ?= 4
 # 0 hides servers, editors and further packages, which not every machine has.
 OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \

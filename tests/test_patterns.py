@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from punchlist_testing.patterns import ROOT
+
+pytestmark = pytest.mark.long
 
 
 def slow_patterns(*sources: str) -> list[str]:
