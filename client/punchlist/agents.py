@@ -1,4 +1,4 @@
-"""Who works with the daemon, in the words that every face uses.
+"""Texts about agents and people, for every application.
 
 Works on the plain JSON values of `agent.list`, and is light enough for a shell prompt.
 """
@@ -18,13 +18,13 @@ _PROGRAM = "punch"
 """Client name of a command; its actor is a parameter of its calls."""
 
 _ANYWHERE = ("name", "pid", "since", "last_call", "left_at")
-"""What an agent is known by wherever it works."""
+"""Members of an agent that are shown for any list."""
 
 NOBODY = "nobody has entered or called since the daemon started"
 
 
 class Held(NamedTuple):
-    """A task that somebody has: the id and the short name of its list, its own id, and its title after its parents'.
+    """A task that an agent holds: the id and short name of its list, its id, and its title after its parents'.
 
     Attributes:
         lease_expires_at: When it is free, in milliseconds; None while its owner is there.
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The task in a line, harmless for a terminal."""
+        """The task on one line, safe for a terminal."""
         free = f"  {free_at(self.lease_expires_at)}" if self.lease_expires_at else ""
         return safe(f"{self.list} #{self.id} {self.title}{free}")
 
@@ -59,19 +59,19 @@ class Somebody(NamedTuple):
     tasks: list[Held]
 
     def line(self, dot: str) -> str:
-        """Return the agent in a line, harmless for a terminal, with this sign between its facts."""
+        """Return the agent on one line, safe for a terminal, with this sign between its facts."""
         return f"{safe(self.name)}  {safe(f' {dot} '.join(self.facts))}"
 
 
 class Roll(NamedTuple):
-    """Who is there, and then who has left; `others` counts in words those who left with nothing."""
+    """Connected agents, then those that left with tasks. `others` counts in words those that left without."""
 
     agents: list[Somebody]
     others: str
 
 
 def roll(found: "dict[str, Any]", now: int) -> Roll:
-    """Put a result of `agent.list` into words, as of a time in milliseconds."""
+    """Turn a result of `agent.list` into texts, as of a time in milliseconds."""
     agents = without_commands(found)
     gone = [agent for agent in agents if _left(agent) and not agent.get("tasks")]
     names = found.get("names", {})
@@ -80,14 +80,14 @@ def roll(found: "dict[str, Any]", now: int) -> Roll:
 
 
 def without_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
-    """Return the agents of a result of `agent.list`; the command that asks is none."""
+    """Return the agents of a result of `agent.list`, without the command that requests it."""
     return [agent for agent in found["agents"] if agent["name"] != _PROGRAM]
 
 
 def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
-    """Return of a result of `agent.list` what may be known to whom one list alone is shown.
+    """Reduce a result of `agent.list` to what a link for one list may show.
 
-    That is who works in this list, without their directories and without other lists and the tasks there.
+    It keeps the agents that work in this list, without directories and without other lists and their tasks.
     """
     agents: list[dict[str, Any]] = []
     for agent in found["agents"]:
@@ -100,7 +100,7 @@ def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
 
 
 def _left(agent: "dict[str, Any]") -> "int | None":
-    """Return when an agent left; who only calls, without a process that has entered, neither comes nor leaves."""
+    """Return when an agent left; None for actors that never entered."""
     return agent.get("left_at") if agent.get("pid") else None
 
 

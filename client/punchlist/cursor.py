@@ -149,7 +149,7 @@ class View(ABC, Generic[T]):
         ...
 
     def standing(self, item: T) -> str:  # noqa: ARG002 - most items have none
-        """What of a list changes without its log: how it is shared, and who has left; empty for most."""
+        """Return the parts of a list that change without an event: how it is shared, and departures; empty for most."""
         return ""
 
 
@@ -202,7 +202,7 @@ class ListView(View[TaskList]):
         return item.version
 
     def standing(self, item: TaskList) -> str:
-        """How a shared list stands, and whose session is gone."""
+        """State of a shared list, and departed owners."""
         return _state(item.shared) + " ".join(task.id for task in item if task.left_at is not None)
 
 
@@ -229,7 +229,7 @@ class FoldView(View[Rows]):
         return item.seq
 
     def standing(self, item: Rows) -> str:
-        """How a shared list stands, and how often a session was seen to go or come back."""
+        """State of a shared list, and a count of departures and returns."""
         return f"{_state(item.shared)}{item.departures or ''}"
 
 
@@ -267,7 +267,7 @@ class RowsView(View[TaskList]):
         return item.seq
 
     def standing(self, item: TaskList) -> str:
-        """How a shared list stands, and how often a session was seen to go or come back."""
+        """State of a shared list, and a count of departures and returns."""
         return f"{_state(item.shared)}{self._fold.rows.departures or ''}"
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
-"""Some of what `read` takes, for errors."""
+"""Examples of dates, for errors."""
 
 UNITS_MS = {
     **{"ms": 1, "w": 604_800_000, "week": 604_800_000},
@@ -148,14 +148,14 @@ def on(day: str) -> When | None:
 
 
 def is_late(due: int | None, due_day: str | None, now_ms: int) -> bool:
-    """Return whether what is due should have been done: a day is over when it has ended here."""
+    """Return whether a due date has passed. A day passes at its end in local time."""
     if due_day:
         return due_day < datetime.fromtimestamp(now_ms / 1000).date().isoformat()
     return due is not None and due < now_ms
 
 
 def due_at(task: "Mapping[str, Any]") -> float:
-    """Return when a task, as the wire has it, is due in milliseconds: a day when it ends here, never as infinity."""
+    """Return when a task (plain JSON) is due, in milliseconds: a day at its local end; infinity if never."""
     if day := task.get("due_day"):
         try:
             return _begins(date.fromisoformat(day) + timedelta(days=1))
@@ -206,7 +206,7 @@ def _timed(words: str, now: datetime, *, behind: bool) -> When | None:
 
 
 def _distance(words: str, now: datetime, *, behind: bool) -> When | None:
-    """Return what lies a duration away: a day where it is counted in days, unless it lies behind."""
+    """Return the date a duration away: a day if counted in days and not in the past."""
     is_ago, is_ahead = words.endswith(" ago"), words.startswith("in ")
     words = words.removesuffix(" ago").removeprefix("in ")
     number, unit = _parts(words)
@@ -254,7 +254,7 @@ def _abbreviated(word: str, names: tuple[str, ...]) -> int | None:
 
 
 def _split_clock(words: str) -> tuple[str, time | None]:
-    """Return what stands before the time of day at the end of words, and that time."""
+    """Split words that end in a time of day: return the rest and that time."""
     rest, _, last = words.rpartition(" ")
     if last in ("am", "pm"):
         rest, _, number = rest.rpartition(" ")

@@ -1,4 +1,4 @@
-"""What is said of a task whose owner is gone: the session has ended, or its machine has not been heard of.
+"""Texts about tasks whose owner has left: its session has ended, or its machine is silent.
 
 Light enough for a shell prompt.
 """
@@ -18,12 +18,12 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def is_gone(task: "Mapping[str, Any]") -> bool:
-    """Return whether the owner of a task, as the wire has it, is gone: anybody may claim the task by its id."""
+    """Return whether the owner of a task (plain JSON) has left, so that any caller may claim it by id."""
     return bool(task.get("left_at") or task.get("silent_at"))
 
 
 def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
-    """Return when the owner went and when the task is free: `left 20 min ago, free at 23:10`; empty if it is there.
+    """Return when the owner left and when the task becomes free: `left 20 min ago, free at 23:10`; empty if present.
 
     Args:
         task: A task, or the reason or error that names one, as the wire has it.
@@ -41,12 +41,12 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
 
 
 def free_at(until: int) -> str:
-    """Return when a task is free whose owner is gone."""
+    """Return when the task of a departed owner becomes free."""
     return f"free at {clock(until)}"
 
 
 def facts_of(task: "Task | Running") -> "dict[str, Any]":
-    """Return the members that `departure` looks at, as the wire has them."""
+    """Return the members that `departure` reads, as plain JSON."""
     return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
 
 

@@ -4,7 +4,7 @@ import select
 
 
 def is_readable(descriptor: int, seconds: float) -> bool:
-    """Return whether there is something to read, or the end, within some seconds."""
+    """Return whether data or the end arrives within some seconds."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(max(0.0, seconds) * 1000))

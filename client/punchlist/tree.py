@@ -1,4 +1,4 @@
-"""Where tasks stand in a list: children behind their parent, and the path to one of them.
+"""Trees of tasks: children after their parent, and the path to a task.
 
 Works on the plain JSON values of the wire, and is light enough for a shell prompt.
 """

@@ -58,7 +58,7 @@ class Waiting:
         return time.monotonic() >= self._deadline
 
     def proceed(self) -> None:
-        """Go on after `left_s` seconds without a reply.
+        """Continue waiting after `left_s` seconds without a reply.
 
         Raises:
             TimedOut: The time is up, or waiting longer is no use.

@@ -70,7 +70,7 @@ else:
 
 
 class ListApply(p.Confirmable, frozen=True, kw_only=True):
-    """Makes all `changes` in turn, or none: each on the list as the ones before it left it. A claim names its task.
+    """Applies all `changes` in order, or none. Each sees the list as the previous one left it. A claim names its task.
 
     A refusal tells in `change` which of them, counted from 0, is the first that can't be made. It is one call for the
     log, and so for undo. On a connection that asks for confirmation it is two-step if it deletes tasks.

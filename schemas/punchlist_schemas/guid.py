@@ -1,11 +1,11 @@
-"""The spellings of a GUID: one list is meant by all of them. Every other name has one spelling."""
+"""Spellings of a GUID, all of which name one list. Any other name has one spelling."""
 
 import re
 
 _FORM = re.compile(r"\{?([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{12})\}?", re.IGNORECASE)
 
 BRACED_PATTERN = r"^\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}(?![\s\S])"
-"""A GUID in braces, which is a name of a list though no list's id."""
+"""A GUID in braces: it can name a list, but not be a list's id."""
 
 
 def spellings(name: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ DirectoryPath = Annotated[
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 REACHED_S = 5.0
-"""How long a read waits for its `min_version`, in seconds: clients allow for it in their own timeouts."""
+"""How long a read waits for its `min_version`, in seconds. Clients add it to their own timeouts."""
 
 
 Sort = Literal["due", "priority", "created", "updated", "title"]
@@ -160,7 +160,7 @@ class Anything(Params, frozen=True, forbid_unknown_fields=False):
 
 
 class AgentEnter(Params, frozen=True, kw_only=True):
-    """Says that this connection works for an agent: a session of a host, under the name that owns its claims.
+    """Enters an agent for this connection: a host's session, under the name that owns its claims.
 
     An agent is present while a connection that entered it is open. What it claims meanwhile belongs to its session,
     and so do the claims of its sub-agents, `AGENT/NAME`: after it has left they last for the list's `leave_grace`.
@@ -174,13 +174,13 @@ class AgentEnter(Params, frozen=True, kw_only=True):
 
 
 class AgentLeave(Params, frozen=True, kw_only=True):
-    """Says that an agent's session has ended, on whatever connection it was entered."""
+    """Ends an agent's session on all connections."""
 
     agent: Name
 
 
 class AgentList(Params, frozen=True, kw_only=True):
-    """Lists agents and people: those who are connected, and those who have left lately.
+    """Lists connected agents and people, and those that left recently.
 
     With `conversation` only those who have a task there, or whose last call was about it.
     """

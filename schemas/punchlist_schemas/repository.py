@@ -55,7 +55,7 @@ class Repository:
 
     @property
     def branch(self) -> str:
-        """The branch that is checked out; empty for none, or if it can't be read."""
+        """Return the checked-out branch; empty without one, or if it can't be read."""
         try:
             head = _line(os.path.join(self.git, "HEAD")) or ""
         except OSError:

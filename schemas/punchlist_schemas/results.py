@@ -177,7 +177,7 @@ class PresenceResult(Result, frozen=True, kw_only=True):
 
 
 class AgentListResult(Result, frozen=True, kw_only=True):
-    """Who is connected, first come first, and then who has left, the latest first. `names` has short names by id."""
+    """Connected agents by arrival, then those that left, the latest first. `names` maps list ids to short names."""
 
     agents: tuple[Agent, ...]
     names: dict[str, str] = {}
@@ -209,18 +209,18 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
 
 
 Path = tuple[TaskName, ...]
-"""The parents above a task, the outermost first: the nearest 8 of them."""
+"""The nearest 8 ancestors of a task, topmost first."""
 
 
 class TaskResult(Written, frozen=True, kw_only=True):
-    """One task after a mutation; `kept` if `task.add` added none, since this one was equal."""
+    """One task after a mutation. `kept` is set if `task.add` kept this equal task instead of adding one."""
 
     task: Task
     kept: bool = False
 
 
 class TasksResult(Written, frozen=True, kw_only=True):
-    """Several tasks after a mutation; `kept` are the ids of those that were there already and equal to an added one."""
+    """Several tasks after a mutation. `kept` has the ids of existing tasks that equal one of the call."""
 
     tasks: tuple[Task, ...]
     kept: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class ConfirmationResult(Result, frozen=True, kw_only=True):
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):
-    """One task, and in `path` the parents above it. With `damaged` it is as it was before the damage."""
+    """One task, and its ancestors in `path`. With `damaged` it is as it was before the damage."""
 
     task: Task
     path: Path = ()

@@ -159,7 +159,7 @@ class TaskName(Thing, frozen=True, kw_only=True):
 class AgentTask(Thing, frozen=True, kw_only=True):
     """A task that an agent has claimed, its list, and the parents above it.
 
-    `left_at`, `silent_at`, `machine` and `lease_expires_at` are those of `Task`, while the agent is gone.
+    While the agent is gone, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
     """
 
     conversation: ConversationId
@@ -257,9 +257,9 @@ class Row(Task, frozen=True, kw_only=True):
 
 
 class Running(Thing, frozen=True, kw_only=True):
-    """A task in progress in a line: who works on it, and `since` when.
+    """Summary of a task in progress: its owner, and `since` when it has been worked on.
 
-    `left_at`, `silent_at`, `machine` and `lease_expires_at` are those of `Task`, while the owner is gone.
+    While the owner is gone, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
     """
 
     id: TaskId

@@ -77,7 +77,7 @@ def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) ->
 
 
 def _due(task: AddedTask) -> str:
-    """Return when a task is due, as people here read it; empty if it is not."""
+    """Return when a task is due, in local time; empty if it isn't."""
     try:
         return task.due_day or (f"{datetime.fromtimestamp(task.due / 1000):%Y-%m-%d %H:%M}" if task.due else "")
     except (OverflowError, ValueError, OSError):
@@ -168,7 +168,7 @@ def _sentence(receipt: Receipt) -> str:
 
 
 _WAITS = "waits for "
-"""How the status of a task begins that waits for a yes or a check (`tools.phrases.waiting`)."""
+"""Start of the status of a task at its gate (`tools.phrases.waiting`)."""
 _SIGNS = {"completed": "✓", "in_progress": "●", "paused": "‖", "failed": "✗"}
 _TAILS = {"waiting": " waiting for your yes"}
 _WORDS = {"pending": "pending ", "completed": "completed ", "in_progress": "running "}

@@ -566,7 +566,7 @@ def _new(title: str, intent: Intent) -> dict[str, Any]:
 
 
 _DUE = re.compile(r"(?P<title>.*[^\s,]),? \(?due(?: (?:on|by|at))? (?P<due>[^()]+)\)?", re.I | re.S)
-"""A title that ends in when it is due."""
+"""A title that ends in a due date."""
 
 
 def _deletion(intent: Intent) -> list[Wanted]:

@@ -32,7 +32,7 @@ _LOOK = "punch list shows what there is, punch why ID what keeps it"
 
 
 def offer(context: Context) -> str:
-    """A line about a task whose owner is gone, for who finds nothing else to do; empty if there is none."""
+    """Return a line that offers a task whose owner has left; empty without such a task."""
     unfinished = context.ask("task.list", status=["in_progress", "pending"])["tasks"]
     now = int(time() * 1000)
     gone = next((task for task in unfinished if is_gone(task)), None)

@@ -128,7 +128,7 @@ def _edited(event: Event, style: Style) -> str:
 
 
 def _is_told(event: Event, member: str) -> bool:
-    """Return whether a member has something to say: of a day and its moment one does."""
+    """Return whether to list a member. Of a day and its moment, list one."""
     moment, is_day, _ = member.partition("_day")
     return bool(event[member]) or moment not in event if is_day else not event.get(f"{member}_day")
 

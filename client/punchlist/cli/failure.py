@@ -39,7 +39,7 @@ class NotShipped(Exception):
 
 
 class UnknownList(Exception):
-    """`-c` names a list that nobody has used; `near` are those of similar names, or those that share this one."""
+    """`-c` names an unknown list; `near` has lists of similar names, or those that share this short name."""
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
         super().__init__(_shared_by(name, near) if is_ambiguous else f"there is no list {name}")
@@ -153,7 +153,7 @@ def write_json(wanted: bool) -> None:
 
 
 def show_error(kind: str, message: str, advice: str = "") -> None:
-    """Write an error and what to do next to standard error, harmless for a terminal, or as a line of JSON.
+    """Write an error and advice to standard error, safe for a terminal, or as a line of JSON.
 
     The kind is for programs, so that JSON alone has it.
     """
@@ -188,7 +188,7 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
 
 
 def show_held(error: LeaseHeld, way: str) -> None:
-    """Show whose task it is, and the `way` round that; the same way as `punch why` names if its owner is gone."""
+    """Show a task's owner and the `way` to get the task; if the owner has left, the same advice as `punch why`."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
         task = error.data["task"]

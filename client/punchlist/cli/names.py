@@ -61,7 +61,7 @@ def resolve_new(context: "Context", given: str) -> str:
 
 
 def is_known(context: "Context", name: str) -> bool:
-    """Return whether anybody of this name, or of this host, has something to do with the list."""
+    """Return whether the list knows an actor of this name or host."""
     known = [person(os.environ), *find(context.send, context.known)]
     return any(one == name or one.startswith(f"{name}/") for one in known)
 

@@ -49,7 +49,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
 
 
 def rejected(explained: Mapping[str, Any]) -> str:
-    """Return what to do about a heading that was rejected, and so keeps a list from its end; empty if none was."""
+    """Return advice about a rejected heading, which keeps a list unfinished; empty without one."""
     for reason in explained.get("reasons", ()):
         if reason["kind"] == "heading" and reason.get("fail_reason"):
             task, why = safe(reason["by"]), safe(clip(one_line(reason["fail_reason"]), _TITLE))

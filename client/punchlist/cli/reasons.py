@@ -29,7 +29,7 @@ _SENTENCES = {
 }
 
 _OF_GONE = {"in_progress": "gone", "reserved": "left"}
-"""The sentence for a task whose owner is gone, by kind."""
+"""Kind of a reason -> its sentence if the task's owner has left."""
 
 _NAMED = 12
 """Maximum number of open children that are named."""

@@ -132,7 +132,7 @@ def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
 
 
 def task_lines(task: "Task", style: Style, depth: int = 0, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
-    """One task: its line, and under it what it is doing or why it failed. `path` are the parents above it."""
+    """Return a task's line, and below it its activity or why it failed. `path` has its ancestors."""
     state = state_of(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
     lines = [indent + _row(task, state, style, len(indent), path)]
@@ -144,7 +144,7 @@ def task_lines(task: "Task", style: Style, depth: int = 0, path: "Sequence[dict[
 
 
 def path_title(task: "Task", path: "Sequence[dict[str, str]]") -> str:
-    """A task's title with those of the parents above it, harmless for a terminal."""
+    """Return a task's title after its ancestors', safe for a terminal."""
     return safe(with_path(str(task.get("title", "")), [one["title"] for one in path]))
 
 
@@ -164,7 +164,7 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
 
 
 def nothing_left(failed: int, known: "Sequence[str]" = ()) -> str:
-    """What is said of a list without unfinished tasks: how many failed, and how to try them again."""
+    """Return the closing line of a finished list: how many tasks failed, and how to retry them."""
     if not failed:
         return "all finished"
     way = f"punch reopen {safe(known[0])}" if failed == len(known) else "punch list --status failed"
@@ -225,7 +225,7 @@ def duration(ms: int) -> str:
 
 
 def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
-    """Everything about one task: its line with the parents above it, its members, its text."""
+    """Return everything about a task: its line with its ancestors, its members, its description."""
     lines = [_row(task, state_of(task), style, None, path)]
     for name, value in _facts(task, style):
         lines.append(f"  {style.paint('dim', name + ':')} {value}")
@@ -304,7 +304,7 @@ def moment(at: int) -> str:
 
 
 def shown_time(task: "Mapping[str, Any]", member: str) -> str:
-    """When a task is due or deferred until: the day where it has one, wherever it is read, else the local time."""
+    """Return a task's due or deferral date: its day in every time zone, else the local time."""
     return safe(str(task.get(f"{member}_day") or "")) or moment(task[member])
 
 

@@ -27,7 +27,7 @@ def frame(lines: Sequence[str], drawn: int) -> str:
 
 
 def turn(lines: Sequence[str], spinner: str) -> str:
-    """What to send to show `spinner` in the lines above the cursor that have one; nothing if none has."""
+    """Return the text that redraws the spinner in the lines above the cursor; empty if none has one."""
     turned: list[str] = []
     for up, line in zip(range(len(lines), 0, -1), lines, strict=True):
         if SPIN in line:

@@ -26,7 +26,7 @@ UNICODE_GLYPHS = {
     "low": "↓",
 }
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-"""Glyphs of the spinner, one after the other."""
+"""Glyphs of the spinner, in order."""
 
 FRAME_S = 0.1
 """How long each of them is shown, in seconds."""
@@ -89,7 +89,7 @@ class Style:
         self.moves = False
 
     def spin(self) -> None:
-        """Mark what is in progress with `SPIN`, where the terminal can show a spinner."""
+        """Mark tasks in progress with `SPIN` if the terminal can show a spinner."""
         if self.moves and self.glyphs is UNICODE_GLYPHS:
             self.glyphs = {**UNICODE_GLYPHS, "in_progress": SPIN}
 

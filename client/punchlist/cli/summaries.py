@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def with_counts(errors: "Iterable[str]") -> "Iterable[str]":
-    """Errors in the order in which they first came, each with how often it came."""
+    """Return errors by first occurrence, each with its count."""
     times: dict[str, int] = {}
     for error in errors:
         times[error] = times.get(error, 0) + 1

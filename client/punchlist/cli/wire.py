@@ -131,5 +131,5 @@ def may_restart(added: "Any") -> bool:
 
 
 def are_titles(words: "Sequence[str]") -> bool:
-    """Return whether the words of `punch add` are several titles: each was quoted, since it holds a space."""
+    """Return whether the arguments of `punch add` look like several quoted titles: each contains a space."""
     return len(words) > 1 and all(" " in word.strip() for word in words)

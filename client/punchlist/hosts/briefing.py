@@ -66,7 +66,7 @@ def reminder(conversation: str, tasks: Iterable[Task]) -> str:
 
 
 def _placed(tasks: Iterable[Task]) -> dict[str, Task]:
-    """The tasks by id, each title after those of its parents."""
+    """Return the tasks by id, each title after its ancestors'."""
     by_id = {task["id"]: task for task in tasks}
     return {
         id: {**task, "title": with_path(task["title"], titles_above(task, by_id))} if task.get("parent") else task
@@ -98,7 +98,7 @@ def _notes(task: Task) -> list[str]:
 
 
 def _happened(changes: Iterable[Event], tasks: dict[str, Task]) -> list[str]:
-    """One line for each task that something happened to, and for each note; the newest first."""
+    """Return a line for each changed task and each note, newest first."""
     latest: dict[str, str] = {}
     for change in changes:
         actor = _text(change["actor"], 40)

@@ -32,9 +32,9 @@ _PURPOSE = b"punchlist web 1\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What a token allows: everything, or with `ro` nothing but reading; one list alone; one user's lists alone.
+    """The rights of a token: everything, or with `ro` reading; all lists, one list, or one user's lists.
 
-    `name` is whose changes those by the token are; unset: those of who runs the server, or of no one in particular.
+    `name` is the actor of changes by the token; unset: the server's person, or the shared name of links.
     """
 
     mode: Literal["rw", "ro"] = "rw"

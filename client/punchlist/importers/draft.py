@@ -32,7 +32,7 @@ class Note(msgspec.Struct, frozen=True):
     at: int = 0
 
     def wire(self) -> Any:
-        """Return what a call says of it."""
+        """Return the note's parameters for a call."""
         told = {name: value for name, value in (("author", self.author), ("at", self.at)) if value}
         return {"text": self.text, **told} if told else self.text
 

@@ -266,12 +266,12 @@ def _is_same(known: Task, asked: dict[str, Any], member: str) -> bool:
 
 
 def _value(task: Task, member: str) -> Any:
-    """A member's value, its day where it has one."""
+    """Return a member's value, or its day if it has one."""
     return task.get(f"{member}_day") or task.get(member)
 
 
 def _said(item: Item, asked: dict[str, Any], member: str) -> Any:
-    """What the file says of a member, the same wherever it is read."""
+    """Return a member's value as the file states it, whatever the reader's time zone."""
     return item.read_as.get(member) or _value(asked, member)
 
 

@@ -1,4 +1,4 @@
-"""Who works through this server: its agents, entered at the daemon on a connection of its own.
+"""The agents of this server, entered at the daemon over a connection of their own.
 
 The daemon takes an agent for present while this connection is open, so it is not one that closes when it is idle. After
 a restart of the daemon all agents are entered again. An agent of an HTTP session leaves with the session; the others
@@ -47,7 +47,7 @@ class Presence:
         """Set by a call that should not wait for the next try to connect."""
         self._agents: dict[str, AgentEnter] = {}
         self._named: dict[tuple[str, str], str] = {}
-        """Which agent each HTTP session, and each thread in it, is by now."""
+        """The current agent of each HTTP session and each of its threads."""
         self._last = ("", 0.0)
 
     async def enter(self, agent: Agent) -> None:
@@ -83,7 +83,7 @@ class Presence:
             self._link.post(Request.of("agent.leave", AgentLeave(agent=name)))
 
     async def run(self) -> None:
-        """Keep the agents entered, until cancelled."""
+        """Keep the agents entered until cancelled."""
         while True:
             with suppress(PunchlistError):
                 await self._keep()

@@ -185,7 +185,7 @@ class Users:
         self._freed = anyio.Event()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the title and the number of connected agents."""
         return len(self._kept)
 
     @asynccontextmanager

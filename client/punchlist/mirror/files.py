@@ -119,7 +119,7 @@ class Folder:
         return found
 
     def __del__(self) -> None:
-        """Close what `late` would have looked at."""
+        """Close the resources of `late`."""
         for shadow in self._shadows:
             os.close(shadow.descriptor)
 

@@ -37,7 +37,7 @@ _FARTHEST = 64_000
 
 
 class Touched(msgspec.Struct):
-    """What others did to one task behind a position.
+    """Changes by others to one task after a position.
 
     Attributes:
         by: Who changed it last.
@@ -55,7 +55,7 @@ class Touched(msgspec.Struct):
 
 
 class Changes(msgspec.Struct):
-    """What others did behind a position, by the ids of the tasks that are there and of those that are gone.
+    """Changes by others after a position, by the ids of existing and of deleted tasks.
 
     `seq` is the position up to which it tells, `version` the list's there. With `everything`, the whole list has to be
     looked at.
@@ -68,7 +68,7 @@ class Changes(msgspec.Struct):
     everything: bool = False
 
     def before(self, task: str) -> tuple[int, int]:
-        """Position and version before the first change of a task, to go on from if the later changes are left."""
+        """Position and version before the first change to a task, from which the unshown changes continue."""
         seq, version = (self.changed.get(task) or self.gone[task]).first
         return seq - 1, version - 1
 
@@ -157,7 +157,7 @@ def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
 
 
 _SHOWN = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
-"""What of an edited task its line shows."""
+"""Members of an edited task that its line shows."""
 
 _TAKEN_BACK = "no longer completed"
 

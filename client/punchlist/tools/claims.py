@@ -67,7 +67,7 @@ def _is_own(desk: ToolContext, actor: str) -> bool:
 
 
 def _may_take(desk: ToolContext, owner: str) -> bool:
-    """Return whether the agent, its host or its sub-agent may begin a pending task with this owner."""
+    """Return whether the agent, its host or its sub-agent may start a pending task of this owner."""
     return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
 
 
@@ -164,7 +164,7 @@ def _taken(params: object) -> tuple[str, ...]:
 
 
 def _made_by(params: ListApply) -> Generator[object]:
-    """The calls that the changes of a `list.apply` stand for."""
+    """Return the calls that the changes of a `list.apply` correspond to."""
     for change in params.changes:
         members = msgspec.structs.asdict(change)
         members.pop("ref", None)
@@ -301,7 +301,7 @@ def mine(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
 
 
 def at_work(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """The tasks that this agent is working on itself: one with open tasks below it goes on with those."""
+    """Return the tasks that this agent works on itself, without those whose open children are the work."""
     own = yield from mine(desk)
     found: list[Task] = []
     for task in own:

@@ -1,4 +1,4 @@
-"""Adding tasks that the list may have already: an open task with the same title and parent is kept, none is added."""
+"""Adds tasks, but keeps an open task with the same title and parent instead of adding it again."""
 
 from collections.abc import Generator, Mapping, Sequence
 from operator import attrgetter
@@ -14,7 +14,7 @@ from punchlist_schemas.things import Task
 
 
 def add(desk: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
-    """Add a task, or keep the one that is equal: the result says which."""
+    """Add a task, or keep the equal one. The result reports which."""
     call: Call[Any] = desk.calls.add(title, keep_equal=True, **members)
     call.pick = itself
     return (yield call)
@@ -23,19 +23,19 @@ def add(desk: ToolContext, title: str, **members: Any) -> Generator[Call[Any], A
 def add_many(
     desk: ToolContext, tasks: Sequence[NewTask]
 ) -> Generator[Call[Any], Any, tuple[tuple[Task, ...], tuple[str, ...]]]:
-    """Add tasks, or keep those that are equal; all of them in the order of the call, and the ids of those kept."""
+    """Add tasks, or keep equal ones. Return all in the order of the call, and the ids of the kept ones."""
     call: Call[Any] = desk.calls.add_many(tasks, keep_equal=True)
     call.pick = attrgetter("tasks", "kept")
     return (yield call)
 
 
 def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
-    """Say that a task was kept, and what of it differs from the task that was asked for.
+    """Return a sentence about a kept task, with the members that differ from the call's.
 
     Args:
         desk: Who asked.
         task: The task of the list.
-        asked: The members of the task that was not added.
+        asked: The members of the task in the call.
         changer: The tool by which the agent can change what differs.
     """
     by = f", {name_of(task.owner)}" if task.owner else ""
@@ -53,4 +53,4 @@ def _differs(asked: str | None, has: str, default: str) -> bool:
 
 
 _COMPARED = {"description": "", "priority": "normal"}
-"""Members of a task that was not added → the value of a call that says nothing about them."""
+"""Compared members -> their default in a call."""

@@ -52,7 +52,7 @@ def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any],
 
 
 def left_to_itself(desk: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
-    """Return the agent's own task to go on with, if no task is ready and nobody else works on one."""
+    """Return the agent's own task to continue, if no task is ready and no other agent works on one."""
     running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(desk))
     if not running or len(running) < counts.in_progress:
         return None
@@ -75,7 +75,7 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
 
 
 def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
-    """Return why nothing is in progress although there is something to be done, and what would change that."""
+    """Return why nothing is in progress although tasks are open, and what to do about it."""
     first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
     if (stopped := first.get("stopped")) is not None:
         reason = f" ({shorten(one_line(stopped.fail_reason), _REASON)})" if stopped.fail_reason else ""
@@ -105,5 +105,5 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
 
 
 def _resuming(desk: ToolContext, task: str, does: str) -> str:
-    """Return what starts a task: the tool, or a person's command where that is not offered."""
+    """Return how to start a task: by the tool, or by a person's command if the tool isn't offered."""
     return f"{desk.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"

@@ -1,4 +1,4 @@
-"""What became of a task that an agent had: what others did to it since the agent claimed it."""
+"""Reports what others did to a task after an agent claimed it."""
 
 from collections.abc import Generator
 from typing import Any

@@ -47,7 +47,7 @@ def choices(words: Iterable[str]) -> tuple[str, ...]:
 
 CLEARS = "x-clears"
 Clearable = Annotated[str | None, msgspec.Meta(extra_json_schema={CLEARS: True})]
-"""A text of which an empty one is passed on, since it clears a member; None is not given."""
+"""A text whose empty value is sent, since it clears a member; None is omitted."""
 
 Confirm = Annotated[str, Hidden]
 Token = str
@@ -152,7 +152,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         return self.names.get(name, name)
 
     def call_of(self, name: str, arguments: str) -> str:
-        """A call of a tool as a reply advises it; empty if the tool is not offered."""
+        """Return a tool call as advice in a reply; empty if the tool isn't offered."""
         return f"{self.names[name]} {arguments}" if name in self.names else ""
 
 

@@ -1,4 +1,4 @@
-"""What others changed, in lines: in a reply themselves if they are few and short, else counted.
+"""Lines about changes by others: each change if they are few and short, else counts.
 
 Only changes that a reply tells count as seen; `tasks since=last` shows the others.
 """
@@ -35,7 +35,7 @@ class News(NamedTuple):
 def others(
     desk: ToolContext, last: int | None, room: int = ROOM, beside: Collection[str] = ()
 ) -> Generator[Call[Any], Any, News]:
-    """Return what others have done since the agent last looked. The changes are told if they fit.
+    """Return changes by others since the agent last looked: in full if they fit.
 
     Otherwise a line counts them, and `tasks since=last` still shows them. The reply shows the tasks `beside` itself.
     """

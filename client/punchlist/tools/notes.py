@@ -1,4 +1,4 @@
-"""Notes on tasks, as agents get them: the newest with the task, and new ones on an agent's task in its next reply.
+"""Notes for agents: the newest come with the task, new ones on an agent's task with its next reply.
 
 A note is what a person writes for the agent that works on a task. `look` runs before each call of a tool and collects
 what others have noted since on the tasks that the agent works on; `with_unread` adds that to the reply. A handler that
@@ -60,14 +60,14 @@ def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
 
 
 def follow(desk: ToolContext, task: Task) -> None:
-    """Tell the agent from now on what others note on a task; what is there is known, or unread."""
+    """Show the agent what others note on a task from now on. Existing notes count as seen, or are unread."""
     _mark_all(desk, task)
     if task.status == "in_progress":
         desk.mind.works_on.add(task.id)
 
 
 def mark(desk: ToolContext, task: str, version: int) -> None:
-    """Record that the agent knows the notes on a task up to a version of the list."""
+    """Record the version of the list up to which the agent has seen a task's notes."""
     desk.mind.noted[task] = max(version, desk.mind.noted.get(task, 0))
 
 

@@ -1,4 +1,4 @@
-"""Where tasks stand below their parents, for replies."""
+"""Paths of tasks, for replies."""
 
 from collections.abc import Callable, Generator, Iterable
 from operator import attrgetter

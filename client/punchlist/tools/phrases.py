@@ -148,12 +148,12 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
 
 
 def name_of(actor: str) -> str:
-    """Somebody's name as it stands in a reply: on one line and not too long."""
+    """Return an actor's name for a reply: on one line, shortened."""
     return clip(one_line(actor), _NAME)
 
 
 def departed(task: Task) -> str:
-    """Say since when the owner of a task is gone; empty if it is there."""
+    """Return when the owner of a task left; empty if it is present."""
     now = int(time.time() * 1000)
     if task.left_at is not None:
         return f"session ended {ago(task.left_at, now)} ago"
@@ -175,14 +175,14 @@ def place(task: Task, above: Sequence[str]) -> str:
 
 
 def reason_label(task: Task) -> str:
-    """What the reason of a task is about: it has failed, is tried again, or its result was rejected at its gate."""
+    """Return the label of a task's reason: it failed, is retried, or was rejected at its gate."""
     if task.status == "failed":
         return "Failed"
     return "Failed before" if task.gate is None else "Rejected"
 
 
 def setback(task: Task) -> str:
-    """Why a task has to be done again: `Rejected: the docs are missing`; empty for all others."""
+    """Return why a task has to be done again: `Rejected: the docs are missing`; empty for other tasks."""
     if not task.fail_reason or task.status in FINISHED or task.waits_for:
         return ""
     return f"{reason_label(task)}: {clip(one_line(task.fail_reason), REASON)}"
@@ -194,12 +194,12 @@ def is_open_heading(task: Task) -> bool:
 
 
 def left_alone(task: str, awaits: str) -> str:
-    """The note about a task that is with a person, or with a check."""
+    """Return the note about a task that waits at its gate."""
     return f"task {task} waits for {awaits}: leave it"
 
 
 def unanswered(task: Task) -> str:
-    """Why no agent changes a task that waits for a person's yes, and how they answer."""
+    """Return why no agent may change a task that waits for a person's yes, and how a person answers."""
     return f"{left_alone(task.id, awaited('yes', task.gate))}. They answer with: punch approve {task.id}"
 
 

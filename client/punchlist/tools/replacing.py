@@ -1,4 +1,4 @@
-"""Replace a list that others work on: tasks that they have, that are reserved for them or wait for a yes stay."""
+"""Replaces a list that others work on. Their tasks in progress, reservations, and tasks that wait for a yes stay."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -34,7 +34,7 @@ class Replaced(NamedTuple):
 def replace(
     desk: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Make the list be these tasks and those of others: in progress, reserved for them, or waiting for a person's yes.
+    """Replace the list by these tasks and those of others: in progress, reserved, or waiting for a person's yes.
 
     A heading, or a task with unfinished children, keeps its status: the work is that of the tasks below it.
 

@@ -104,7 +104,7 @@ class Board(Face):
             self.face.open_list(self.lines.key)
 
     def on_lines_opened(self) -> None:
-        """The chosen line was clicked twice."""
+        """Handle a double click on a line."""
         self.do_open()
 
     def do_back(self) -> None:

@@ -151,7 +151,7 @@ class OneList(ListView):
             self._show_parts("", detail, task)
 
     def on_lines_opened(self) -> None:
-        """The chosen line was clicked twice."""
+        """Handle a double click on a line."""
         self.do_open()
 
     def do_view_list(self) -> None:

@@ -122,7 +122,7 @@ class History(Face):
         """What happened stays so."""
 
     async def act(self, action: str) -> None:
-        """Only what reads works here."""
+        """Run an action if it only reads."""
         known = "down up first last page_down page_up open undo back filter palette help quit".split()
         if action in known:
             await super().act(action)

@@ -58,7 +58,7 @@ class Program(App[None]):
 
     @abstractmethod
     def open_who(self) -> None:
-        """Show over this screen who is there."""
+        """Show the agents over this screen."""
 
     @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:

@@ -1,4 +1,4 @@
-"""Who is there: agents and people, each with the tasks that it holds; Enter opens the list of a task."""
+"""Screen of agents and people with the tasks they hold. Enter opens the list of a task."""
 
 import time
 from typing import ClassVar
@@ -10,12 +10,12 @@ from punchlist.ui.face import Face
 from punchlist.ui.parts import Item, Part
 
 _EVERY_S = 2.0
-"""Who comes and leaves is not pushed: it is asked for this often while it is shown, in seconds."""
+"""Interval of requests while the screen is shown, in seconds. Arrivals and departures aren't pushed."""
 _KNOWN = frozenset("down up first last page_down page_up open back filter palette help quit".split())
 
 
 class Who(Face):
-    """Shows who is there.
+    """Shows agents and people.
 
     Args:
         client: Asks for them.
@@ -31,7 +31,7 @@ class Who(Face):
         self._shown: dict[str, Somebody | Held] = {}
 
     def on_mount(self) -> None:
-        """Begin to ask."""
+        """Start the regular requests."""
         super().on_mount()
         self.set_interval(_EVERY_S, self._ask)
         self._ask()
@@ -50,7 +50,7 @@ class Who(Face):
         self.soon()
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """One agent, person or task."""
+        """Draw an agent, a person or a task."""
         one = self._shown.get(item.key)
         if isinstance(one, Held):
             return [("", f"     {one.line}")]
@@ -62,7 +62,7 @@ class Who(Face):
         return [(state, f" {glyphs[state]} "), ("title", name), ("dim", f"  {facts}")]
 
     def items(self) -> list[Item]:
-        """Agents and people with the words, and their tasks."""
+        """Return the agents and people that match the filter, with their tasks."""
         self._shown = {}
         items: list[Item] = []
         words = self.words.casefold().split()
@@ -76,24 +76,24 @@ class Who(Face):
         return [*items, Item("", 0, self._told.others)] if self._told and self._told.others else items
 
     def head(self) -> list[Part]:
-        """How many there are."""
+        """Return the title and the number of connected agents."""
         here = sum(one.is_here for one in self._told.agents) if self._told else 0
         return [("title", "who is there"), ("dim", f"   {here} connected")]
 
     def empty(self) -> str:
-        """What to say where there is nobody."""
+        """Return the text of an empty screen."""
         return NOBODY if self._told and not self.words else ""
 
     def spins(self, key: str) -> bool:
-        """Nothing turns here."""
+        """Return False: nothing on this screen spins."""
         return False
 
     def draw_changes(self) -> None:
-        """Draw who is there now."""
+        """Draw the current agents."""
         self.arranged()
 
     async def act(self, action: str) -> None:
-        """Only what reads works here."""
+        """Run an action if it only reads."""
         if action in _KNOWN:
             await super().act(action)
 
@@ -104,11 +104,11 @@ class Who(Face):
             self.face.open_list(one.conversation)
 
     def on_lines_opened(self) -> None:
-        """The chosen line was clicked twice."""
+        """Handle a double click on a line."""
         self.do_open()
 
     def do_back(self) -> None:
-        """Back to the screen before, once all are shown again."""
+        """Clear the filter, or return to the previous screen."""
         if self.words:
             self._leave_words(keep=False)
         else:

@@ -1,4 +1,4 @@
-"""Circles of tasks that wait for each other: for their blockers, and a parent for the tasks below it."""
+"""Cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,13 +11,13 @@ _NONE_MOVED: Mapping[str, str | None] = {}
 def circle(
     state: State, task: str, changed: Mapping[str, Sequence[str]], moved: Mapping[str, str | None] = _NONE_MOVED
 ) -> list[str] | None:
-    """A circle through `task`, or None: of tasks that wait for their blockers and for the tasks below them.
+    """Return a cycle of waiting tasks through `task`, or None.
 
     Args:
         state: The list.
-        task: A task of which edges or the parent change.
-        changed: All blockers of tasks for which the stored ones do not count.
-        moved: The parents of tasks for which the stored ones do not count.
+        task: A task whose blockers or parent change.
+        changed: New blockers of tasks, in place of the stored ones.
+        moved: New parents of tasks, in place of the stored ones.
     """
     tasks = state.tasks
     if not state.families and not any(moved.values()):

@@ -77,7 +77,7 @@ class Wake(Mutation, frozen=True, kw_only=True):
 
 
 class EndReservations(Mutation, frozen=True, kw_only=True):
-    """What the engine asks for by itself: nothing is reserved any more for these owners, whose sessions have ended."""
+    """Internal call: ends the reservations of these owners, whose sessions have ended."""
 
     owners: tuple[str, ...]
 

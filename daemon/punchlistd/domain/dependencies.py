@@ -40,7 +40,7 @@ def cycle_through(task: str, tasks: Mapping[str, Task], changed: Mapping[str, It
 
 
 def circle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> list[str] | None:
-    """A circle of tasks through `task` that wait for each other, or None; its path begins and ends with `task`."""
+    """Return a cycle of waiting tasks through `task`, or None. Its path begins and ends with `task`."""
     came: dict[str, str] = {}
     stack = [task]
     while stack:

@@ -1,4 +1,4 @@
-"""Tasks that a list has already: open, with the same parent and an equal title (`title_key`).
+"""Open tasks of a list that equal those of a call: same parent, same normalized title (`title_key`).
 
 Each task of the list stands for one task of a call, the oldest first. So two tasks of one call stay two, and a plan
 that is made twice is found as a whole. The same lookup after the call finds what was kept and what was added.
@@ -14,14 +14,14 @@ from punchlistd.domain.state import State
 
 
 def equal_task(state: State, params: TaskAdd) -> Task | None:
-    """Return the open task that `task.add` would add once more, if there is one."""
+    """Return the open task that equals the one to add, if any."""
     asked = NewTask(title=params.title, parent=params.parent, status=params.status)
     (name,) = to_the_end(equal_tasks(state, (asked,)))
     return state.tasks[name] if name else None
 
 
 def equal_tasks(state: State, asked: Sequence[NewTask]) -> Generator[None, None, list[str]]:
-    """Return for each task of a call the id of the task that it is equal to or names itself; empty if it is new."""
+    """Return, for each task of a call, the id of the task that equals it or that it names; empty for a new one."""
     wanted = {title_key(one.title) for one in asked if one.task is None}
     named = {one.task for one in asked}
     there: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
@@ -47,7 +47,7 @@ def equal_tasks(state: State, asked: Sequence[NewTask]) -> Generator[None, None,
 
 
 def _depths(parents: Sequence[int | None]) -> Generator[None, None, list[int]]:
-    """Return how deep each task of a call is below the outermost; a circle, which is rejected later, ends somewhere."""
+    """Return the depth of each task below its topmost ancestor. Cycles, rejected later, have meaningless depths."""
     depths: list[int | None] = [None] * len(parents)
     for start in range(len(parents)):
         chain: list[int] = []

@@ -127,7 +127,7 @@ def _direct(state: State, task: Task) -> list[Reason]:
 
 
 def _finisher(state: State, task: Task) -> Task:
-    """The task to reopen for a finished one to go on: a child with which it finished, or the task itself."""
+    """Return the task to reopen so that a finished one continues: a child that finished it, or the task itself."""
     children = [state.tasks[name] for name in state.children(task.id)] if finishes_itself(state, task) else []
     ends = [child for child in children if child.status == task.status]
     return max(ends, key=lambda child: (child.status_changed_at, state.key(child.id)), default=task)

@@ -406,7 +406,7 @@ def _status(run: Undoing, change: Change) -> None:
 
 
 def _loss(before: Task, now: Task) -> str:
-    """Return what a task loses as it is `now`: its result, its reason, minutes of work."""
+    """Return what an undo would lose of a task as it is `now`: its result, its reason, minutes of work."""
     lost = [
         f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
         for name, text, old in (

@@ -29,7 +29,7 @@ def conversation_not_found(conversation: str) -> Rejection:
 
 
 def ambiguous(name: str, ids: Sequence[str]) -> Rejection:
-    """The short name of several lists would become the name of another one."""
+    """Return the rejection of a change to a list that would get the short name of several others."""
     shown = ", ".join(ids[:_DRAWN]) + (", …" if len(ids) > _DRAWN else "")
     message = f"{name} is the name of {len(ids)} lists: {shown}; use one of these names."
     return Rejection("not_found", message, {"what": "conversation", "id": name, "names": list(ids)})

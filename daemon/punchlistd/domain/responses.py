@@ -145,7 +145,7 @@ def _next(state: State, task: Task, actor: str) -> Task | None:
 
 
 def _unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
-    """The dependents of what was completed, a parent included, that had nothing else open before them."""
+    """Return the dependents of completed tasks, parents included, that no open task blocks any more."""
     tasks = state.tasks
     names: dict[str, None] = {}
     for event in events:

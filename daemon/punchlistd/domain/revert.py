@@ -55,7 +55,7 @@ def _is_same(then: Task | None, now: Task) -> bool:
 
 
 def _release(run: Undoing, task: str, then: Claim | None) -> None:
-    """End a claim that another owner has now: the task would keep it under the owner of then."""
+    """End a claim of another owner. The task would otherwise keep it under its former owner."""
     held = run.state.claims.get(task)
     if held is not None and (then is None or then.owner != held.owner):
         run.apply(Released(task=task, owner=held.owner, reason="released"))

@@ -102,8 +102,8 @@ class State:
         "_order",
         "_queues",
         "_ready",
-        "_reserved",
-        "_reserved_count",
+        "_ready_reserved",
+        "_ready_reserved_count",
         "_totals",
         "_waiting",
         "_wakes_at",
@@ -179,9 +179,9 @@ class State:
         self._blocked = 0
         self._waiting = 0
         self._ready: set[str] = set()
-        self._reserved: dict[str, set[str]] = {}
+        self._ready_reserved: dict[str, set[str]] = {}
         self.reserved: dict[str, dict[str, None]] = {}
-        self._reserved_count = 0
+        self._ready_reserved_count = 0
         self._queues: dict[str | None, list[tuple[int, str, str]]] = {}
         self.families: dict[str, dict[str, None]] = {}
         self._open_children: dict[str, int] = {}
@@ -203,7 +203,7 @@ class State:
             setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
         twin.families = {parent: family.copy() for parent, family in self.families.items()}
         twin.reserved = {owner: names.copy() for owner, names in self.reserved.items()}
-        twin._reserved = {owner: names.copy() for owner, names in self._reserved.items()}
+        twin._ready_reserved = {owner: names.copy() for owner, names in self._ready_reserved.items()}
         twin._queues = {}
         return twin
 
@@ -229,7 +229,7 @@ class State:
         return totals["pending"] + totals["in_progress"] + totals["paused"]
 
     def remember_agent(self, claim: Claim) -> None:
-        """Note that the owner of a claim is an agent, and forget the one whose newest claim is the oldest."""
+        """Remember a claim's owner as an agent. Above the limit, forget the agent that claimed longest ago."""
         self.agents.pop(claim.owner, None)
         self.agents[claim.owner] = claim
         if len(self.agents) > MOST_AGENTS:
@@ -248,7 +248,7 @@ class State:
         return list(self.families.get(task, ()))
 
     def is_container(self, task: Task) -> bool:
-        """Return whether the work is that of other tasks: it has unfinished children, or is a heading."""
+        """Return whether a task only contains others: it has unfinished children, or is a heading."""
         return task.id in self._open_children or is_heading(task.metadata)
 
     def open_count(self, task: str) -> int:
@@ -256,7 +256,7 @@ class State:
         return self._open_children.get(task, 0)
 
     def open_children(self, task: str) -> list[Task]:
-        """The children that `open_count` counts, in the list's order."""
+        """Return the children that `open_count` counts, in list order."""
         if task not in self._open_children:
             return []
         children = (self.tasks[name] for name in self.families[task])
@@ -268,7 +268,7 @@ class State:
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
-        """The parents above a task, the outermost first: the nearest `PATH_SHOWN`, and none twice in a circle."""
+        """Return the ancestors of a task, topmost first: at most `PATH_SHOWN` of the nearest, each once."""
         above: dict[str, TaskName] = {}
         parent = task.parent
         while parent is not None and parent not in above and parent != task.id and len(above) < PATH_SHOWN:
@@ -280,7 +280,7 @@ class State:
     def is_ready(self, task: Task) -> bool:
         """Return whether a task could be started now.
 
-        Nothing is open before or below it, and its parent is not held.
+        It has no open blockers or children, and its parent is neither paused nor failed.
         """
         if task.status != "pending" or task.open_blockers or task.not_before is not None:
             return False
@@ -295,7 +295,7 @@ class State:
 
     def next_for(self, names: Sequence[str]) -> Task | None:
         """The ready task that comes next for a caller of these names: what is reserved for them is first."""
-        reserved = [task for name in names if name in self._reserved and (task := self._top(name))]
+        reserved = [task for name in names if name in self._ready_reserved and (task := self._top(name))]
         return min(reserved, key=self._entry) if reserved else self._top("")
 
     def ready_for(self, names: Sequence[str], count: int) -> list[Task]:
@@ -303,7 +303,7 @@ class State:
         if count == 1:
             found = self.next_for(names)
             return [] if found is None else [found]
-        reserved = [task for name in names for task in self._reserved.get(name, ())]
+        reserved = [task for name in names for task in self._ready_reserved.get(name, ())]
         tasks = self.first(reserved, count)
         if len(tasks) < count:
             tasks += self.first((name for name in self._ready if not self.tasks[name].owner), count - len(tasks))
@@ -311,7 +311,7 @@ class State:
 
     def reserved_count(self, owner: str) -> int:
         """Return the number of ready tasks that are reserved for an owner; "": that are free."""
-        return len(self._reserved.get(owner, ())) if owner else len(self._ready) - self._reserved_count
+        return len(self._ready_reserved.get(owner, ())) if owner else len(self._ready) - self._ready_reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
         """Of these tasks the `count` to do first: the most urgent, of those the first in the list."""
@@ -555,8 +555,8 @@ class State:
     def _file(self, task: Task) -> None:
         self._ready.add(task.id)
         if task.owner:
-            self._reserved.setdefault(task.owner, set()).add(task.id)
-            self._reserved_count += 1
+            self._ready_reserved.setdefault(task.owner, set()).add(task.id)
+            self._ready_reserved_count += 1
         if self._queues:
             self._enqueue(task)
 
@@ -566,11 +566,11 @@ class State:
             return
         self._ready.discard(task.id)
         if task.owner:
-            names = self._reserved[task.owner]
+            names = self._ready_reserved[task.owner]
             names.discard(task.id)
-            self._reserved_count -= 1
+            self._ready_reserved_count -= 1
             if not names:
-                del self._reserved[task.owner]
+                del self._ready_reserved[task.owner]
                 self._queues.pop(task.owner, None)
 
     def _reserve(self, task: Task) -> None:
@@ -593,7 +593,7 @@ class State:
         """
         queue = self._queues.get(owner)
         if queue is None:
-            names = self._reserved.get(owner, ()) if owner else self._ready
+            names = self._ready_reserved.get(owner, ()) if owner else self._ready
             tasks = (self.tasks[name] for name in names)
             queue = [self._entry(task) for task in tasks if owner is None or task.owner == owner]
             heapify(queue)

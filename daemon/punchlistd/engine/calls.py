@@ -50,7 +50,7 @@ class Holder(Protocol):
 
     @property
     def pid(self) -> int:
-        """The process at its other end."""
+        """The process id of the peer."""
         ...
 
     @property

@@ -18,7 +18,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Nobody, Write
 
 AGENTS_S = 600.0
-"""Longest that a finished list waits for agents that are connected, after its last change, in seconds."""
+"""Upper limit for the time that a finished list waits for connected agents after its last change, in seconds."""
 
 _TURN_END = METHODS["turn.end"]
 

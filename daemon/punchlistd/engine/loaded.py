@@ -29,11 +29,11 @@ _NOT_LISTED = (-1, 0, b"")
 
 
 Present = Callable[[State], Set[str]]
-"""Returns the names of the agents that are there, as far as they matter to a state."""
+"""Returns the names of the agents that are present for a list."""
 
 
 def nobody(_state: State) -> Set[str]:
-    """Return no names: which agents are there is not known."""
+    """Return no names, for a list without known agents."""
     return frozenset()
 
 
@@ -228,7 +228,7 @@ class LoadedConversation:
         return msgspec.structs.replace(seen, damaged=self.cut, shared=self.shared, running=running)
 
     def with_departures(self, running: tuple[Running, ...]) -> tuple[Running, ...]:
-        """Add to tasks in progress since when their owners are gone, and when the tasks are free."""
+        """Add departures of owners to tasks in progress, and when the tasks become free."""
         tasks = [task for one in running if (task := self.state.tasks.get(one.id)) is not None]
         gone = {task.id: departure_of(task) for task in self.shown(tasks)}
         return tuple(msgspec.structs.replace(one, **gone.get(one.id, {})) for one in running)
@@ -268,7 +268,7 @@ class LoadedConversation:
 
 
 def departure_of(task: Task) -> dict[str, Any]:
-    """Return what is said of a task, as answers show it, while its owner is gone."""
+    """Return the members of a task that describe its owner's departure."""
     if task.left_at is None and task.silent_at is None:
         return {}
     return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}

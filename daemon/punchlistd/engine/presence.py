@@ -29,7 +29,7 @@ class Peer(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The user that it is bound to."""
+        """The user to which the connection is bound."""
         ...
 
 

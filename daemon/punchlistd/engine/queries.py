@@ -97,7 +97,7 @@ class Queries:
         return await self._access.durable(caller.user, name)
 
     def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
-        """Name the tasks of claims; their lists stay loaded."""
+        """Return the tasks of claims, with their parents."""
         return tuple(
             AgentTask(
                 conversation=lease.conversation,
@@ -206,7 +206,7 @@ class Queries:
         return {id: name for id in ids if (name := self._access.short_names.of(id))}
 
     def _with_departures(self, row: bytes) -> bytes:
-        """Add to a conversation, as the index has it, whose owners are gone."""
+        """Add departures of owners to an indexed conversation."""
         opened = self._conversations.loaded.get(_name_in(row))
         if opened is None or not opened.state.claims:
             return row
@@ -390,7 +390,7 @@ class Queries:
 
 
 def _name_in(row: bytes) -> str:
-    """Return the id of a conversation as the index has it."""
+    """Return the id of an indexed conversation."""
     return msgspec.json.decode(row, type=_Named).conversation
 
 

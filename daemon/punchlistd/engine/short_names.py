@@ -43,7 +43,7 @@ class ShortNames:
         return next(iter(found)) if len(found) == 1 and name not in self._names else None
 
     def sharing(self, name: str) -> list[str]:
-        """Return the lists that share this short name, sorted; none if it means one list or is a list's own name."""
+        """Return the lists that share a short name, sorted; empty if it is unique or a list's own name."""
         found = self._by_stem.get(name, ())
         return sorted(found) if len(found) > 1 and name not in self._names else []
 

@@ -233,7 +233,7 @@ class Subscriptions:
             self._spawn(self._show_in_boards(conversation))
 
     def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
-        """Show tasks again that look different, though the log does not go on."""
+        """Push tasks whose display has changed without a new event."""
         if (opened := self._conversations.loaded.get(conversation)) is not None:
             opened.forget_listing()
         group = self._groups.get(conversation)

@@ -180,7 +180,7 @@ class Transaction:
         decision: Decision,
         owner: str,
     ) -> Generator[None, None, list[KnownEvent]]:
-        """Let happen what follows from events that have happened, and add the bytes of all; `owner` is that of before.
+        """Apply the follow-ups of applied events, and append the bytes of all. `owner` is the task's former owner.
 
         What follows is asked for only now: a list may be serial only since these events.
         """
@@ -570,7 +570,7 @@ class Transactor:
             return _fault(item)
 
     def _name_refusal(self, item: Write, state: State) -> Rejection | None:
-        """Return the rejection of a change that would make a list of a short name that other lists share."""
+        """Reject a change that would create a list under a short name that other lists share."""
         if state.exists or item.caller.user is not None:
             return None
         names = self._access.short_names.sharing(state.conversation)

@@ -55,7 +55,7 @@ class Rows:
         self._resumes = after is not None
 
     def show(self, tasks: Iterable[str]) -> None:
-        """Add tasks to the next push that look different, though the log does not go on."""
+        """Add tasks whose display has changed without a new event to the next push."""
         self._rest.update(dict.fromkeys(tasks))
 
     def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:

@@ -114,7 +114,7 @@ class ConnectionMethods:
         return found if isinstance(found, Rejection) else _encode(found)
 
     def enter(self, connection: Connection, params: p.AgentEnter) -> Outcome:
-        """Note which agent the connection works for."""
+        """Enter an agent for this connection."""
         return connection.connections.claims.agents.enter(connection, params) or ACKNOWLEDGED
 
     def leave(self, connection: Connection, params: p.AgentLeave) -> Outcome:
@@ -123,7 +123,7 @@ class ConnectionMethods:
         return ACKNOWLEDGED
 
     async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
-        """Return who is there, and what they work on."""
+        """Return the agents and the tasks that they hold."""
         name = params.conversation
         if name is not None:
             opened = await self._queries.durable(connection, name)

@@ -231,7 +231,7 @@ def _disk(path: str) -> Finding:
 
 
 def _without_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
-    """Why there is no daemon to ask, or why it does not reply."""
+    """Return why no daemon runs, or why it doesn't reply."""
     if isinstance(error, TimedOut) and pid and not os_calls.is_suspended(pid):
         found = f"no reply from pid {pid} for {REPLY_S:.0f} s"
         return Finding("daemon", "fail", found, f"{_log_of(target)}; if it stays so: kill -9 {pid} loses no change")

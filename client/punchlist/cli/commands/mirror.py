@@ -102,7 +102,7 @@ def _add_plan(context: Context, path: str) -> int:
 
 
 def _start(context: Context) -> str:
-    """Start the process that keeps files up, and return a line about it."""
+    """Start the mirror process, and return a line about it."""
     from punchlist.mirror import autostart
 
     data_dir = context.target.data_dir

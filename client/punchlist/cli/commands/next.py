@@ -65,7 +65,7 @@ def run_next(context: Context) -> int:
 
 
 def _holds_others(context: Context, task: str) -> bool:
-    """Return whether the work of a task in progress is that of the open tasks below it."""
+    """Return whether the open children of a task in progress are its work."""
     return any(reason["kind"] == "child" for reason in context.ask("task.explain", task=task).get("reasons", ()))
 
 

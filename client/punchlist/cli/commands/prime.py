@@ -103,7 +103,7 @@ def _run_hook(context: Context, given: HookInput) -> int:
 
 
 def _leave(context: Context, given: HookInput) -> int:
-    """Let the session's agent leave. After `/clear` the same agent goes on, and no daemon is started for this."""
+    """Let the session's agent leave. After `/clear` the same agent continues. Starts no daemon."""
     if given.session_id and given.reason != "clear":
         sessions = Sessions(context.target.data_dir, host_process())
         own = context.args.actor or agent_name(HOST, sessions.agent(key_of(given.session_id)))
@@ -132,7 +132,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
 
 
 def _changes(context: Context, name: str, looked: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
-    """The epoch of the log that is served by now, and what happened in the list since the session looked, to where.
+    """Return the current epoch, and the list's events since the session last looked, with their end position.
 
     The position is None where only the list tells what is there.
     """

@@ -74,7 +74,7 @@ _STEPS = {
 
 
 def _run(context: Context) -> int:
-    """Set the status of each task, of several in one call; one that is refused does not keep the others from it."""
+    """Set the status of each task, several in one call. A rejected one doesn't stop the others."""
     step = _STEPS[context.args.command]
     text = getattr(context.args, step.option) if step.option else None
     status: dict[str, Any] = {"status": step.status} | ({step.member: text} if text is not None else {})
@@ -128,7 +128,7 @@ def _completed_before(context: Context, result: dict[str, Any], began: int) -> l
 
 
 def run_start(context: Context) -> int:
-    """Claim each task for this owner, several in one call; what is paused or finished is put back to work."""
+    """Claim each task for this owner, several in one call. Paused and finished tasks are reopened."""
     tasks = ids(context.args.tasks) or []
     wanted: Changes = {}
     code = 0
@@ -174,7 +174,7 @@ def _changes_to_start(context: Context, task: str) -> list[dict[str, Any]] | Non
 
 
 def _now(context: Context, task: str) -> dict[str, Any] | None:
-    """A task as it is; None after the refusal was shown."""
+    """Return a task; None after showing an error."""
     try:
         return context.ask("task.get", task=task)["task"]
     except RequestRefused as error:
@@ -188,7 +188,7 @@ def _claim(context: Context, task: str) -> dict[str, Any]:
 
 
 def _run_many(context: Context, wanted: Changes) -> int:
-    """Make changes of several tasks, and say once what that means for the rest."""
+    """Change several tasks, and report the consequences for the others once."""
     done, code = _apply(context, wanted)
     if not done:
         return code
@@ -214,7 +214,7 @@ def _lines(context: Context, task: dict[str, Any]) -> list[str]:
 
 
 def _unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
-    """The tasks that waited for these alone."""
+    """Return the tasks that waited only for these."""
     ids = {task["id"] for task in done}
     waited = dict.fromkeys(one for task in done if task["status"] == "completed" for one in task.get("blocks", ()))
     tasks = [context.ask("task.get", task=one)["task"] for one in waited if one not in ids]
@@ -260,7 +260,7 @@ def _may_finish(context: Context, error: LeaseHeld) -> bool:
 
 
 def _show(context: Context, task: str, error: RequestRefused) -> int:
-    """Show why a task stays as it is."""
+    """Show why a task didn't change."""
     if not isinstance(error, LeaseHeld):
         return show_refusal(error, context.args.command)
     way = f"punch {context.args.command} {task} --force does it all the same, in your name"

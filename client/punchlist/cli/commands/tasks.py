@@ -289,7 +289,7 @@ def _links(pairs: list[str] | None) -> list[dict[str, str]] | None:
 
 
 def _times(args: Any) -> dict[str, Any]:
-    """When a task is due and deferred until, as far as that was given."""
+    """Return a call's due and deferral dates, where given."""
     given = {"due": args.due, "not_before": args.after_date}
     return {
         member: value

@@ -143,7 +143,7 @@ def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
 
 
 def is_stuck(tasks: TaskList) -> bool:
-    """Whether nothing will happen by itself: what is left waits for failed tasks or rejected headings alone."""
+    """Return whether the list is stuck: all that is left waits for failed tasks or rejected headings."""
     counts = tasks.counts
     moves = counts.in_progress + counts.paused + counts.ready
     if not tasks.remaining or moves or any(task.not_before for task in tasks):

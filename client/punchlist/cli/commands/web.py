@@ -123,7 +123,7 @@ def run_web(context: Context) -> int:
 
 
 def _name(args: Namespace) -> str:
-    """Return whose changes those by the link are; empty for those of this person.
+    """Return the actor of changes made by the link; empty for this person.
 
     Raises:
         UsageError: The options for links stand without a link, or the name can't be one.

@@ -23,11 +23,11 @@ COMMANDS = {
 }
 
 _SILENT_MS = 60_000
-"""A machine that keeps the connection to its space is heard of three times as often, in milliseconds."""
+"""Upper limit for the silence of a connected machine, in milliseconds: three times its reporting interval."""
 
 
 def run_who(context: Context) -> int:
-    """Show who is there or left lately, with what they do; with `-c` only those of this list."""
+    """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
     wanted = context.known if context.args.conversation else None
     found = context.call("agent.list", conversation=wanted)
     machines = [] if wanted else _machines(context)

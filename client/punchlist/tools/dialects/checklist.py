@@ -96,7 +96,7 @@ class ClearTasks(Arguments, frozen=True):
 
 
 def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
-    """A task in the form of this dialect; `path` is its title after those of its parents."""
+    """Return a task in this dialect's form; `path` is its title preceded by its parents' titles."""
     description = shorten(task.description, most, offset, desk.call_of("ListTasks", f"taskId={task.id}"))
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
     row |= {"path": path} if path else {}
@@ -106,12 +106,12 @@ def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
 
 
 def _noted(desk: ToolContext, task: Task, path: str) -> dict[str, Any]:
-    """A task with its notes, which are of use until it is finished."""
+    """Return a task with its notes until it is finished."""
     return item(desk, task, path=path) | ({} if task.status in FINISHED else notes.members(desk, task))
 
 
 def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
-    """The task that comes after a completion, with its place below its parents."""
+    """Return the task that follows a completion, with its path."""
     task = done.next_task
     if task is None:
         return None

@@ -121,7 +121,7 @@ def _json(data: dict[str, Any]) -> Reply:
 
 
 def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
-    """A task in the form of this dialect; `path` is its title after those of its parents."""
+    """Return a task in this dialect's form; `path` is its title preceded by its parents' titles."""
     rest = desk.call_of("list_tasks", f"task_id={task.id}")
     row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most, offset, rest)}
     row |= {"status": task.status}
@@ -371,7 +371,7 @@ next one; saying so in text does nothing.
 
 DIALECT = Dialect(
     name="queue",
-    summary="A strictly serial queue: add_task, list_tasks, complete_task and what else a queue needs.",
+    summary="A strictly serial queue: add_task, list_tasks, complete_task and related tools.",
     guide=_GUIDE,
     refuse=_refuse,
     tools=(

@@ -77,7 +77,7 @@ def _reply(data: Any) -> Reply:
 
 
 def row(task: Task, path: str = "") -> dict[str, Any]:
-    """A task in the form of this dialect; one that has failed or waits at its gate counts as not completed.
+    """Return a task in this dialect's form. One that has failed or waits at its gate counts as not completed.
 
     `path` is its title after those of its parents.
     """

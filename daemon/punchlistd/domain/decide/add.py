@@ -54,7 +54,7 @@ def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rej
 
 
 def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
-    """The edges that a task gets which is kept: none if it is being worked on, or if they would close a cycle."""
+    """Return the edges that a kept task gets: none if it is in progress, or if they would close a cycle."""
     new = [one for one in distinct(blockers) if one not in kept.blocked_by]
     changed = {kept.id: (*kept.blocked_by, *new)}
     if kept.status != "pending" or cycle_through(kept.id, state.tasks, changed) or circle(state, kept.id, changed):

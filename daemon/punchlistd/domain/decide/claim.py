@@ -96,7 +96,7 @@ def _current(state: State) -> list[Task]:
 
 
 def _offered(state: State) -> list[str]:
-    """The tasks in progress that wait for another owner, without those that only hold other tasks."""
+    """Return the tasks in progress that wait for another owner, without containers."""
     return [name for name in state.offered if not state.is_container(state.tasks[name])]
 
 
@@ -153,7 +153,7 @@ def _refused(state: State, task: Task, params: p.TaskClaim, *, is_abandoned: boo
 
 
 def refused_work(state: State, task: Task) -> Rejection | None:
-    """Why no owner can have a task now, whatever its status."""
+    """Return why no owner can get a task now, whatever its status."""
     if task.not_before is not None:
         return deferred(task)
     if task.open_blockers:

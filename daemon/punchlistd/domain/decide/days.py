@@ -17,13 +17,13 @@ from punchlistd.domain.rejections import invalid
 
 _DAY_MS = 86_400_000
 _FARTHEST_MS = 14 * 3_600_000
-"""The most that a zone's midnight is away from that of UTC."""
+"""Upper limit for the distance of a zone's midnight from UTC's, in milliseconds."""
 
 _Asked = TypeVar("_Asked", p.TaskAdd, p.NewTask)
 
 
 def with_moments(asked: _Asked) -> _Asked | Rejection:
-    """Return what is asked of a task with the moments of its days."""
+    """Add the moments of its days to a task of a call."""
     if asked.due_day is None and asked.not_before_day is None:
         return asked
     moments = _moments({name: getattr(asked, name) for pair in DAYS for name in pair})
@@ -31,7 +31,7 @@ def with_moments(asked: _Asked) -> _Asked | Rejection:
 
 
 def edit_with_moments(params: p.TaskEdit) -> p.TaskEdit | Rejection:
-    """Return an edit with the moments of its days; one that clears a day clears its moment, too."""
+    """Add the moments of its days to an edit. An edit that clears a day also clears its moment."""
     asked = {name: value for pair in DAYS for name in pair if (value := getattr(params, name)) is not UNSET}
     if not asked:
         return params
@@ -45,7 +45,7 @@ def edit_with_moments(params: p.TaskEdit) -> p.TaskEdit | Rejection:
 
 
 def _moments(asked: dict[str, Any]) -> dict[str, Any] | Rejection:
-    """Return the moments of the days that are asked for, or the rejection of one."""
+    """Return the moments of a call's days, or the rejection of one."""
     found: dict[str, Any] = {}
     for moment, day in DAYS:
         text = asked.get(day)

@@ -149,7 +149,7 @@ def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejectio
 
 
 def _changed_edges(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
-    """The blockers that the edit leaves to the tasks whose edges it touches.
+    """Return the blockers of the tasks whose edges the edit changes.
 
     Without new dependents, a new cycle of blockers leaves the task by one of its new edges: the old ones count only
     where `is_whole`.

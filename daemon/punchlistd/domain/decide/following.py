@@ -1,4 +1,4 @@
-"""What follows from what was decided: parents finish with their children, a serial list starts its next task.
+"""Follow-ups of decided events: parents finish with their children, a serial list starts its next task.
 
 These rules look at the list as the call's events left it, and what they give belongs to the same call: it is
 committed, seen and undone together with them.
@@ -21,9 +21,9 @@ from punchlistd.domain.trace import named
 def follow_up(
     state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Set[str] = frozenset()
 ) -> Iterable[KnownEvent]:
-    """Yield what follows from `events`, which `params` gave and which have happened. Each has to happen in turn.
+    """Yield the follow-ups of `events`, which came from `params` and have been applied. Apply each before the next.
 
-    `present` are the agents that are there.
+    `present` has the names of the agents that are present.
 
     An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
     in progress.
@@ -32,7 +32,7 @@ def follow_up(
 
 
 def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
-    """Return whether anything can follow from events that have happened, as their list is set up."""
+    """Return whether applied events can have follow-ups, given the list's settings."""
     settings = state.settings
     if settings.max_attempts or settings.execution == "serial" or any(map(may_lack_claim, events)):
         return True
@@ -96,7 +96,7 @@ def _finished(state: State) -> Iterator[KnownEvent]:
 
 
 def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
-    """Return the tasks that became unfinished by these events, or came below another parent."""
+    """Return the tasks that these events reopened or moved to another parent."""
     opening = [event for event in events if _may_reopen(event)]
     names = dict.fromkeys(map(named, opening))
     if any(isinstance(event, Deleted) for event in opening):  # its children have moved up
@@ -107,7 +107,7 @@ def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
 
 
 def _reopened(state: State, names: Iterable[str], settled: Set[str]) -> Iterator[KnownEvent]:
-    """Put the parents of these tasks back to pending that had finished, or were about to, but for the settled ones."""
+    """Reopen the parents of these tasks that had finished or were about to, except for the settled ones."""
     for name in names:
         task = state.tasks.get(name)
         while task is not None and task.parent is not None and state.open_count(task.parent):

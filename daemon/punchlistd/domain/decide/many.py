@@ -65,7 +65,7 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Deciding:
 
 
 def _keeping(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, list[p.NewTask]]:
-    """The tasks of the call; one that the list has already brings nothing but its edges, and those to pending tasks."""
+    """Return the tasks of the call. An equal task of the list gets only the edges, and only to pending tasks."""
     equal = yield from equal_tasks(state, tasks)
     asked: list[p.NewTask] = []
     for one, name in zip(tasks, equal, strict=True):

@@ -24,7 +24,7 @@ def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejec
 
 
 def added(task: str, asked: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded:
-    """A note that comes with a task: written by the caller, or by its author elsewhere."""
+    """Return a note that comes with a task, written by the caller or by its author elsewhere."""
     if isinstance(asked, str):
         return NoteAdded(task, asked, actor)
     return NoteAdded(task, asked.text, actor, asked.author or "", asked.at or 0)

@@ -25,7 +25,7 @@ def has_ended(state: State, name: str) -> bool:
 
 
 def ended(state: State) -> list[str]:
-    """Return the tasks of which `has_ended` is true, in the list's order."""
+    """Return the tasks for which `has_ended` is true, in list order."""
     found = [name for names in (state.ended_headings, state.ended_parents) for name in names if has_ended(state, name)]
     return sorted(found, key=lambda name: (state.key(name), name))
 

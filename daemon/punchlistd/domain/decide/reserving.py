@@ -7,7 +7,7 @@ from punchlist_schemas.things import Task
 
 
 def is_for(task: Task, names: Sequence[str]) -> bool:
-    """Return whether a task may be handed out to a caller of these names, as far as its owner goes."""
+    """Return whether a task's owner allows it to be handed out to a caller of these names."""
     return not task.owner or task.owner in names
 
 

@@ -33,12 +33,12 @@ def is_stopped(state: State) -> bool:
 
 
 def current(state: State) -> list[str]:
-    """The tasks in progress that keep a serial list from starting another one: not those that only hold others."""
+    """Return the tasks in progress that keep a serial list from starting another one, without containers."""
     return [name for name in state.running if not state.is_container(state.tasks[name])]
 
 
 def next_start(state: State, events: Iterable[KnownEvent], *, goes_on: bool = False) -> Iterator[KnownEvent]:
-    """Yield the event that starts the next task of a serial list after these events; `goes_on`: after any."""
+    """Yield the event that starts the next task of a serial list. `goes_on` starts it after any event."""
     if current(state) or is_stopped(state) or not (goes_on or any(map(_starts, events))):
         return
     task = state.next_ready()
@@ -47,7 +47,7 @@ def next_start(state: State, events: Iterable[KnownEvent], *, goes_on: bool = Fa
 
 
 def blocked_again(state: State, events: Iterable[KnownEvent]) -> Generator[KnownEvent, None, bool]:
-    """Put back the current task if these events block it and nobody has claimed it: it was not begun yet.
+    """Put back the current task if these events block it and no agent has claimed it yet.
 
     Returns:
         Whether it was put back.

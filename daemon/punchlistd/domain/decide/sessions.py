@@ -1,4 +1,4 @@
-"""Sessions: a task that is in progress in the name of an agent's session is claimed by it, or free."""
+"""Sessions: an agent's session holds a claim on each of its tasks in progress; otherwise the task is free."""
 
 from collections.abc import Callable, Iterable, Iterator, Set
 
@@ -12,11 +12,11 @@ from punchlistd.domain.state import State
 from punchlistd.domain.trace import named
 
 _LEASE_MS = 2 * 3_600_000
-"""How long a claim lasts that is made for a session which has claimed nothing in the list, in milliseconds."""
+"""Lease of a session that has claimed nothing in the list before, in milliseconds."""
 
 
 def may_lack_claim(event: KnownEvent) -> bool:
-    """Return whether an event may have left a task in progress with an owner who has not claimed it."""
+    """Return whether an event may leave a task in progress with an owner but without a claim."""
     match event:
         case StatusChanged(to="in_progress"):
             return True
@@ -29,10 +29,7 @@ def may_lack_claim(event: KnownEvent) -> bool:
 
 
 def hand_back(state: State, events: Iterable[KnownEvent], present: Set[str]) -> Iterator[KnownEvent]:
-    """Claim the tasks that these events left in progress for their owners' sessions, or free them.
-
-    Without a claim the end of the session would be noticed by no timer, and no other agent would get the task.
-    """
+    """Claim tasks that these events left in progress for their owners' sessions, or free them."""
     for name in dict.fromkeys(map(named, filter(may_lack_claim, events))):
         task = state.tasks.get(name)
         if task is None or task.status != "in_progress" or not task.owner or name in state.claims:
@@ -55,7 +52,7 @@ def unclaimed(state: State, is_session: Callable[[str], bool]) -> dict[str, list
 
 
 def end_reservations(state: State, params: EndReservations, command: Command) -> Decision:
-    """The engine frees the tasks of sessions that have ended. A note says for whom each was reserved."""
+    """Free the tasks of sessions that have ended. A note on each names its former owner."""
     events: list[KnownEvent] = []
     by_owner = unclaimed(state, params.owners.__contains__)
     for owner in params.owners:
@@ -69,7 +66,7 @@ def end_reservations(state: State, params: EndReservations, command: Command) ->
 
 
 def put_back(state: State, task: Task) -> Iterator[KnownEvent]:
-    """Free a task in progress that nobody has claimed; the one of a serial list stays its current one."""
+    """Free a task in progress without a claim. In a serial list it stays the current task."""
     if is_serial(state):
         yield TaskEdited(task.id, owner="")
         return

@@ -51,7 +51,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
 
 
 def refused_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
-    """Why a task can't go to another status. `force` completes it without its unfinished children."""
+    """Return why a task can't get another status. `force` completes it without its unfinished children."""
     if to not in TRANSITIONS[task.status]:
         return _illegal(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
@@ -104,7 +104,7 @@ def ends_the_list(state: State, task: Task, to: Status) -> bool:
 
 
 def with_the_list(state: State, task: Task, event: StatusChanged, at: int) -> tuple[KnownEvent, ...]:
-    """The events that complete the last task of a list that clears itself. Its parents go first: the task is the last.
+    """Return the events that complete the last task of a list that clears itself, its parents first.
 
     The answer tells of the task that was completed last, since the list has none left.
     """
@@ -113,7 +113,7 @@ def with_the_list(state: State, task: Task, event: StatusChanged, at: int) -> tu
 
 
 def finish(state: State, parent: Task, at: int) -> StatusChanged | None:
-    """The event that finishes a parent whose children are finished: it fails if one of them did."""
+    """Return the event that finishes a parent whose children are finished. It fails if one of them did."""
     failed = state.failed_children(parent.id)
     if not failed:
         return status_change(parent, "completed", None, None, at)

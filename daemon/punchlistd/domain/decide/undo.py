@@ -118,7 +118,7 @@ def _settle(run: Undoing, was: State) -> Generator[None]:
 
 
 def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
-    """Why a task can't be in progress again as it was `then`.
+    """Return why a task can't be in progress again as it was `then`.
 
     What blocked it at that time doesn't count, unless that is among the tasks that the undo skipped.
     """

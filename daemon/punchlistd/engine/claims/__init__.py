@@ -210,7 +210,7 @@ class Claims:
         return self.agents.names(state.user)
 
     def shown(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add to tasks the fences, machines and ends of claims, and departures, which the state does not hold."""
+        """Add fences, machines, lease ends and departures to tasks; the state doesn't contain them."""
         leases = self.leases.of(state.conversation)
         return [self._shown(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 

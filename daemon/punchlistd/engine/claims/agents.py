@@ -1,8 +1,8 @@
-"""Agents: who works with the daemon, who has left lately, and with that which sessions have ended.
+"""Agents: connected sessions and people, and those that left recently.
 
-A connection enters the agents that it works for. An agent is present while one such connection is open; when the last
-one closes, or the agent says so, it has left. Whoever only makes calls is listed by name. In memory alone: after a
-restart all agents have to enter again.
+A connection enters the agents that it works for. An agent is present while such a connection is open, and leaves with
+the last one or by `agent.leave`. Actors that only make calls are listed by name. Nothing is stored: after a restart all
+agents enter again.
 """
 
 import time
@@ -21,31 +21,31 @@ MAX_PRESENT = 4_096
 """Upper limit for the agents that are present together."""
 
 MAX_LEFT = 256
-"""Upper limit for the names that are remembered once they have left."""
+"""Upper limit for remembered names of agents that have left."""
 
 LATELY_MS = 12 * 3_600_000
-"""Time for which a name that has left is listed, in milliseconds."""
+"""How long an agent that has left is listed, in milliseconds."""
 
 
 class Peer(Protocol):
-    """The part of a connection that says who is there."""
+    """A connection, as far as agents depend on it."""
 
     heard_at: float
     connected_at: int
 
     @property
     def client(self) -> str:
-        """The name by which it introduced itself; empty if it did not."""
+        """The client's name from `daemon.hello`; empty before that."""
         ...
 
     @property
     def user(self) -> str | None:
-        """The user that it is bound to."""
+        """The user to which the connection is bound."""
         ...
 
     @property
     def pid(self) -> int:
-        """The process at its other end."""
+        """The process id of the peer."""
         ...
 
 
@@ -98,7 +98,7 @@ class Agents:
         return None
 
     def leave(self, user: str | None, name: str) -> None:
-        """Note that an agent's session has ended, on all connections."""
+        """Record the end of an agent's session on all connections."""
         key = (user or "", name)
         for peer in self._peers.pop(key, {}):
             entered = self._of_peer[peer]
@@ -108,7 +108,7 @@ class Agents:
         self._end(key)
 
     def closed(self, peer: Peer) -> None:
-        """Note that a connection is closed."""
+        """Record that a connection has closed."""
         for key in self._of_peer.pop(peer, {}):
             peers = self._peers[key]
             del peers[peer]
@@ -129,7 +129,7 @@ class Agents:
             self._left.popitem(last=False)
 
     def called(self, user: str | None, actor: str, conversation: str) -> None:
-        """Note a change that somebody has made."""
+        """Record a change by an actor."""
         now = now_ms()
         for name in names_of(actor):
             for key in ((user or "", name), ("", name)):
@@ -142,27 +142,27 @@ class Agents:
         self._note_left(key, agent)
 
     def is_present(self, user: str, owner: str) -> bool:
-        """Return whether an owner of tasks in a list of this user is, or belongs to, an agent that is present."""
+        """Return whether an owner of tasks in this user's lists is a present agent or one of its sub-agents."""
         present = self.names(user)
         return any(name in present for name in names_of(owner))
 
     def names(self, user: str) -> Set[str]:
-        """Return the names of the agents that are present for the lists of this user."""
+        """Return the names of the agents that are present for this user's lists."""
         if user not in self._names:
             self._names[user] = frozenset(name for its, name in self._present if its in ("", user))
         return self._names[user]
 
     def has_entered(self, user: str, owner: str) -> bool:
-        """Return whether an owner is, or belongs to, an agent that is present or has left lately."""
+        """Return whether an owner is a known agent, present or recently left, or one of its sub-agents."""
         return self.is_present(user, owner) or self.left_at(user, owner) is not None
 
     def left_at(self, user: str, owner: str) -> int | None:
-        """Return when an owner's agent left, in milliseconds; None if it is not known, or only made calls."""
+        """Return when an owner's agent left, in milliseconds; None if it has not, or never entered."""
         keys = [key for name in names_of(owner) for key in ((user, name), ("", name))]
         return next((one.left_at for key in keys if (one := self._left.get(key)) is not None and one.pid), None)
 
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
-        """Yield who is there, first come first, and then who has left lately, as far as a user may know.
+        """Yield the connected agents by arrival, then those that left, the latest first, as far as a user may see them.
 
         Args:
             user: The user that the caller is bound to.

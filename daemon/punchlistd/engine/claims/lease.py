@@ -7,7 +7,7 @@ from punchlistd.domain.state import Claim, State
 from punchlistd.engine.calls import Holder
 
 SILENT_S = 30.0
-"""How long another machine that keeps a claim is not heard of before the claim's owner counts as gone, in seconds."""
+"""How long another machine may be silent before the owners of its claims count as gone, in seconds."""
 
 
 class Lease:
@@ -39,7 +39,7 @@ class Lease:
     )
 
     def __init__(self, state: State, task: str, claim: Claim, deadline: float) -> None:
-        """A lease that nobody holds, up to `deadline` of the monotonic clock."""
+        """Start a lease without a holder, which ends at `deadline` on the monotonic clock."""
         self.conversation = state.conversation
         self.user = state.user
         self.leave_s = state.settings.leave_grace
@@ -57,34 +57,34 @@ class Lease:
         self.asked = False
 
     def ends_at(self) -> float:
-        """When it expires unless its holder is heard of, in seconds of the monotonic clock."""
+        """Return when it expires without a further call of its holder, in seconds of the monotonic clock."""
         if self.holder is None or self.keep:
             return self.deadline
         return max(self.deadline, self.holder.heard_at + self.lease_s)
 
     def expires_at(self) -> int:
-        """The same by the wall clock, in milliseconds."""
+        """Return when it expires by the wall clock, in milliseconds since 1970."""
         return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
 
     def leave(self, at: int, since: float) -> None:
-        """Last for the grace of a session that is gone, from `since` of the monotonic clock on."""
+        """Limit the lease to the session's grace, counted from `since` on the monotonic clock."""
         self.left = at
         self.reason = "left"
         self.deadline = min(self.deadline, since + self.leave_s)
 
     def begin_again(self) -> None:
-        """Last for its whole time from now on."""
+        """Restart the lease with its full time."""
         self.left = None
         self.reason = "expired"
         self.asked = False
         self.deadline = time.monotonic() + self.lease_s
 
     def departure(self) -> dict[str, int]:
-        """Return since when its owner's session, or the machine that keeps it, is gone; empty while both are there."""
+        """Return when the owner's session left or its machine fell silent; empty while both are present."""
         found = {"left_at": self.left, "silent_at": self.silent_at()}
         return {name: at for name, at in found.items() if at is not None}
 
     def silent_at(self) -> int | None:
-        """Since when the machine that keeps it has not been heard of, if that is long, in milliseconds since 1970."""
+        """Return since when the claim's machine has been silent, in milliseconds since 1970; None below the limit."""
         silent_s = time.monotonic() - self.holder.heard_at if self.member and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

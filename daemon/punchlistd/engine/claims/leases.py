@@ -68,9 +68,9 @@ class Leases:
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
         """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
-        """Return whether the owner of a claim in a list of this user is an agent that is present."""
+        """Returns whether the owner of a claim in this user's lists is a present agent."""
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Shows tasks again that look different, though the log does not go on."""
+        """Pushes tasks whose display has changed without a new event."""
         self._grace_s = grace_s
         self._submit = submit
         self._began = now_ms(), time.monotonic()
@@ -101,7 +101,7 @@ class Leases:
     # what happens to claims
 
     def adopt(self, state: State) -> None:
-        """Keep the claims of a loaded conversation: unknown ones get the grace, kept ones the rest of their time."""
+        """Start leases for the claims of a loaded list: kept ones get the rest of their time, others the grace."""
         name = state.conversation
         for task in list(self.of(name)):
             if task not in state.claims:
@@ -144,11 +144,11 @@ class Leases:
     # sessions
 
     def agent_left(self, agent: str) -> None:
-        """Let the claims of an agent's session, and of its sub-agents, last for the lists' grace."""
+        """Limit the claims of an agent's session and its sub-agents to their lists' grace."""
         self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
     def agent_back(self, agent: str, pid: int) -> None:
-        """Give the claims of an agent's session their full time back, and add what its process claimed before."""
+        """Restore the full lease of an agent's claims, and tie claims that its process made before entering to it."""
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
             lease.session = lease.session or (is_its and lease.keep)
@@ -159,12 +159,12 @@ class Leases:
         self._changed(leases)
 
     def set_graces(self, state: State) -> None:
-        """Take in the list's settings: what leaves from now on has the new grace."""
+        """Apply the list's settings: sessions that leave from now on get the new grace."""
         for lease in self.of(state.conversation).values():
             lease.leave_s = state.settings.leave_grace
 
     def left_fence(self, state: State, params: TaskClaim) -> int | None:
-        """Return the number of the claim that a claim of this task may end, since its owner has left."""
+        """Return the fence of the claim that this claim may replace because its owner has left."""
         lease = self.of(state.conversation).get(params.task or "")
         return lease.fence if lease is not None and lease.owner != params.owner and lease.departure() else None
 
@@ -180,7 +180,7 @@ class Leases:
         return True
 
     def _resume(self, lease: Lease, claimed_at: int) -> None:
-        """Set the time of a kept claim that an earlier daemon knew."""
+        """Restore the time of a kept claim of an earlier daemon."""
         now = time.monotonic()
         if not lease.session or self.present(lease.user, lease.owner):
             past_s = 0.0 if lease.session or not claimed_at else (now_ms() - claimed_at) / 1000

@@ -1,7 +1,7 @@
-"""Reservations of sessions: a task that is reserved for an agent's session is free once the session's grace is over.
+"""Reservations of sessions: they end when the session has left and its grace is over.
 
-A claim has a lease for this. A reserved task has none, so each list's owners of such tasks are kept here, with a timer
-for each one that has left. Persons, and names that never entered, keep what is reserved for them.
+Claims have leases for this; reserved tasks have none. So this module keeps the sessions with reserved tasks of each
+list, and a timer for each one that has left. Reservations for people, and for names that never entered, don't end.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from punchlistd.engine.calls import Nobody, Write
 from punchlistd.engine.claims.agents import Agents, belongs_to
 
 AGAIN_S = 60.0
-"""How long after a reservation should have ended that is asked for again, in seconds: a full disk may have refused."""
+"""Pause before the end of a reservation is requested again, in seconds. A full disk may have rejected it."""
 
 _EDIT = METHODS["task.edit"]
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """When the session left that a task is reserved for, and when the task is free, in milliseconds since 1970."""
+    """When a task's session left, and when the task becomes free, in milliseconds since 1970."""
 
     left_at: int
     free_at: int
 
 
 class _Reserved(msgspec.Struct, frozen=True):
-    """The tasks of a list that are reserved for sessions, by session."""
+    """A list's tasks that are reserved for sessions, by session."""
 
     user: str
     grace_ms: int
@@ -41,10 +41,10 @@ class _Reserved(msgspec.Struct, frozen=True):
 
 
 class Reservations:
-    """The sessions that tasks are reserved for.
+    """Sessions with reserved tasks, and the timers that end their reservations.
 
     Args:
-        agents: Who is there, and who has left.
+        agents: The known agents.
         is_elsewhere: Returns whether another machine keeps the claims of this keeper in a list.
         submit: Takes the calls that end reservations.
     """
@@ -57,14 +57,14 @@ class Reservations:
         self._submit = submit
         self._began = now_ms()
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Shows tasks again that look different, though the log does not go on."""
+        """Pushes tasks whose display has changed without a new event."""
         self.lists: dict[str, _Reserved] = {}
-        """What is reserved for sessions, by list."""
+        """Tasks reserved for sessions, by list."""
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._closed = False
 
     def follow(self, state: State) -> None:
-        """Take in a list that was loaded or changed."""
+        """Update the reservations of a list that was loaded or changed."""
         name, was = state.conversation, self.lists.pop(state.conversation, None)
         tasks = unclaimed(state, partial(self._is_session, state))
         for owner in () if was is None else was.tasks.keys() - tasks.keys():
@@ -77,7 +77,7 @@ class Reservations:
                 self._start(name, reserved, owner)
 
     def changed(self, agent: str) -> None:
-        """Take in that an agent has entered or left."""
+        """Restart the timers of an agent that has entered or left, and show its tasks again."""
         for name, reserved in self.lists.items():
             its = [owner for owner in reserved.tasks if belongs_to(owner, agent)]
             for owner in its:
@@ -88,7 +88,7 @@ class Reservations:
                 asyncio.get_running_loop().call_soon(self.show, name, tasks)
 
     def departure(self, state: State, task: Task) -> Departure | None:
-        """Return since when the session is gone that has a task without a claim; None if it is there, or no session."""
+        """Return the departure of the session that owns an unclaimed task; None if it is present or not a session."""
         if not task.owner or task.id in state.claims or task.status not in ("pending", "in_progress"):
             return None
         if not self._is_session(state, task.owner) or self._agents.is_present(state.user, task.owner):
@@ -103,7 +103,7 @@ class Reservations:
             timer.cancel()
 
     def _is_session(self, state: State, owner: str) -> bool:
-        """Return whether an owner is an agent's session of this daemon."""
+        """Return whether an owner is an agent's session that this daemon knows."""
         if self._agents.has_entered(state.user, owner):
             return True
         known = [claim for name in names_of(owner) if (claim := state.agents.get(name)) is not None]
@@ -113,7 +113,7 @@ class Reservations:
         return self._agents.left_at(user, owner) or self._began
 
     def _start(self, conversation: str, reserved: _Reserved, owner: str) -> None:
-        """Start the timer of a session that is not there."""
+        """Start the timer of a session unless it is present."""
         if not self._agents.is_present(reserved.user, owner):
             free_at = self._left_at(reserved.user, owner) + reserved.grace_ms
             self._ring_in(max(free_at - now_ms(), 0) / 1000, conversation, owner)

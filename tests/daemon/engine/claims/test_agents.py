@@ -54,7 +54,7 @@ async def task(peer: Peer, name: str = "1") -> Any:
 
 
 async def left(running: Engine, peer: Peer) -> None:
-    """Close a connection, and wait until the daemon has noticed."""
+    """Close a connection and wait until the daemon has noticed."""
     live = len(running.connections.live)
     peer.close()
     await until(lambda: len(running.connections.live) < live)
