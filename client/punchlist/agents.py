@@ -20,7 +20,8 @@ _PROGRAM = "punch"
 _ANYWHERE = ("name", "pid", "since", "last_call", "left_at")
 """Members of an agent that are shown for any list."""
 
-NOBODY = "nobody has entered or called since the daemon started"
+NOBODY = "no agent or person has been here since the daemon started"
+NOBODY_IN_LIST = "no agent or person works in this list"
 
 
 class Held(NamedTuple):
@@ -58,9 +59,9 @@ class Somebody(NamedTuple):
     facts: list[str]
     tasks: list[Held]
 
-    def line(self, dot: str) -> str:
-        """Return the agent on one line, safe for a terminal, with this sign between its facts."""
-        return f"{safe(self.name)}  {safe(f' {dot} '.join(self.facts))}"
+    def details(self, dot: str) -> str:
+        """Return the facts, safe for a terminal, with this sign between them."""
+        return safe(f" {dot} ".join(self.facts))
 
 
 class Roll(NamedTuple):
@@ -88,15 +89,21 @@ def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
     """Reduce a result of `agent.list` to what a link for one list may show.
 
     It keeps the agents that work in this list, without directories and without other lists and their tasks.
+
+    Args:
+        found: The result.
+        conversation: The list as the link names it: its id or its short name.
     """
+    ids = {conversation, *(id for id, name in found.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []
     for agent in found["agents"]:
-        tasks = [task for task in agent.get("tasks", ()) if task["conversation"] == conversation]
-        if tasks or agent.get("conversation") == conversation:
+        tasks = [
+            task | {"conversation": conversation} for task in agent.get("tasks", ()) if task["conversation"] in ids
+        ]
+        if tasks or agent.get("conversation") in ids:
             known = {name: agent[name] for name in _ANYWHERE if name in agent}
             agents.append({**known, "conversation": conversation, "tasks": tasks})
-    names = {id: name for id, name in found.get("names", {}).items() if id == conversation}
-    return {"agents": agents, "names": names}
+    return {"agents": agents}
 
 
 def _left(agent: "dict[str, Any]") -> "int | None":

@@ -54,7 +54,7 @@ class Waiting:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the time is up."""
+        """Whether the time is up."""
         return time.monotonic() >= self._deadline
 
     def proceed(self) -> None:

@@ -98,6 +98,7 @@ class Engine:
             with_claims=self.claims.shown,
             present=self.claims.present,
         )
+        self.claims.reservations.loaded = lambda: [one.state for one in self.conversations.loaded.values()]
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
         self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks

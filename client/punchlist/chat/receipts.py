@@ -216,6 +216,8 @@ def _nothing(done: Done) -> str:
         )
     if done.tool == "redo_changes":
         return "This thread has taken back nothing that could be redone."
+    if done.tool == "assign_todo_task":
+        return f"Nothing changed: task {data['id']} ({data.get('title')}) has this owner already."
     if "id" in data:
         status = "completed" if data.get("completed") else data.get("status", "pending")
         return f"Nothing changed: task {data['id']} ({data.get('title')}) is {status} already."

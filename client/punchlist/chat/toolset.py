@@ -18,7 +18,19 @@ from punchlist.errors import PunchlistError
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, compact, fitting
 from punchlist.tools.dialects import todo
-from punchlist.tools.model import NUMBER, Arguments, Dialect, Hidden, Listing, Reply, Steps, Tool, ToolContext, limited
+from punchlist.tools.model import (
+    NUMBER,
+    Arguments,
+    Dialect,
+    Hidden,
+    Listing,
+    Problem,
+    Reply,
+    Steps,
+    Tool,
+    ToolContext,
+    limited,
+)
 from punchlist.tools.phrases import departed, name_of, waiting
 from punchlist.tools.toolbox import ToolCaller, steps
 from punchlist_schemas.methods import METHODS
@@ -105,15 +117,14 @@ _WANTED: dict[str, tuple[Status, ...]] = {
     "pending": ("pending", "in_progress", "paused", "failed"),
     "completed": ("completed",),
     "in_progress": ("in_progress",),
-    "waiting": ("paused",),
 }
 """Filter → the statuses that it keeps."""
 
 
 def _list(desk: ToolContext, args: ListTodos) -> Steps:
-    tasks: TaskList = yield desk.calls.list(status=_WANTED.get(args.status), offset=args.offset)
-    kept = [task for task in tasks if task.waits_for == "yes"] if args.status == "waiting" else tasks
-    shown, left_out = fitting(kept, partial(_row, desk), BUDGET)
+    waits_for = "yes" if args.status == "waiting" else None
+    tasks: TaskList = yield desk.calls.list(status=_WANTED.get(args.status), waits_for=waits_for, offset=args.offset)
+    shown, left_out = fitting(tasks, partial(_row, desk), BUDGET)
     if left_out:
         shown.append(
             {"id": 0, "title": f"… {left_out} more tasks are left out", "completed": False, "omitted": left_out}
@@ -145,8 +156,18 @@ def _approve(desk: ToolContext, args: ApproveTodo) -> Steps:
 
 
 def _assign(desk: ToolContext, args: AssignTodo) -> Steps:
-    task: Task = yield desk.calls.edit(args.task_id, owner=" ".join(args.owner.split()))
+    task: Task = yield desk.calls.get(args.task_id)
+    if task.status == "in_progress":
+        raise Problem("illegal_transition", f"task {task.id} is in progress: reopen it before it is assigned")
+    owner = " ".join(args.owner.split())
+    if " to " in owner:
+        raise Problem("invalid_arguments", "assign tasks to one owner at a time, such as: assign 1 to ann")
+    task = yield desk.calls.edit(args.task_id, owner=None if owner.casefold() in _NOBODY else owner)
     return _reply(_row(desk, task))
+
+
+_NOBODY = ("nobody", "no one", "anybody", "anyone")
+"""Words for no owner."""
 
 
 def _start(desk: ToolContext, args: OneTask) -> Steps:

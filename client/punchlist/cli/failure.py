@@ -7,7 +7,7 @@ from punchlist.cli.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSE
 from punchlist.departures import departure
 from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, LeaseHeld, PunchlistError, RequestRefused
 from punchlist.importers.wrong import FormatError
-from punchlist.text import safe, safe_block, safe_json
+from punchlist.text import safe, safe_json
 from punchlist_schemas.project_file import DirectoryError
 
 TYPE_CHECKING = False
@@ -168,7 +168,7 @@ def error_text(kind: str, message: str, advice: str = "") -> str:
 
         found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
         return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
-    return f"error: {safe_block(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
+    return f"error: {safe(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:

@@ -21,7 +21,7 @@ from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.tools import changes, notes, phrases
 from punchlist.tools.fates import fate, lost
 from punchlist.tools.model import Problem, ToolContext
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.refusals import problem_of, unanswered
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import (
     Recorded,
@@ -126,7 +126,7 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     if isinstance(params, ListClear):
         waiting: TaskList = yield desk.calls.list(waits_for="yes", limit=1)
         if waiting:
-            raise _answered_by_a_person(waiting[0])
+            raise unanswered(waiting[0])
     taken = _taken(params)
     if not taken:
         if isinstance(params, TaskEdit) and {params.title, params.description} != {msgspec.UNSET}:
@@ -175,7 +175,7 @@ def _made_by(params: ListApply) -> Generator[object]:
 def _leave_to_a_person(params: object, tasks: Iterable[Task]) -> None:
     for task in tasks:
         if task.waits_for == "yes" and not _changes_nothing(params, task):
-            raise _answered_by_a_person(task)
+            raise unanswered(task)
 
 
 def _leave_completed(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
@@ -199,7 +199,7 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
             is_left = isinstance(part, TaskClaim) and phrases.departed(task) != ""
             if task.status != "pending" or is_left or _may_take(desk, task.owner):
                 continue
-            if not is_free_form or (yield from _is_known(desk, task.owner)):
+            if not is_free_form or task.owner in (yield from _known(desk, (task.owner,))):
                 what = "take another one" if is_work else "leave it to them"
                 text = f"task {task.id} is reserved for {phrases.name_of(task.owner)}: {what}"
                 raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
@@ -208,24 +208,27 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
 def reserved(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
     """Return the pending tasks that are reserved for others who are known, and for whom: id → name."""
     pending = [task for task in tasks if task.status == "pending" and not _may_take(desk, task.owner)]
-    known: dict[str, bool] = {}
-    for name in dict.fromkeys(task.owner for task in pending):
-        known[name] = yield from _is_known(desk, name)
-    return {task.id: phrases.name_of(task.owner) for task in pending if known[task.owner]}
+    known = yield from _known(desk, {task.owner for task in pending})
+    return {task.id: phrases.name_of(task.owner) for task in pending if task.owner in known}
 
 
-def _is_known(desk: ToolContext, name: str) -> Generator[Call[Any], Any, bool]:
-    """Return whether an owner is an agent or a person of this daemon, or one who has changed this list."""
+def _known(desk: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
+    """Return which owners are agents or people of this daemon, or have changed this list."""
+    unknown = set(owners)
+
+    def find(recorded: Recorded) -> bool | None:
+        unknown.difference_update(names_of(recorded.actor))
+        return None if unknown else True
+
+    if not unknown:
+        return unknown
     with suppress(RequestRefused):  # a daemon that lists no agents, or a log that can't be read
         agents: Sequence[Agent] = yield Call("agent.list", AgentList(), attrgetter("agents"))
-        if any(name in names_of(agent.name) for agent in agents):
-            return True
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from changes.find_back(
-            desk, tasks.seq, lambda recorded: True if name in names_of(recorded.actor) else None
-        )
-        return found is not None
-    return False
+        unknown.difference_update(*(names_of(agent.name) for agent in agents))
+        if unknown:
+            tasks: TaskList = yield desk.calls.list(limit=1)
+            yield from changes.find_back(desk, tasks.seq, find)
+    return set(owners) - unknown
 
 
 def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Generator[Call[Any], Any, None]:
@@ -233,24 +236,20 @@ def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Ge
     for task in tasks:
         if (who := others.get(task.id)) is None:
             continue
-        if gone := phrases.departed(task):
-            if isinstance(params, TaskClaim):
-                continue
+        if (gone := phrases.departed(task)) and isinstance(params, TaskClaim):
+            continue
+        if gone:
             text = f"task {task.id} belongs to {who}, whose {gone}: {_how_to_take(desk, task.id)}"
             raise Problem("lease_held", text)
         if not task.owner:
             text = f"{who} has begun task {task.id} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)
-        conversation: Conversation = yield desk.calls.info()
-        is_serial = conversation.settings.execution == "serial"
-        how = "take another one" if _is_work(params) and not is_serial else "leave it to them"
+        info: Conversation = yield desk.calls.info()
+        is_free = _is_work(params) and info.settings.execution != "serial"
+        how = "take another one" if is_free else "leave it to them"
         if task.fence is None or not _is_work(params):  # a claim ends by itself some day
             how += f"; a person frees it with: punch reopen {task.id}"
         raise Problem("lease_held", f"task {task.id} is being worked on by {who}: {how}")
-
-
-def _answered_by_a_person(task: Task) -> Problem:
-    return Problem("forbidden", phrases.unanswered(task), {"what": "gate", "task": task.id})
 
 
 def _changes_nothing(params: object, task: Task) -> bool:
@@ -261,10 +260,9 @@ def _changes_nothing(params: object, task: Task) -> bool:
 
 
 def _is_work(params: object) -> bool:
-    """Whether a call would begin or finish a task, rather than take it out of somebody's hands."""
-    if isinstance(params, TaskSetStatus):
-        return params.status in ("in_progress", *FINISHED)
-    return isinstance(params, TaskClaim)
+    """Return whether a call would start or finish a task, rather than take it from its owner."""
+    is_step = isinstance(params, TaskSetStatus) and params.status in ("in_progress", *FINISHED)
+    return is_step or isinstance(params, TaskClaim)
 
 
 def renew(desk: ToolContext) -> Generator[Call[Any], Any, None]:

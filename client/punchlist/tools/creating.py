@@ -40,12 +40,17 @@ def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str =
     """
     by = f", {name_of(task.owner)}" if task.owner else ""
     said = f"#{task.id} has this title already ({task.status}{by}): kept"
-    other = [name for name, default in _COMPARED.items() if _differs(asked.get(name), getattr(task, name), default)]
+    other = differences(task, asked)
     if not other:
         return said
     verb, them = ("was", "it") if len(other) == 1 else ("were", "them")
     how = f": use {desk.tool(changer)} to change {them}" if changer in desk.names else ""
     return f"{said}; its {' and '.join(other)} {verb} not changed{how}"
+
+
+def differences(task: Task, asked: Mapping[str, Any]) -> list[str]:
+    """Return the members of a kept task that differ from the call's."""
+    return [name for name, default in _COMPARED.items() if _differs(asked.get(name), getattr(task, name), default)]
 
 
 def _differs(asked: str | None, has: str, default: str) -> bool:

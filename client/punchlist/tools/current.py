@@ -63,7 +63,7 @@ def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generat
     """Return why this agent has no task to work on; empty if it has one, or all is finished."""
     if current.own:
         return ""
-    offers = (yield from claims.offers(desk)) if any(map(departed, current.others)) else []
+    offers = yield from claims.offers(desk)
     why = ""
     if current.others and info.settings.execution == "serial":
         task = current.others[0]
@@ -96,7 +96,7 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
         return f"No task can start: task {kept.by} is reserved for {name_of(kept.owner)}."
     if (heading := first.get("heading")) is not None:
         return (
-            f"No task can start: {heading.by} was rejected ({shorten(one_line(heading.fail_reason), _REASON)}). "
+            f"No task can start: task {heading.by} was rejected ({shorten(one_line(heading.fail_reason), _REASON)}). "
             "Add a task below it, or reopen one below it."
         )
     failed = first.get("failed")

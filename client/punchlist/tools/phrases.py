@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from punchlist.departures import ago
-from punchlist.text import clip, one_line
+from punchlist.text import clip, one_line, safe
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
@@ -57,7 +57,7 @@ def line(task: Task, above: Sequence[str] = ()) -> str:
     state = [waiting(task)] if task.waits_for else [] if task.status == "pending" else [task.status]
     state = ["heading"] if is_open_heading(task) else state
     state += [task.priority] if task.priority != "normal" else []
-    state += [task.owner + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
+    state += [name_of(task.owner) + (f", {gone}" if (gone := departed(task)) else "")] if task.owner else []
     mark = f" [{' '.join(state)}]" if state else ""
     waits = f" (after {some(task.open_blockers)})" if task.open_blockers else ""
     return f"#{task.id}{mark} {with_path(task.title, above)}{waits}"
@@ -149,7 +149,7 @@ def awaited(waits_for: Waits, gate: Gate | None) -> str:
 
 def name_of(actor: str) -> str:
     """Return an actor's name for a reply: on one line, shortened."""
-    return clip(one_line(actor), _NAME)
+    return clip(safe(one_line(actor)), _NAME)
 
 
 def departed(task: Task) -> str:
@@ -255,10 +255,10 @@ def _nothing(counts: Counts, reasons: Sequence[Reason], adder: str) -> str:
             how = " To go on without it: update the task that waits with not_after."
             what = f"{counts.blocked} blocked, since {names}{more} failed"
         else:
-            how, what = "", f"{names}{more} failed and holds the tasks below"
+            how, what = "", f"{names}{more} failed, and the tasks below wait"
         return f"Nothing ready: {what}. To retry: update with status pending.{how}"
     if reserved:
-        whose = [(one.by, clip(one_line(one.owner), BRIEF // 2)) for one in reserved[:SOME]]
+        whose = [(one.by, clip(name_of(one.owner), BRIEF // 2)) for one in reserved[:SOME]]
         names = ", ".join(f"#{task} is reserved for {owner}" for task, owner in whose)
         more = f" and {len(reserved) - SOME} more" if len(reserved) > SOME else ""
         return f"Nothing ready for you: {names}{more}. Call wait, or tasks to see the list."

@@ -6,8 +6,10 @@ from typing import Any
 
 from punchlist import errors
 from punchlist.errors import PunchlistError, RequestRefused
+from punchlist.tools import phrases
 from punchlist.tools.budget import joined, shorten
 from punchlist.tools.model import Problem
+from punchlist_schemas.things import Task
 
 _SENTENCE = 1_000
 """How many characters of a message from elsewhere are passed on."""
@@ -139,7 +141,7 @@ def _transition(error: Any) -> str:
 
 def _held(error: Any) -> str:
     what = "reserved for" if error.reserved else "being worked on by"
-    return f"task {error.task} is {what} {error.owner}: take another one"
+    return f"task {error.task} is {what} {phrases.name_of(error.owner)}: take another one"
 
 
 def _lost(error: Any) -> str:
@@ -169,3 +171,8 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "upgrade_needed": lambda error: "nothing was written: this shared list needs a newer punchlist; ask the person",
     "storage_full": lambda error: "the disk is full: nothing was written; reading still works",
 }
+
+
+def unanswered(task: Task) -> Problem:
+    """Return the rejection of a change to a task that waits for a person's yes."""
+    return Problem("forbidden", phrases.unanswered(task), {"what": "gate", "task": task.id})

@@ -14,7 +14,7 @@ from punchlist.tools import claims
 from punchlist.tools.model import Problem, Reply, ToolContext, confirmed
 from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.things import is_heading
+from punchlist_schemas.things import FINISHED, is_heading
 
 _TRIES = 5
 _TITLE = 80
@@ -53,7 +53,9 @@ def replace(
         whose = yield from claims.of_others(desk, old)
         reserved = yield from claims.reserved(desk, old)
         others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
-        held = holding(old)
+        # Children that this call finishes or drops no longer hold their parent.
+        stay = {task.title for task in others} | {one.title for one in wanted if one.status not in FINISHED}
+        held = holding([task for task in old if task.title in stay])
         fixed = [*others, *(task for task in old if task.id in held or is_heading(task.metadata))]
         theirs = {task.title: task.status for task in fixed}
         new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]

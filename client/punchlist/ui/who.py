@@ -3,9 +3,12 @@
 import time
 from typing import ClassVar
 
+from textual.worker import Worker
+
 from punchlist.agents import NOBODY, Held, Roll, Somebody, roll
 from punchlist.aio import AsyncClient
 from punchlist.errors import PunchlistError
+from punchlist.text import safe
 from punchlist.ui.face import Face
 from punchlist.ui.parts import Item, Part
 
@@ -29,6 +32,7 @@ class Who(Face):
         self._client = client
         self._told: Roll | None = None
         self._shown: dict[str, Somebody | Held] = {}
+        self._reading: Worker[None] | None = None
 
     def on_mount(self) -> None:
         """Start the regular requests."""
@@ -37,8 +41,8 @@ class Who(Face):
         self._ask()
 
     def _ask(self) -> None:
-        if self.face.screen is self:
-            self.run_worker(self._read(), "who", exclusive=True)
+        if self.face.screen is self and (self._reading is None or self._reading.is_finished):
+            self._reading = self.run_worker(self._read(), "who")
 
     async def _read(self) -> None:
         try:
@@ -46,6 +50,7 @@ class Who(Face):
         except PunchlistError as error:
             self.report(f"This is the last picture. {error}")
             return
+        self.report()
         self._told = roll(found, int(time.time() * 1000))
         self.soon()
 
@@ -57,9 +62,8 @@ class Who(Face):
         if one is None:
             return []
         glyphs = self.face.setup.glyphs
-        name, facts = one.line(glyphs["dot"]).split("  ", 1)
         state = "in_progress" if one.is_here else "pending"
-        return [(state, f" {glyphs[state]} "), ("title", name), ("dim", f"  {facts}")]
+        return [(state, f" {glyphs[state]} "), ("title", safe(one.name)), ("dim", f"  {one.details(glyphs['dot'])}")]
 
     def items(self) -> list[Item]:
         """Return the agents and people that match the filter, with their tasks."""
@@ -69,7 +73,7 @@ class Who(Face):
         for one in self._told.agents if self._told else ():
             lines: list[tuple[str, Somebody | Held]] = [(one.name, one)]
             lines += [(f"{one.name} {task.conversation} {task.id}", task) for task in one.tasks]
-            text = " ".join([one.line(""), *(task.line for task in one.tasks)]).casefold()
+            text = " ".join([safe(one.name), one.details(""), *(task.line for task in one.tasks)]).casefold()
             if all(word in text for word in words):
                 self._shown |= dict(lines)
                 items += [Item(key) for key, _ in lines]

@@ -34,7 +34,10 @@ def handler(route: Route, access: Access) -> Handler:
         stated = bodies.conditions(request, method)
         if method == "list.undo" and given.pop("mine", False):
             given |= await access.names(scope, request.path_params["conversation"])
-        if method == "list.undo" and not given.keys() & {"of", "call", "to_version"}:
+        if METHODS[method].kind == "write" and scope.name:
+            given.pop("actor", None)  # A link acts under its own name alone.
+            stated["actor"] = scope.name
+        elif method == "list.undo" and not given.keys() & {"of", "call", "to_version"}:
             stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
         elif METHODS[method].kind == "write" and (actor := access.actor(scope)) and "actor" not in given:
             stated.setdefault("actor", actor)

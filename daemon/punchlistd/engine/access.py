@@ -117,7 +117,7 @@ class Access:
         own = None if user is None else self._own(user, name)
         found = self._conversations.find(name if own is None else own[0])
         if found is not None and found.state.exists and user in (None, found.state.user):
-            return found
+            return found if user is not None or not found.state.user else self._unless_short(name, found)
         if (spelled := self._spelled.get((user, name))) is not None:
             other = self._conversations.find(spelled)
             return other if other is not None and other.state.exists and user in (None, other.state.user) else None
@@ -129,6 +129,16 @@ class Access:
         if target is not None:
             return self._conversations.find(target)
         return found if found is not None and found.unnamed and not found.state.exists else None
+
+    def _unless_short(self, name: str, found: LoadedConversation) -> LoadedConversation | None:
+        """Return the list of this short name, else a user's list of this id; None if that needs waiting.
+
+        A user could otherwise take over a short name that the person's commands use.
+        """
+        if not self.short_names.is_filled:
+            return None
+        id = self.short_names.id_of(name)
+        return found if id is None else self._conversations.find(id)
 
     async def load(self, user: str | None, name: str) -> LoadedConversation | Rejection:
         """Resolve a name and load its conversation; an empty one if none exists and the caller may create it."""
@@ -170,6 +180,10 @@ class Access:
             await self.fill_short_names()
         opened = await self._conversations.load(name)
         if opened.state.exists:
+            if opened.state.user:
+                await self.fill_short_names()
+                if (id := self.short_names.id_of(name)) is not None:
+                    return await self._conversations.load(id)
             return opened
         if (attached := await self._load_attached(user, name)) is not None:
             opened.unnamed = False

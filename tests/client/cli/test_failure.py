@@ -120,4 +120,4 @@ def test_a_bug_is_not_hidden(capsys: Told) -> None:
 
 def test_foreign_words_can_not_steer_the_terminal(capsys: Told) -> None:
     show_error("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
-    assert capsys.readouterr().err == "error: a\n\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"
+    assert capsys.readouterr().err == "error: a\\x0a\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"

@@ -74,3 +74,13 @@ def test_a_new_plan_that_names_what_another_works_on_leaves_it_in_progress(clien
     assert not told.refused
     assert client.conversation("work").get("1").owner == "bob"
     assert "#1 done" in other.call("native", "next", {"result": "by bob"}).text
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_children_that_the_call_finishes_or_drops_hold_no_parent(client: Client, box: Toolbox, kept: bool) -> None:
+    plan = client.conversation("work")
+    parent = plan.add("Parent")
+    plan.add("Child", parent=parent.id)
+    todos = [{"content": "Parent", "status": "completed"}, *[{"content": "Child", "status": "completed"}] * kept]
+    assert not box.call("claude", "TodoWrite", {"todos": todos}).refused
+    assert plan.get(parent.id).status == "completed"

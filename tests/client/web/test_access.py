@@ -87,6 +87,18 @@ async def test_a_link_for_a_list_shows_only_who_works_there(web: Web) -> None:
             assert "elsewhere" not in shown
             assert "secret" not in str(seen)
         assert (await agents(web, user="ann"))["agents"] == []
+        task = await client.conversation("site-012345678901", actor="both").add("short")
+        await client.conversation("site-012345678901", actor="both").take("both", task.id, keep=True)
+        (seen,) = [one for one in (await agents(web, list="site"))["agents"] if one["name"] == "both"]
+        assert [(task["conversation"], task["title"]) for task in seen["tasks"]] == [("site", "short")]
+
+
+async def test_a_named_link_acts_under_no_other_name(web: Web) -> None:
+    ann = {"Authorization": f"Bearer {web.session(list='plan', name='ann')}"}
+    for body, headers in (({"title": "x"}, {"X-Punchlist-Actor": "root"}), ({"title": "y", "actor": "root"}, {})):
+        assert (await web.ask("POST", "/api/v1/conversations/plan/tasks", body, **ann, **headers)).status == 201
+    events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+    assert {event["actor"] for event in events} == {"ann"}
 
 
 async def test_a_link_for_a_list_moves_no_session_to_itself(web: Web) -> None:

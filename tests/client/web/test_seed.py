@@ -68,6 +68,14 @@ async def test_a_token_of_one_list_means_that_list(web: Web) -> None:
     assert (await web.ask("GET", f"{TASKS}?conversation=default", Authorization=token)).status == 403
 
 
+async def test_a_named_link_completes_in_its_own_name(web: Web) -> None:
+    await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "one"})
+    ann = f"Bearer {web.session(list='plan', name='ann')}"
+    assert (await web.ask("POST", f"{TASKS}/1/complete", {}, Authorization=ann)).status == 200
+    events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
+    assert events[-1]["actor"] == "ann"
+
+
 async def test_a_second_completion_overwrites_nothing(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
     assert (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "first"})).status == 200

@@ -165,3 +165,13 @@ async def test_short_names_outlive_a_restart(tmp_path: Path) -> None:
         await add(peer, B)
         assert await name_of(peer, A) == A
         peer.close()
+
+
+async def test_a_users_list_takes_no_short_name(running: Engine, ann: Peer) -> None:
+    await add(ann, A)
+    eve = await running.connect(user="eve")
+    await add(eve, "website", "hers")
+    assert await id_of(ann, "website") == A
+    await add(ann, "website", "his")
+    assert [one["title"] for one in (await eve.result("task.list", conversation="website"))["tasks"]] == ["hers"]
+    assert [one["title"] for one in (await ann.result("task.list", conversation=A))["tasks"]] == ["a", "his"]

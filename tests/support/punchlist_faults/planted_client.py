@@ -293,7 +293,7 @@ MUTANTS = (
     Mutant(
         "an argument that is refused is shown escaped",
         "client/punchlist/cli/failure.py",
-        "{safe_block(message)}",
+        "{safe(message)}",
         "{message}",
         ("tests/client/cli/test_terminal.py",),
     ),

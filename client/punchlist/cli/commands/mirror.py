@@ -209,7 +209,7 @@ async def _until_unused(
 
 
 class _Mirrored(NamedTuple):
-    """Return whether lists are mirrored to files, and whether anything is mirrored at all."""
+    """Whether lists are mirrored to files, and whether anything is mirrored."""
 
     files: bool
     any: bool

@@ -230,6 +230,8 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
     code = 0
     while wanted:
         flat: list[tuple[str, dict[str, Any]]] = [(task, one) for task, changes in wanted.items() for one in changes]
+        if not flat:
+            break
         try:
             context.change("list.apply", changes=[change for _, change in flat])
             break
@@ -242,7 +244,7 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
                 change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
                 continue
             children = {one["id"] for one in error.data.get("open_children", ())}
-            if children and change["method"] == "task.claim":
+            if children and change["method"] == "task.claim" and len(wanted[task]) > 1:
                 wanted[task].remove(change)  # what holds open tasks goes on without a claim
                 continue
             if children and children <= wanted.keys():

@@ -11,7 +11,7 @@ from punchlist.cli.names import is_known, resolve_new
 from punchlist.cli.render import cut, task_lines
 from punchlist.cli.wire import are_titles
 from punchlist.text import one_line, safe
-from punchlist_schemas.vocabulary import FINISHED, PRIORITIES, STATUSES, is_heading
+from punchlist_schemas.vocabulary import PRIORITIES, STATUSES, is_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ def run_assign(context: Context) -> int:
     """Reserve each task for one owner, or for nobody."""
     args = context.args
     words, name = (args.tasks, "") if args.nobody else (args.tasks[:-1], args.tasks[-1])
-    if not (tasks := ids(words)):
+    if not (tasks := ids(words)) or not (name.strip() or args.nobody):
         raise UsageError("name the tasks and who gets them, such as punch assign 3 ann; or punch assign 3 --nobody")
     owner = resolve_new(context, name) if name else None
-    is_new = owner is not None and not is_known(context, owner)
+    is_new = owner is not None and owner == name and not is_known(context, owner)
     head = {"conversation": context.known, "actor": context.actor}
     done = 0
     for task in tasks:
@@ -188,8 +188,10 @@ def run_assign(context: Context) -> int:
         result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)
         context.answer(result, task_lines(result["task"], context.style))
         done += 1
-    if is_new and done:
-        context.note(f"punch: nobody called {owner} is known here yet, so nobody else gets this: punch who shows names")
+    if owner is not None and is_new and done:
+        context.note(
+            f"punch: nobody called {safe(owner)} is known here yet, so nobody else gets this: punch who shows names"
+        )
     return 0 if done == len(tasks) else REFUSED
 
 
@@ -198,13 +200,15 @@ def _assignment_refusal(context: Context, task: str, name: str) -> tuple[str, st
     now = context.ask("task.get", task=task)["task"]
     if now["status"] == "in_progress":
         owner = f" with {now['owner']}" if now.get("owner") else ""
-        return f"#{task} is in progress{owner}", f"free it first: punch reopen {task}"
+        return f"#{safe(task)} is in progress{owner}", f"free it first: punch reopen {safe(task)}"
     if not name or not is_heading(now.get("metadata")):
         return None
-    unfinished = [status for status in STATUSES if status not in FINISHED]
-    below = [safe(one["id"]) for one in context.ask("task.list", parent=task, status=unfinished)["tasks"]]
+    from shlex import quote
+
+    tasks = context.ask("task.list", parent=task, status=["pending", "paused", "failed"])["tasks"]
+    below = [safe(one["id"]) for one in tasks if not is_heading(one.get("metadata"))]
     what = ", ".join(f"#{one}" for one in below) or "the tasks below it"
-    return f"#{safe(task)} is a heading", f"assign {what}: punch assign {' '.join(below) or 'ID'} {name}"
+    return f"#{safe(task)} is a heading", f"assign {what}: punch assign {' '.join(below) or 'ID'} {quote(safe(name))}"
 
 
 def _resolve_owner(context: Context) -> None:

@@ -135,8 +135,8 @@ def _name(args: Namespace) -> str:
     if name is None:
         # A person of its own, so that no one undoes what another one did.
         return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
-    if not 0 < len(name := name.strip()) <= _LONGEST_NAME:
-        raise UsageError(f"--as takes a name of 1 to {_LONGEST_NAME} characters")
+    if not 0 < len(name := name.strip()) <= _LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"--as takes a name of 1 to {_LONGEST_NAME} printable characters")
     return name
 
 

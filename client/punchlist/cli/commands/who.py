@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import time
 
-from punchlist.agents import NOBODY, roll, without_commands
+from punchlist.agents import NOBODY, NOBODY_IN_LIST, roll, without_commands
 from punchlist.cli.arguments import Usage
 from punchlist.cli.context import Context
 from punchlist.cli.render import cut
@@ -36,11 +36,15 @@ def run_who(context: Context) -> int:
     lines: list[str] = []
     for one in agents:
         glyph = style.glyphs["in_progress" if one.is_here else "pending"]
-        lines += [f"{glyph} {one.line(style.glyphs['dot'])}", *(f"    {task.line}" for task in one.tasks)]
+        lines += [
+            f"{glyph} {safe(one.name)}  {one.details(style.glyphs['dot'])}",
+            *(f"    {task.line}" for task in one.tasks),
+        ]
     lines += [others] if others else []
     lines += [_machine_line(machine, style, now) for machine in machines]
+    lines = lines or [NOBODY_IN_LIST if wanted else NOBODY]
     value = {"agents": without_commands(found), "machines": machines}
-    return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines or [NOBODY]])
+    return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])
 
 
 def _machines(context: Context) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from punchlist.tools.model import (
     ToolContext,
     limited,
 )
-from punchlist.tools.phrases import departed, gated, is_open_heading, place, reason_label, setback, waiting
+from punchlist.tools.phrases import departed, gated, is_open_heading, name_of, place, reason_label, setback, waiting
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -127,7 +127,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         f"Status: {task.status}",
         *_labelled("Description", description),
         *_labelled("Active form", task.active_form),
-        *_labelled("Owner", task.owner),
+        *_labelled("Owner", name_of(task.owner)),
         *_labelled("Waits", gated(task)),
         *_labelled("Blocks", joined(task.blocks)),
         *_labelled("Blocked by (open)", joined(task.open_blockers)),
@@ -170,7 +170,7 @@ def _list(desk: ToolContext, args: Listing) -> Steps:
 def list_line(task: Task, path: str = "") -> str:
     """A task as TaskList shows it; `path` is its title after those of its parents."""
     gone = departed(task)
-    owner = f" (owner: {task.owner}{f', {gone}' if gone else ''})" if task.owner else ""
+    owner = f" (owner: {name_of(task.owner)}{f', {gone}' if gone else ''})" if task.owner else ""
     end = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
     end += _again(task)
     if is_open_heading(task):

@@ -136,17 +136,14 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         except NotFound as error:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
-        stays = [
-            f"{creating.kept(desk, task, structs.asdict(asked), 'update')}."
-            for asked, task in zip(new, listed, strict=True)
-            if task.id in kept
-        ]
-        stays.sort(key=lambda text: "; its " not in text)  # a difference is never among those that are only counted
+        same = [(task, structs.asdict(asked)) for asked, task in zip(new, listed, strict=True) if task.id in kept]
+        same.sort(key=lambda pair: not creating.differences(*pair))  # Differences first: the rest is only counted.
+        stays = [f"{creating.kept(desk, task, asked, 'update')}." for task, asked in same]
         if len(stays) > _NAMED:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = yield from claims.ready_for_me(desk, [task.id for task in listed])
+    ready = yield from claims.ready_for_me(desk, {task.id for task in listed})
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]

@@ -42,7 +42,7 @@ export function Who() {
   return html`<main class="board who" id="main"><section>
     <h1>Who is there</h1>
     ${!told ? html`<p class="hush" role="status">Opening…</p>` : html`<ul>${told.agents.map((one) => html`<${Somebody} key=${one.name} one=${one} />`)}</ul>`}
-    ${told && (told.others || !told.agents.length) && html`<p class="hush">${told.others || "Nobody has entered or called since the daemon started."}</p>`}
+    ${told && (told.others || !told.agents.length) && html`<p class="hush">${told.others || session.value?.scope?.list ? "No agent or person works in this list." : "No agent or person has been here since the daemon started."}</p>`}
   </section></main>`;
 }
 

@@ -17,7 +17,7 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskWoken,
 )
-from punchlist_schemas.things import Metadata, Task
+from punchlist_schemas.things import Metadata, Task, is_heading
 from punchlistd.domain.circles import circle
 from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
@@ -44,6 +44,9 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     if task is None:
         return task_not_found(params.task, state.next_task)
     refusal = _refused_relations(state, task, params)
+    if refusal is None and params.owner and is_heading(task.metadata):
+        text = f"Task #{task.id} is a heading, which is never handed out. Assign the tasks below it."
+        refusal = invalid("owner", "the owner of a task that is no heading", text)
     if refusal is None and params.fence is not None:
         refusal = refused_claim(state, task.id, None, params.fence)
     if refusal is not None:

@@ -5,7 +5,7 @@ list, and a timer for each one that has left. Reservations for people, and for n
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -60,6 +60,8 @@ class Reservations:
         """Pushes tasks whose display has changed without a new event."""
         self.lists: dict[str, _Reserved] = {}
         """Tasks reserved for sessions, by list."""
+        self.loaded: Callable[[], Iterable[State]] = tuple
+        """Returns the lists in use."""
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._closed = False
 
@@ -67,17 +69,24 @@ class Reservations:
         """Update the reservations of a list that was loaded or changed."""
         name, was = state.conversation, self.lists.pop(state.conversation, None)
         tasks = unclaimed(state, partial(self._is_session, state))
-        for owner in () if was is None else was.tasks.keys() - tasks.keys():
-            self._stop((name, owner))
+        grace_ms = state.settings.leave_grace * 1000
+        if was is not None:
+            for owner in was.tasks:
+                if owner not in tasks or was.grace_ms != grace_ms:
+                    self._stop((name, owner))
         if not tasks:
             return
-        reserved = self.lists[name] = _Reserved(state.user, state.settings.leave_grace * 1000, tasks)
+        reserved = self.lists[name] = _Reserved(state.user, grace_ms, tasks)
         for owner in tasks:
             if (name, owner) not in self._timers:
                 self._start(name, reserved, owner)
 
     def changed(self, agent: str) -> None:
         """Restart the timers of an agent that has entered or left, and show its tasks again."""
+        for state in self.loaded():
+            # Its tasks may have been reserved before it first entered.
+            if any(belongs_to(owner, agent) for owner in state.reserved):
+                self.follow(state)
         for name, reserved in self.lists.items():
             its = [owner for owner in reserved.tasks if belongs_to(owner, agent)]
             for owner in its:

@@ -32,6 +32,8 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
         assert found is not None and str(found.scope.name).startswith("web/")
         names.add(str(found.scope.name))
     assert len(names) == 2
+    found = keys.redeem(run("web", "--link", "--user", "eve").out.strip().partition("#ticket=")[2])
+    assert found is not None and str(found.scope.name).startswith("web/")
     again = run("web", "--link").out.strip().partition("#ticket=")[2]
     token = home / "data" / "web.token"
     secret = token.read_text()
@@ -58,6 +60,8 @@ def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(ru
         ("--user", "ann"),
         ("--as", "ann"),
         ("--link", "--as", ""),
+        ("--link", "--as", "a" * 129),
+        ("--link", "--as", "a\nb"),
         ("--link", "--unix", "/tmp/s"),
     ):
         assert run("web", *words).code == 2

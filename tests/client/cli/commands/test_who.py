@@ -76,7 +76,7 @@ def test_it_is_narrowed_to_a_list(punch: Any, agent: Client) -> None:
 
 
 def test_nobody_is_told_as_that(punch: Any) -> None:
-    assert punch("who").lines == ["nobody has entered or called since the daemon started"]
+    assert punch("who").lines == ["no agent or person has been here since the daemon started"]
 
 
 def test_names_are_harmless(punch: Any, daemon: Running) -> None:

@@ -1,6 +1,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def test_what_is_ready_tells_its_place(punch: Any) -> None:
     punch("add", "a")
@@ -109,4 +111,43 @@ def test_a_heading_is_not_assigned(punch: Any, tmp_path: Path) -> None:
     refused = punch("assign", "1", "ann")
     assert refused.code == 1
     assert "#1 is a heading" in refused.err and "assign #2, #3: punch assign 2 3 ann" in refused.err
+    assert "nobody called" not in refused.err
+    assert punch("assign", "1", "--nobody").code == 0
     assert punch("assign", "2", "3", "ann").code == 0
+
+
+def test_what_a_refused_assignment_advises_works(punch: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n\n### API\n\n- [ ] routes\n")
+    punch("import", str(tmp_path / "plan.md"))
+    punch("start", "2")
+    assert "assign #3: punch assign 3 'ann b'" in punch("assign", "1", "ann b").err
+    assert punch("assign", "3", "ann b").code == 0
+
+
+def test_a_parent_among_others_is_not_started_without_a_word(punch: Any) -> None:
+    punch("add", "epic")
+    punch("add", "part", "--parent", "1")
+    punch("add", "other")
+    started = punch("start", "1", "3")
+    assert started.code == 1
+    assert "Task #1 has 1 open task: #2" in started.err and "#3 other" in started.out
+
+
+def test_starting_what_one_has_beside_what_is_missing_names_the_missing_alone(punch: Any) -> None:
+    punch("add", "one")
+    punch("start", "1")
+    refused = punch("start", "99", "1")
+    assert refused.code == 1
+    assert "expected at least" not in refused.err
+
+
+def test_a_name_forges_no_line_of_an_error(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch("add", "one")
+    assert all(line.startswith(("error: ", "punch: ", "  ")) for line in punch("assign", "1", "a\nX").err.splitlines())
+    punch("assign", "1", "--nobody")
+    monkeypatch.setenv("PUNCHLIST_OWNER", "b\nY")
+    punch("start", "1")
+    monkeypatch.delenv("PUNCHLIST_OWNER")
+    refused = punch("done", "1")
+    assert refused.code == 1 and "Y" in refused.err
+    assert all(line.startswith(("error: ", "  ")) for line in refused.err.splitlines())

@@ -191,3 +191,10 @@ def test_a_circle_through_a_parent_is_refused(recorder: Recorder) -> None:
         refused = recorder.call(call)
         assert isinstance(refused, Rejection) and refused.kind == "dependency_cycle", call
     assert not isinstance(recorder.call(p.TaskEdit(**C, task="2", add_blocked_by=("1",))), Rejection)
+
+
+def test_a_heading_gets_no_owner(recorder: Recorder) -> None:
+    recorder.add("Backend", metadata=HEADING)
+    refused = recorder.call(p.TaskEdit(**C, task="1", owner="ann"))
+    assert isinstance(refused, Rejection) and refused.data["field"] == "owner"
+    assert not isinstance(recorder.call(p.TaskEdit(**C, task="1", owner=None)), Rejection)

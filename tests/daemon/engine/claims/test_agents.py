@@ -548,3 +548,23 @@ async def test_lists_tell_that_a_reserved_tasks_session_has_left(running: Engine
     assert [("left_at" in one) for one in (await ann.result("task.list", **C))["tasks"]] == [True, False]
     await ann.result("task.edit", **C, task="1", owner=None)
     assert [("left_at" in one) for one in (await ann.result("task.list", **C))["tasks"]] == [False, False]
+
+
+async def test_a_reservation_from_before_its_session_entered_ends_with_it(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    await ann.result("task.edit", **C, task="1", owner=A)
+    agent, other = await entered(running, A), await entered(running, B)
+    await claim(other, B, task="2")
+    other.send("task.claim", {**C, "owner": B, "keep": True, "wait_ms": 30_000}, id=9)
+    await left(running, agent)
+    assert (await other.answer(9))["result"]["task"]["owner"] == B
+
+
+async def test_another_grace_holds_for_a_session_that_has_left(running: Engine, ann: Peer) -> None:
+    agent, other = await entered(running, A), await entered(running, B)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    await left(running, agent)
+    await claim(other, B, task="2")
+    other.send("task.claim", {**C, "owner": B, "keep": True, "wait_ms": 30_000}, id=9)
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    assert (await other.answer(9))["result"]["task"]["owner"] == B
