@@ -50,7 +50,8 @@ async def _used(directory: Path) -> None:
         token = (await peer.refusal("conversation.delete", conversation="c"))["token"]
         await peer.result("conversation.delete", conversation="c", confirm=token)
         await peer.result("task.add", conversation="c", title="again")
-        await peer.result("task.claim", conversation="a", owner="me")
+        await peer.result("agent.enter", agent="me")
+        await peer.result("task.claim", conversation="a", owner="me", keep=True)
         peer.close()
     async with running_daemon(directory) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -139,6 +140,20 @@ def test_a_snapshot_of_a_version_that_noted_no_roles_of_messages_is_sound(progra
     with closing(connect(str(log), "rw")) as connection:
         of_snapshot(without_roles, "b")(connection)
     assert program("--verify", str(log))[1]["problems"] == []
+
+
+@pytest.mark.parametrize(("owners", "code"), [([], 0), (["me", "you"], 1)])
+def test_a_snapshot_may_lack_agents_but_has_no_others(
+    program: Program, log: Path, owners: list[str], code: int
+) -> None:
+    def with_agents(state: bytes) -> bytes:
+        members = msgspec.msgpack.decode(state)
+        assert list(members[-1]) == ["me"]
+        return msgspec.msgpack.encode([*members[:-1], {owner: [owner, 1, 5] for owner in owners}])
+
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(with_agents)(connection)
+    assert program("--verify", str(log))[0] == code
 
 
 def test_a_title_changed_in_a_snapshot_is_found(program: Program, log: Path) -> None:

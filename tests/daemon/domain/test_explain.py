@@ -6,9 +6,10 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import SettingsPatch
+from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.explain import MOST_REASONS, explain
+from punchlistd.domain.state import is_sent_back
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
@@ -89,3 +90,28 @@ def test_more_reasons_than_an_answer_has_room_for_are_counted() -> None:
     last = recorder.add(blocked_by=tuple(recorder.state.tasks))
     found = explain(recorder.state, last)
     assert (len(found.reasons), found.more) == (MOST_REASONS, 5)
+
+
+def test_a_list_names_a_rejected_heading_only_if_nothing_below_it_is_open() -> None:
+    recorder = Recorder()
+    recorder.add("phase", metadata={"heading": 1}, gate=Gate(yes=True))
+    recorder.add("part", parent="1")
+    recorder.set_status("2", "completed")
+    recorder.do(p.TaskApprove(**C, task="1", accept=False, text="Look again."), "ann")
+    assert told(recorder) == [(0, "heading", "1", "1")]
+    recorder.set_status("2", "pending")
+    recorder.set_status("1", "pending", fail_reason="Look again.")
+    assert is_sent_back(recorder.state.tasks["1"])
+    assert told(recorder) == []
+
+
+def test_a_list_does_not_name_an_empty_heading_that_waits(recorder: Recorder) -> None:
+    recorder.add("phase", metadata={"heading": 1}, blocked_by=("1",))
+    assert recorder.state.tasks["4"].status == "pending"
+    assert told(recorder) == []
+
+
+def test_a_list_names_each_failure_once(recorder: Recorder) -> None:
+    recorder.add("d", parent="1")
+    recorder.set_status("1", "failed")
+    assert told(recorder) == [(0, "failed", "1", "1")]

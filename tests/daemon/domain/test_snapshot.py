@@ -46,3 +46,15 @@ def test_what_the_log_let_in_once_opens_for_ever() -> None:
 def test_bytes_that_are_no_snapshot_are_an_error() -> None:
     with pytest.raises(msgspec.DecodeError):
         load_state(CONVERSATION, b"\x00")
+
+
+def test_an_older_snapshot_makes_no_person_an_agent() -> None:
+    recorder = Recorder()
+    recorder.present = frozenset(("kilo/aaaaaa",))
+    for number, owner in enumerate(("ann", "kilo/aaaaaa"), start=1):
+        recorder.add()
+        recorder.do(p.TaskClaim(conversation=CONVERSATION, task=str(number), owner=owner))
+    members = msgspec.msgpack.decode(dump_state(recorder.state))
+    older = load_state(CONVERSATION, msgspec.msgpack.encode(members[:-1]))
+    assert older.claims == recorder.state.claims
+    assert set(older.agents) == {"kilo/aaaaaa"}

@@ -84,3 +84,13 @@ def test_a_path_ends_in_a_circle_and_after_eight() -> None:
     assert recorder.state.path(recorder.state.tasks["1"]) == ()
     recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log has a circle
     assert [one.id for one in recorder.state.path(recorder.state.tasks["3"])] == ["1", "2"]
+
+
+def test_a_copy_has_reservations_of_its_own() -> None:
+    recorder = Recorder()
+    recorder.add(owner="ann")
+    recorder.add(owner="ann")
+    copy = recorder.state.copy()
+    recorder.do(p.TaskDelete(conversation=CONVERSATION, task="1"))
+    check_invariants(copy)
+    assert copy.reserved == {"ann": {"1": None, "2": None}}

@@ -7,7 +7,7 @@ import pytest
 from punchlist_schemas import params as p
 from punchlist_schemas.things import Settings
 from punchlist_testing.engine import Engine
-from punchlistd.domain.commands import Wake
+from punchlistd.domain.commands import EndReservations, Wake
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.rates import KEPT, Rates
 
@@ -44,6 +44,7 @@ def test_the_limit_refills_evenly_and_is_each_actors_own() -> None:
         p.TaskRenew(**C, task="1", owner="bot"),
         p.TaskRelease(**C, task="1", owner="bot"),
         p.ConversationConfigure(**C),
+        EndReservations(**C, owners=("bot",)),
         Wake(**C),
     ],
 )

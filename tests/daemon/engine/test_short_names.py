@@ -175,3 +175,17 @@ async def test_a_users_list_takes_no_short_name(running: Engine, ann: Peer) -> N
     await add(ann, "website", "his")
     assert [one["title"] for one in (await eve.result("task.list", conversation="website"))["tasks"]] == ["hers"]
     assert [one["title"] for one in (await ann.result("task.list", conversation=A))["tasks"]] == ["a", "his"]
+
+
+async def test_a_users_agents_show_no_short_names(running: Engine, ann: Peer) -> None:
+    eve = await running.connect(user="eve")
+    await eve.result("agent.enter", agent="bot")
+    await eve.result("task.add", conversation=A, title="hers", actor="bot")
+    token = (await eve.refusal("conversation.delete", conversation=A))["token"]
+    await eve.result("conversation.delete", conversation=A, confirm=token)
+    await add(ann, A)
+    assert await name_of(ann, A) == "website"
+    (bot,) = (await eve.result("agent.list"))["agents"]
+    assert (bot["name"], bot["conversation"]) == ("bot", A)
+    assert "names" not in await eve.result("agent.list")
+    assert (await ann.result("agent.list"))["names"] == {A: "website"}

@@ -224,9 +224,19 @@ def check_invariants(state: State) -> None:
             if is_heading(task.metadata) is is_wanted and (is_wanted or name in state.families) and _ended(state, task)
         }
     assert set(state.ranks) <= set(tasks)
+    _check_owners(state)
+
+
+def _check_owners(state: State) -> None:
+    """Check what is in progress, claimed, offered and reserved."""
+    tasks = state.tasks
     assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}
     assert set(state.claims) | set(state.offered) <= set(state.running)
     assert not set(state.claims) & set(state.offered)
+    kept = [task for task in tasks.values() if task.owner and task.status == "pending"]
+    owners = {task.owner for task in kept}
+    for_owner = {owner: {task.id for task in kept if task.owner == owner} for owner in owners}
+    assert {owner: set(names) for owner, names in state.reserved.items()} == for_owner
 
 
 def _is_ready(state: State, task: Task) -> bool:

@@ -207,3 +207,17 @@ def test_nobody_is_given_a_current_task_that_is_blocked(waiting: Recorder) -> No
     refused = waiting.call(p.TaskClaim(**C, owner="bot", task="2"))
     assert isinstance(refused, Rejection) and refused.kind == "blocked"
     assert waiting.do(p.TaskClaim(**C, owner="bot")).events == ()
+
+
+def test_a_blocked_task_keeps_its_attempts_once_it_was_claimed(waiting: Recorder) -> None:
+    waiting.do(p.TaskClaim(**C, owner="bot", task="2", keep=True))
+    waiting.do(EndClaims(**C, claims=(("2", waiting.state.claims["2"].fence),), reason="expired"))
+    waiting.set_status("1", "pending")
+    assert (waiting.state.tasks["2"].status, waiting.state.tasks["2"].attempts) == ("pending", 1)
+
+
+def test_a_blocked_task_has_never_less_than_no_attempts(waiting: Recorder) -> None:
+    waiting.happen((StatusChanged("2", "in_progress", "pending", attempts=0),))
+    waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version began it
+    waiting.set_status("1", "pending")
+    assert (waiting.state.tasks["2"].status, waiting.state.tasks["2"].attempts) == ("pending", 0)

@@ -10,7 +10,7 @@ from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import EndClaims
 from punchlistd.domain.snapshot import dump_state, load_state
-from punchlistd.domain.state import MOST_AGENTS, State
+from punchlistd.domain.state import MOST_AGENTS, Claim, State
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 A, B = "kilo/aaaaaa", "kilo/bbbbbb"
@@ -74,10 +74,25 @@ def test_a_list_remembers_its_last_agents() -> None:
     assert list(recorder.state.agents) == owners[1:]
 
 
+def test_the_agent_that_claimed_longest_ago_is_forgotten() -> None:
+    state = State(CONVERSATION)
+    owners = [f"kilo/{number}" for number in range(MOST_AGENTS)]
+    for fence, owner in enumerate((*owners, owners[0], "kilo/new")):
+        state.remember_agent(Claim(owner, fence, 99_000))
+    assert list(state.agents) == [*owners[2:], owners[0], "kilo/new"]
+
+
 def test_a_sub_agents_task_goes_with_its_session(paused: Recorder) -> None:
     paused.do(p.TaskEdit(**C, task="1", owner=f"{A}/tester"), "ann")
     paused.do(status("1", "in_progress"), "ann")
     assert now(paused) == ("in_progress", f"{A}/tester", f"{A}/tester")
+
+
+def test_a_sub_agents_task_is_free_once_its_session_has_left(paused: Recorder) -> None:
+    paused.do(p.TaskEdit(**C, task="1", owner=f"{A}/tester"), "ann")
+    paused.present = frozenset()
+    paused.do(status("1", "in_progress"), "ann")
+    assert now(paused) == ("pending", "", None)
 
 
 def test_undo_and_redo_of_a_resume(paused: Recorder) -> None:

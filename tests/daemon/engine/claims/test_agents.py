@@ -568,3 +568,69 @@ async def test_another_grace_holds_for_a_session_that_has_left(running: Engine, 
     other.send("task.claim", {**C, "owner": B, "keep": True, "wait_ms": 30_000}, id=9)
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     assert (await other.answer(9))["result"]["task"]["owner"] == B
+
+
+async def gone(running: Engine, agent: str) -> None:
+    """Let an agent enter and leave."""
+    await left(running, await entered(running, agent))
+
+
+async def test_a_persons_task_in_progress_is_never_freed(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    await ann.result("task.add", **C, title="c", status="in_progress", owner="zoe")
+    await gone(running, A)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    other = await entered(running, B)
+    await claim(other, B, task="2")
+    assert (await claim(other, B, wait_ms=30_000))["task"]["id"] == "1"
+    shown = await task(ann, "3")
+    assert (shown["status"], shown["owner"], "left_at" in shown) == ("in_progress", "zoe", False)
+
+
+async def test_a_left_sessions_unclaimed_task_in_progress_is_freed(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
+    await gone(running, A)
+    other = await entered(running, B)
+    await claim(other, B, count=2)
+    await ann.result("task.add", **C, title="c", status="in_progress", owner=A)
+    assert (await claim(other, B, wait_ms=30_000))["task"]["id"] == "3"
+
+
+@pytest.mark.parametrize("execution", ["manual", "serial"])
+async def test_a_left_sessions_unclaimed_task_in_progress_is_given_to_who_names_it(
+    running: Engine, ann: Peer, execution: str
+) -> None:
+    await ann.result("conversation.configure", **C, settings={"execution": execution})
+    if execution == "manual":
+        await ann.result("task.set_status", **C, task="1", status="in_progress")
+    agent, other = await entered(running, A), await entered(running, B)
+    await left(running, agent)
+    await ann.result("task.edit", **C, task="1", owner=A)
+    shown = await task(ann)
+    assert (shown["status"], shown["owner"], "left_at" in shown) == ("in_progress", A, True)
+    assert (await claim(other, B, task="1"))["task"]["owner"] == B
+
+
+async def test_what_is_reserved_for_a_name_that_only_called_stays(running: Engine, ann: Peer) -> None:
+    await ann.result("conversation.configure", **C, settings={"leave_grace": 0}, actor="bob")
+    await gone(running, A)
+    await ann.result("task.edit", **C, task="1", owner="bob")
+    await ann.result("task.edit", **C, task="2", owner=A)
+    other = await entered(running, B)
+    assert (await claim(other, B, wait_ms=30_000))["task"]["id"] == "2"
+    shown = await task(ann)
+    assert (shown["owner"], "left_at" in shown) == ("bob", False)
+
+
+async def test_the_answer_to_a_reservation_tells_that_its_session_has_left(running: Engine, ann: Peer) -> None:
+    await gone(running, A)
+    assert "left_at" in (await ann.result("task.edit", **C, task="1", owner=A))["task"]
+
+
+async def test_the_last_reservation_leaves_no_timer(running: Engine, ann: Peer) -> None:
+    await gone(running, A)
+    reservations = running.claims.reservations
+    await ann.result("task.edit", **C, task="1", owner=A)
+    assert reservations.lists and reservations._timers  # pyright: ignore[reportPrivateUsage]
+    await ann.result("task.edit", **C, task="1", owner="")
+    assert not reservations.lists and not reservations._timers  # pyright: ignore[reportPrivateUsage]
