@@ -360,6 +360,10 @@ class App:
         try:
             await self.stopping.wait()
         finally:
+            # A server that is closed leaks connections whose acceptance has begun (CPython's gh-109564): finish them.
+            loop.remove_reader(door)
+            with anyio.CancelScope(shield=True):
+                await asyncio.sleep(0)
             acceptor.close()
             connections.close()
 
