@@ -14,7 +14,7 @@ BIN := .venv/bin
 RUNTIME := .venv/.runtime
 READY := .venv/.ready
 SDK := build/conformance/venv/bin
-PAGE := client/punchlist/web/page
+PAGE := client/punchlist_apps/web/page
 CONFORMANCE := build/conformance/venv/.ready
 NODE := build/node/npm
 EDITORS := build/editors/venv/.ready
@@ -79,14 +79,14 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
 	@$(BIN)/python -m punchlist.tools.document --check
-	@$(BIN)/python -m punchlist.web.openapi --check
-	@$(BIN)/python -m punchlist.cli.words --check
+	@$(BIN)/python -m punchlist_apps.web.openapi --check
+	@$(BIN)/python -m punchlist_apps.web.words --check
 
 .PHONY: completions
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
 # Choices of options come from many modules, so all of them are sources. One run writes all scripts.
-$(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(wildcard client/punchlist/$(depth).py schemas/punchlist_schemas/$(depth).py))
+$(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(wildcard client/punchlist_apps/$(depth).py client/punchlist/$(depth).py schemas/punchlist_schemas/$(depth).py))
 	@$(BIN)/python completions/generate.py
 
 bench: $(READY) ## Measure against the machine's own anchors, in full.
@@ -135,8 +135,8 @@ resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no
 	@$(HARNESS).resume
 
 rows: $(READY) ## Fold the pushes of view rows after each of SIZE=3000 random calls, and over CUTS=1000 cuts of a stream of punch web.
-	@CALLS=$${SIZE:-3000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/daemon/engine/test_views.py -k random_calls
-	@CUTS=$${CUTS:-1000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/client/web/test_feed.py -k cuts_anywhere
+	@CALLS=$${SIZE:-3000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/daemon/engine/watching/test_views.py -k random_calls
+	@CUTS=$${CUTS:-1000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/client/punchlist_apps/web/test_feed.py -k cuts_anywhere
 
 stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events flow.
 	@$(HARNESS).stuck
@@ -169,7 +169,7 @@ together: $(READY) $(CONFORMANCE) ## Let five clients of five kinds work one lis
 	@$(HARNESS:$(BIN)/%=$(SDK)/%).together
 
 sessions: $(CONFORMANCE) ## Let 8 sessions of hosts make SIZE=1000 calls in two repositories, a worktree and for three users.
-	@SEED='$(SEED)' SIZE='$(or $(SIZE),1000)' $(SDK)/pytest --quiet -s tests/client/mcp/test_journey.py
+	@SEED='$(SEED)' SIZE='$(or $(SIZE),1000)' $(SDK)/pytest --quiet -s tests/client/punchlist_apps/mcp/test_journey.py
 
 mirrordisk: $(READY) ## Fill a mirror's disk, and cut its power SIZE=20 times: its file is always a whole one (root).
 	@$(HARNESS).mirrordisk
@@ -194,7 +194,7 @@ $(NATS): requirements/nats-server.txt | $(READY)
 
 agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
 	@export COVERAGE_FILE="$(CURDIR)/build/agents-sdk/coverage"; rm -f "$$COVERAGE_FILE" "$$COVERAGE_FILE".*; \
-		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/chat/test_agents_sdk.py tests/client/chat/test_agent_over_mcp.py tests/client/web/test_chatkit.py tests/client/web/test_ag_ui.py tests/client/web/test_matrix.py; \
+		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/punchlist_apps/chat/test_agents_sdk.py tests/client/punchlist_apps/chat/test_agent_over_mcp.py tests/client/punchlist_apps/web/test_chatkit.py tests/client/punchlist_apps/web/test_ag_ui.py tests/client/punchlist_apps/web/test_matrix.py; \
 		build/agents-sdk/venv/bin/coverage combine --quiet; \
 		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
 		$(TESTING:$(BIN)/%=build/agents-sdk/venv/bin/%).coverage_floors build/agents-sdk/floors.json agents-sdk
@@ -212,7 +212,7 @@ conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official sui
 	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
 	@rm -f build/conformance/coverage build/conformance/coverage.*
 	@export COVERAGE_FILE="$(CURDIR)/build/conformance/coverage"; \
-		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/mcp tests/client/tools/test_adapters.py tests/client/cli/commands/test_mcp.py; \
+		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/punchlist_apps/mcp tests/client/punchlist/tools/test_adapters.py tests/client/punchlist_apps/cli/commands/test_mcp.py; \
 		$(SDK)/coverage combine --quiet; \
 		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
 		$(TESTING:$(BIN)/%=$(SDK)/%).coverage_floors build/conformance/floors.json mcp
@@ -265,8 +265,8 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
 	@$(BIN)/python -m punchlist.tools.document
-	@$(BIN)/python -m punchlist.web.openapi
-	@$(BIN)/python -m punchlist.cli.words
+	@$(BIN)/python -m punchlist_apps.web.openapi
+	@$(BIN)/python -m punchlist_apps.web.words
 
 ESBUILD := build/vendor/node_modules/.bin/esbuild
 

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import shtab
 
-from punchlist.cli.arguments import COMMON, Argument
-from punchlist.cli.index import COMMANDS, GROUPS, SECTIONS, Entry
-from punchlist.cli.parser import VERSION
-from punchlist.settings import SETTINGS
+from punchlist_apps.cli.parsing.arguments import COMMON, Argument
+from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS, SECTIONS, Entry
+from punchlist_apps.cli.parsing.parser import VERSION
+from punchlist_apps.cli.parsing.settings import SETTINGS
 from punchlist_schemas.methods import METHODS
 
 HERE = Path(__file__).parent

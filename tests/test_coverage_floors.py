@@ -38,8 +38,10 @@ def test_a_part_that_was_not_measured_is_named() -> None:
 
 
 def test_what_needs_the_sdk_is_a_part_of_its_own() -> None:
-    assert part_of("client/punchlist/mcp/server.py") == part_of("client/punchlist/cli/commands/mcp.py") == "mcp"
-    assert part_of("client/punchlist/cli/commands/mirror.py") == "client"
+    assert (
+        part_of("client/punchlist_apps/mcp/server.py") == part_of("client/punchlist_apps/cli/commands/mcp.py") == "mcp"
+    )
+    assert part_of("client/punchlist_apps/cli/commands/mirror.py") == "client"
 
 
 @pytest.mark.parametrize(("covered", "code"), [(100, 0), (50, 1)])

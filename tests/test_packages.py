@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.index import COMMANDS, GROUPS
+from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
 from punchlist_packages.hatch_build import ROOT, STATED, is_current, stamped
 

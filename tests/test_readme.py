@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.parser import parse
+from punchlist_apps.cli.parsing.parser import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md"]

@@ -16,12 +16,18 @@ with punchlist.connect() as client:
 costs nothing.
 """
 
+from punchlist.base import __version__
+
 TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest
 
 if TYPE_CHECKING:
-    from punchlist.aio import AsyncClient, AsyncConversation, connect_async
-    from punchlist.aio_watch import AsyncWatch
-    from punchlist.cursor import Change, TaskList
+    from punchlist.calls.cursor import Change, TaskList
+    from punchlist.clients.aio import AsyncClient, AsyncConversation, connect_async
+    from punchlist.clients.scope import conversation, current_conversation
+    from punchlist.clients.streams import scoped
+    from punchlist.clients.sync import Claim, Client, Conversation, Watch, Work, connect
+    from punchlist.clients.watch import AsyncWatch
+    from punchlist.clients.work import AsyncClaim, AsyncWork
     from punchlist.errors import (
         Blocked,
         Cancelled,
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
         DaemonUnavailable,
         Damaged,
         DependencyCycle,
+        Diverged,
         Forbidden,
         Gap,
         IllegalTransition,
@@ -55,19 +62,15 @@ if TYPE_CHECKING:
         StorageFull,
         TimedOut,
         UndoConflict,
+        Unreachable,
+        UpgradeNeeded,
         VersionConflict,
         WrongDataDirectory,
         WrongEpoch,
     )
-    from punchlist.scope import conversation, current_conversation
-    from punchlist.streams import scoped
-    from punchlist.sync import Claim, Client, Conversation, Watch, Work, connect
-    from punchlist.work import AsyncClaim, AsyncWork
     from punchlist_schemas.params import NewTask
     from punchlist_schemas.results import SetStatusResult
     from punchlist_schemas.things import Counts, Gate, Link, Message, Note, SettingsPatch, Task
-
-__version__ = "0.2.0.dev0"
 
 __all__ = [
     "__version__",
@@ -89,6 +92,7 @@ __all__ = [
     "DaemonUnavailable",
     "Damaged",
     "DependencyCycle",
+    "Diverged",
     "Forbidden",
     "Gap",
     "Gate",
@@ -122,6 +126,8 @@ __all__ = [
     "TaskList",
     "TimedOut",
     "UndoConflict",
+    "Unreachable",
+    "UpgradeNeeded",
     "VersionConflict",
     "Watch",
     "Work",
@@ -135,9 +141,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "punchlist.aio": "AsyncClient AsyncConversation connect_async",
-    "punchlist.aio_watch": "AsyncWatch",
-    "punchlist.cursor": "Change TaskList",
+    "punchlist.clients.aio": "AsyncClient AsyncConversation connect_async",
+    "punchlist.clients.watch": "AsyncWatch",
+    "punchlist.calls.cursor": "Change TaskList",
     "punchlist.errors": (
         "Blocked Cancelled ConfirmationRequired ConnectionLost DaemonStopped DaemonUnavailable Damaged "
         "DependencyCycle Diverged "
@@ -146,10 +152,10 @@ _MODULES = {
         "PunchlistError RateLimited RequestRefused ShuttingDown StorageFull TimedOut UndoConflict "
         "Unreachable UpgradeNeeded VersionConflict WrongDataDirectory WrongEpoch"
     ),
-    "punchlist.scope": "conversation current_conversation",
-    "punchlist.streams": "scoped",
-    "punchlist.sync": "Claim Client Conversation Watch Work connect",
-    "punchlist.work": "AsyncClaim AsyncWork",
+    "punchlist.clients.scope": "conversation current_conversation",
+    "punchlist.clients.streams": "scoped",
+    "punchlist.clients.sync": "Claim Client Conversation Watch Work connect",
+    "punchlist.clients.work": "AsyncClaim AsyncWork",
     "punchlist_schemas.params": "NewTask",
     "punchlist_schemas.results": "SetStatusResult",
     "punchlist_schemas.things": "Counts Gate Link Message Note SettingsPatch Task",

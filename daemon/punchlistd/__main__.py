@@ -59,10 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     # After the arguments: `--help` and a wrong option need none of this.
     if options.verify is not None or options.restore is not None or options.repair:
-        from punchlistd import audit  # noqa: PLC0415
+        from punchlistd.offline import audit  # noqa: PLC0415
 
         return audit.run(options)
-    from punchlistd import logs, run  # noqa: PLC0415
+    from punchlistd.app import run  # noqa: PLC0415
+    from punchlistd.process import logs  # noqa: PLC0415
 
     logs.set_up(options.log_level, options.log_format, os.environ)
     return run.run(options)

@@ -71,7 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spaces_path(self) -> str:
-        """What configures spaces; see `punchlistd.shared.spaces`."""
+        """What configures spaces; see `punchlistd.replication.spaces`."""
         return f"{self.data_dir}/spaces.json"
 
     @property

@@ -35,7 +35,7 @@
 
 (defun punchlist--safe (text)
   "TEXT with everything that could steer or deceive made a visible escape.
-The rule is that of punchlist/text.py."
+The rule is that of punchlist/base/text.py."
   (if (not (or (string-match-p punchlist--unsafe text) (string-match-p punchlist--mark text))) text
     (let ((signs (mapcar #'string text)) (marks 0) before shown)
       (while signs

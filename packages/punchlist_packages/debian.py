@@ -14,7 +14,7 @@ from punchlist_packages.hatch_build import COMPLETIONS, ROOT, SHIPPED
 
 PRIVATE = "usr/lib/punchlist"
 _SCRIPT = "#!/{private}/bin/python -P\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
-_PROGRAMS = {"punch": "punchlist.cli", "punchlist": "punchlist.cli", "punchlistd": "punchlistd.__main__"}
+_PROGRAMS = {"punch": "punchlist_apps.cli", "punchlist": "punchlist_apps.cli", "punchlistd": "punchlistd.__main__"}
 
 _CONTROL = """\
 Package: punchlist

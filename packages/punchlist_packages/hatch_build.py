@@ -16,8 +16,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parents[2]
-STATED = ("daemon/punchlistd/__init__.py", "client/punchlist/__init__.py")
-SHIPPED = "punchlist/shipped"
+STATED = ("daemon/punchlistd/__init__.py", "client/punchlist/base/__init__.py")
+SHIPPED = "punchlist_apps/shipped"
 VSIX = "editors/vscode/punchlist.vsix"
 COMPLETIONS = {
     "bash/punch": "bash-completion/completions/punch",

@@ -15,7 +15,7 @@ _CONFIGURATION = 78
 
 _PUNCH = """\
 #!/bin/sh
-exec "$(dirname "$(readlink -f "$0")")/python" -P -m punchlist.cli "$@"
+exec "$(dirname "$(readlink -f "$0")")/python" -P -m punchlist "$@"
 """
 
 
@@ -36,7 +36,7 @@ def main() -> None:
             _end(
                 f"it can't be unpacked into {home}: {error.strerror or error}", "make room there, or set XDG_DATA_HOME"
             )
-    module = "punchlistd" if os.path.basename(archive).startswith("punchlistd") else "punchlist.cli"
+    module = "punchlistd" if os.path.basename(archive).startswith("punchlistd") else "punchlist"
     os.execv(python, [python, "-P", "-m", module, *sys.argv[1:]])
 
 

@@ -8,8 +8,8 @@ import argparse
 import re
 from collections.abc import Iterator
 
-from punchlist.cli.index import COMMANDS, GROUPS
-from punchlist.cli.parser import everything, of_command, of_group
+from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
+from punchlist_apps.cli.parsing.parser import everything, of_command, of_group
 from punchlistd.__main__ import parser as of_daemon
 
 

@@ -30,11 +30,11 @@ from punchlist_testing.distance import Distance
 from punchlist_testing.nats_server import PORT, NatsServer, program, running_cluster
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
-from punchlistd.shared.nats import NatsLog
-from punchlistd.shared.port import Beat, Conflict, Link, Posted, SharedLogError
-from punchlistd.shared.posting import post
-from punchlistd.shared.posts import check_of, seal
-from punchlistd.shared.spaces import Space
+from punchlistd.replication.adapters.nats.log import NatsLog
+from punchlistd.replication.port import Beat, Conflict, Link, Posted, SharedLogError
+from punchlistd.replication.posts.posting import post
+from punchlistd.replication.posts.posts import check_of, seal
+from punchlistd.replication.spaces import Space
 
 PAGE = Path(__file__).parents[2] / "docs/many-machines.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import msgspec
 
 from punchlist import AsyncClient
-from punchlist.chat.thread import Thread
-from punchlist.chat.worker import Worker
-from punchlist.http.keys import Scope
+from punchlist_apps.chat.thread import Thread
+from punchlist_apps.chat.worker import Worker
+from punchlist_apps.common.http.keys import Scope
 from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.stage import Stage, stage
 from punchlist_testing.terminal import command, environment

@@ -25,9 +25,9 @@ from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
 from punchlist import connect, connect_async
-from punchlist.cursor import Cursor, FoldView
-from punchlist.ui.face import FRAME_S
-from punchlist.ui.parts import FRAMES
+from punchlist.calls.cursor import Cursor, FoldView
+from punchlist_apps.ui.face import FRAME_S
+from punchlist_apps.ui.parts import FRAMES
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.figures import keep
 from punchlist_testing.terminal import environment
@@ -166,7 +166,7 @@ def main() -> int:
                     titles = [f"task {n}." for n in range(first, min(first + 1_000, count))]
                     client.conversation(f"of-{count}").add_many(titles)
         paints: dict[int, list[float]] = {SMALL: [], LARGE: []}
-        ui = [sys.executable, "-m", "punchlist.cli", "ui", "-c"]
+        ui = [sys.executable, "-m", "punchlist", "ui", "-c"]
         for _ in range(ROUNDS):
             for count, found in paints.items():
                 with shown([*ui, f"of-{count}"], daemon.socket) as screen:

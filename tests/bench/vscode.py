@@ -23,9 +23,9 @@ ROUNDS = 50
 KILLS = int(os.environ.get("KILLS") or 200)
 
 DRAWING = """
-    punchlist.tree.show(punchlist.list);
+    punchlist.base.tree.show(punchlist.list);
     const before = process.cpuUsage();
-    for (const id of punchlist.tree.getChildren()) punchlist.tree.getTreeItem(id);
+    for (const id of punchlist.base.tree.getChildren()) punchlist.base.tree.getTreeItem(id);
     const { user, system } = process.cpuUsage(before);
     return user + system;"""
 
@@ -46,11 +46,11 @@ def opening(window: Window, name: str) -> tuple[float, float, float]:
     began, drawn, longest = window.js(
         """
         const delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 });
-        const before = punchlist.tree.drawn;
+        const before = punchlist.base.tree.drawn;
         delay.enable();
         const began = Date.now();
         void vscode.commands.executeCommand('punchlist.openList', given[0]);
-        while (punchlist.tree.drawn < before + given[1]) await new Promise((done) => setImmediate(done));
+        while (punchlist.base.tree.drawn < before + given[1]) await new Promise((done) => setImmediate(done));
         const drawn = Date.now();
         await new Promise((done) => setTimeout(done, 500));
         delay.disable();
@@ -113,12 +113,12 @@ def in_vs_code() -> list[Row]:
                 drawing = window.js(DRAWING) / 1000
                 rows.append(("processor time of drawing 1,000 rows in one go", f"{drawing:.1f} ms", "50 ms"))
                 plan = client.conversation("opened-4")
-                before = window.js("return punchlist.tree.drawn")
+                before = window.js("return punchlist.base.tree.drawn")
                 times: list[float] = []
                 for round in range(ROUNDS):
                     times.append(latency(window, plan, round))
                     window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
-                pushed = window.js("return punchlist.tree.drawn") - before
+                pushed = window.js("return punchlist.base.tree.drawn") - before
                 rows.append(
                     (
                         "an agent's change on the screen after its answer, half of them",

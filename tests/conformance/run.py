@@ -22,9 +22,9 @@ import anyio
 import uvicorn
 from fixtures import mount
 
-from punchlist.aio import AsyncClient
-from punchlist.mcp.serve import http_app, loopback_sockets
-from punchlist.mcp.server import Setup, build
+from punchlist.clients.aio import AsyncClient
+from punchlist_apps.mcp.serve import http_app, loopback_sockets
+from punchlist_apps.mcp.server import Setup, build
 from punchlist_testing.daemon import Spawned, spawned_daemon
 
 SCOPE = "@modelcontextprotocol"
@@ -158,7 +158,7 @@ def script(directory: Path, daemon: Spawned) -> Path:
     dialects = [
         word for name in ("native", "claude", "checklist", "queue", "todo", "todo-v1") for word in ("--dialect", name)
     ]
-    ours = [sys.executable, "-m", "punchlist.cli", "mcp", "--socket", daemon.socket, "--no-autostart"]
+    ours = [sys.executable, "-m", "punchlist", "mcp", "--socket", daemon.socket, "--no-autostart"]
     words = shlex.join([*ours, *dialects, "-c", "inspected"])
     path = directory / "server"
     path.write_text(f"#!/bin/sh\nPYTHONPATH={shlex.quote(os.pathsep.join(sys.path))} exec {words}\n")

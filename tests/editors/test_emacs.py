@@ -14,8 +14,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from punchlist import Client, Gate, connect
-from punchlist.importers.markdown import BOX_OF
-from punchlist.text import safe
+from punchlist.base.text import safe
+from punchlist_apps.files.importers.markdown import BOX_OF
 from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.domain import HOSTILE_TITLES
@@ -249,7 +249,7 @@ def test_a_change_elsewhere_in_the_list_does_not_stand_in_the_way_of_a_descripti
               (call-process shell-file-name nil nil nil "-c" command))
             '((name . once))))
         (punchlist-save-description) nil)""",
-        f"{sys.executable} -m punchlist.cli -c {plan.id} start 2",
+        f"{sys.executable} -m punchlist -c {plan.id} start 2",
     )
     emacs.until("(not (buffer-modified-p))")
     assert (plan.get("1").description, plan.get("2").status) == ("Mine", "in_progress")

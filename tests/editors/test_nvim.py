@@ -14,8 +14,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from punchlist import Client, Gate, connect
-from punchlist.importers.markdown import BOX_OF
-from punchlist.text import safe
+from punchlist.base.text import safe
+from punchlist_apps.files.importers.markdown import BOX_OF
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
 from punchlist_testing.nvim import PLUGIN, Editor

@@ -110,13 +110,15 @@ def test_a_push_draws_the_rows_that_look_different_and_no_other(window: Window, 
     window.open(plan.id)
     window.until("punchlist.list.size === 1000")
     window.sees("#3 Task 2")
-    window.until("punchlist.tree.getChildren().length === 1000")
-    drawn = window.js("return punchlist.tree.drawn")
+    window.until("punchlist.base.tree.getChildren().length === 1000")
+    drawn = window.js("return punchlist.base.tree.drawn")
     plan.start("2")
     window.page.locator(".codicon-play-circle").first.wait_for()
     plan.add("One more", parent="3")
     window.sees("#1001 One more")
-    assert window.js("return punchlist.tree.drawn") - drawn == 3  # the two, and the row that others are part of now
+    assert (
+        window.js("return punchlist.base.tree.drawn") - drawn == 3
+    )  # the two, and the row that others are part of now
 
 
 HOSTILE = [
@@ -170,7 +172,7 @@ def test_boxes_and_commands_change_the_list(window: Window, plan: Any) -> None:
         ["completed #1 One", "  completed #5 Part", "failed #2 Two", "completed #4 Four", "in_progress #3 Drei"]
     )
     window.run("hideFinished")
-    window.until("punchlist.tree.getChildren().length === 1")
+    window.until("punchlist.base.tree.getChildren().length === 1")
     assert window.tree() == ["in_progress #3 Drei"]
     window.run("showFinished")
 
@@ -181,7 +183,7 @@ def test_dragged_tasks_go_in_front_of_where_they_are_dropped(window: Window, pla
     window.shows(["pending #1 One", "pending #4 Four", "pending #2 Two", "pending #3 Three"])
     plan.add("Part", parent="1")
     window.drag("#3 Three", onto="#5 Part")
-    window.until("punchlist.list.parent('3') === '1' && punchlist.tree.getChildren('1')[0] === '3'")
+    window.until("punchlist.list.parent('3') === '1' && punchlist.base.tree.getChildren('1')[0] === '3'")
 
 
 def test_deletion_and_undo_ask_first_and_show_what_they_mean(window: Window, plan: Any) -> None:
@@ -320,7 +322,7 @@ def test_ten_thousand_tasks_open_and_show_the_next_thousand_when_asked(window: W
         plan.add_many([{"title": f"Task {start + number}"} for number in range(1000)])
     window.open(plan.id)
     window.sees("#1 Task 0")
-    assert window.js("return punchlist.tree.getChildren().length") == 1001
+    assert window.js("return punchlist.base.tree.getChildren().length") == 1001
     assert window.tree()[-1] == " 9,000 more…"
     window.run("more", "more:")
     assert window.tree()[-1] == " 8,000 more…"

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, expect
 
-from punchlist.cli.style import UNICODE_GLYPHS
-from punchlist.ui.app import PunchApp
-from punchlist.ui.program import Setup
+from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
+from punchlist_apps.ui.app import PunchApp
+from punchlist_apps.ui.program import Setup
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
 

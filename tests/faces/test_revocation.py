@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from punchlist.http.secret_file import SecretFile
+from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import stage
 

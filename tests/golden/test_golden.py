@@ -12,7 +12,7 @@ from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Peer
 from punchlist_testing.golden import EPOCH, SETTINGS, copy_into, holds, receive, transcript
 from punchlistd.__main__ import main
-from punchlistd.engine.history import fact_of
+from punchlistd.engine.lists.history import fact_of
 from punchlistd.store.sqlite import SqliteLog
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ from punchlist_testing.unmeasured import unmeasured
 from punchlistd.store.sqlite import DatabaseThread
 
 OURS = ("/punchlistd/", "/punchlist_schemas/")
-UNCOUNTED = "/punchlistd/status_file.py"
+UNCOUNTED = "/punchlistd/process/status_file.py"
 """Writes the line for prompts 0.1 s after a change, on a slow machine while calls are counted."""
 
 QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}

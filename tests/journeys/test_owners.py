@@ -31,7 +31,11 @@ class World:
         """One process of the command line: its exit code, and what it says."""
         env = {**unmeasured(), "PUNCHLIST_SOCKET": self.daemon.socket, "PUNCHLIST_DATA_DIR": self.daemon.data_dir}
         env |= {"PUNCHLIST_ACTOR": actor, "PUNCHLIST_CONVERSATION": "work", "PUNCHLIST_AUTOSTART": "0"}
-        command = [sys.executable, "-c", "import sys; from punchlist.cli import main; sys.exit(main(sys.argv[1:]))"]
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from punchlist_apps.cli import main; sys.exit(main(sys.argv[1:]))",
+        ]
         done = subprocess.run(
             [*command, *words], env=env, cwd=self.directory, capture_output=True, text=True, timeout=60, check=False
         )

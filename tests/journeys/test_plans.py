@@ -17,7 +17,7 @@ from punchlist_testing.daemon import Spawned
 from punchlist_testing.unmeasured import unmeasured
 
 PLAN = "# Plan\n\n## Backend\n\n- [ ] schema\n- [ ] tests\n\n## Frontend\n\n- Forms\n  - [ ] login\n- [ ] tests\n"
-_CLI = "import sys; from punchlist.cli import main; sys.exit(main(sys.argv[1:]))"
+_CLI = "import sys; from punchlist_apps.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 class World:

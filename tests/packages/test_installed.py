@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.vscode_extension import ID
+from punchlist_apps.cli.installing.vscode_extension import ID
 from punchlist_packages.hatch_build import ROOT
 
 DIST = ROOT / "dist"
@@ -37,7 +37,8 @@ def made(pattern: str) -> Path:
 def stamp() -> str:
     """What the packages state, which names the commit that they were made from."""
     with zipfile.ZipFile(made("*.whl")) as wheel:
-        (stated,) = re.findall(r'^__version__ = "(.+)"$', wheel.read("punchlist/__init__.py").decode(), re.MULTILINE)
+        text = wheel.read("punchlist/base/__init__.py").decode()
+        (stated,) = re.findall(r"^__version__ = \"(.+)\"$", text, re.MULTILINE)
     commit = subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -105,11 +106,11 @@ COMPLETIONS = {
     "data/share/fish/vendor_completions.d/punch.fish",
     *(f"punchlist/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
 }
-BUILT = {f"punchlist/web/page/built/{name}" for name in ("app.js", "page.css", "sources.sha256")}
+BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "page.css", "sources.sha256")}
 VSIX = "punchlist/shipped/editors/vscode/punchlist.vsix"
 SERVED = """
 import asyncio, sys
-from punchlist.web.files import PAGE, Files
+from punchlist_apps.web.files import PAGE, Files
 from starlette.requests import Request
 asked = Request({"type": "http", "method": "GET", "headers": [], "path_params": {"name": "app.js"}})
 assert asyncio.run(Files().file(asked)).body == (PAGE / sys.argv[1]).read_bytes()
@@ -229,9 +230,9 @@ def test_the_debian_package_goes_on_working_when_the_systems_python_becomes_anot
     link = user.home / "root/usr/lib/punchlist/bin/python"
     link.unlink()
     link.symlink_to(python)
-    assert user.run(link, "-P", "-m", "punchlist.cli", "--version").startswith(f"punch {stamp} ")
+    assert user.run(link, "-P", "-m", "punchlist", "--version").startswith(f"punch {stamp} ")
     assert user.run(link, "-P", "-m", "punchlistd", "--version") == f"punchlistd {stamp}\n"
-    user.run(link, "-P", "-c", "import mcp, starlette, textual, watchfiles, punchlistd.app")
+    user.run(link, "-P", "-c", "import mcp, starlette, textual, watchfiles, punchlistd.app.app")
 
 
 @pytest.mark.parametrize("python", others("3.8", "3.10"), ids=str)

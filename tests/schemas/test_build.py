@@ -25,7 +25,7 @@ def test_the_same_files_have_the_same_stamp_wherever_they_lie(tmp_path: Path, mo
     assert build_stamp("1.0") == here
 
 
-@pytest.mark.parametrize("file", ["punchlistd/app.py", "punchlistd/store/sqlite.py", "punchlist_schemas/params.py"])
+@pytest.mark.parametrize("file", ["punchlistd/app/app.py", "punchlistd/store/sqlite.py", "punchlist_schemas/params.py"])
 def test_a_change_of_any_file_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     monkeypatch.setattr(sys, "path", ["", str(copied(tmp_path))])
     before = build_stamp("1.0")

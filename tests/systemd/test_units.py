@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.systemd_units import HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET, Places, rendered
+from punchlist_apps.cli.installing.systemd_units import (
+    HARDENING,
+    SERVICE,
+    SOCKET,
+    WEB_SERVICE,
+    WEB_SOCKET,
+    Places,
+    rendered,
+)
 from punchlist_testing.optional import needs
 
 ROOT = Path(__file__).resolve().parents[2] / "systemd"

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from punchlist.text import one_line
+from punchlist.base.text import one_line
 from punchlist_schemas.things import Task
 
 Fields = Mapping[str, Any]

@@ -16,9 +16,9 @@ print(reply.text)                                               # give this back
 from collections.abc import Iterable
 from typing import Any
 
+from punchlist.base.project import own
+from punchlist.connection.options import Options
 from punchlist.errors import PunchlistError
-from punchlist.options import Options
-from punchlist.project import own
 from punchlist.tools import catalog, coercion, registry, schema
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.catalog import offered
@@ -98,7 +98,7 @@ def call(
     if user is not None:
         options["user"] = user
     try:
-        from punchlist.sync import connect  # a thread for the loop, which those who bring a client do without
+        from punchlist.clients.sync import connect  # a thread for the loop, which those who bring a client do without
 
         with connect(**options) as client:
             return Toolbox(client, ToolCaller(conversation, actor, user), _MEMORY).call(dialect, name, arguments)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from punchlist.calls import Call, itself
-from punchlist.cursor import TaskList
+from punchlist.calls.call import Call, itself
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import Damaged, Gap, WrongEpoch
 from punchlist.tools.model import Problem, ToolContext
 from punchlist_schemas.events import (

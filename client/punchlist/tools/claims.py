@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from punchlist.actors import is_agents, is_persons
-from punchlist.calls import Call
-from punchlist.core import Request
-from punchlist.cursor import TaskList
+from punchlist.base.actors import is_agents, is_persons
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
+from punchlist.connection.core import Request
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
 from punchlist.tools import changes, notes, phrases
 from punchlist.tools.fates import fate, lost

@@ -4,8 +4,8 @@ from collections.abc import Generator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from punchlist.calls import Call, itself
-from punchlist.text import one_line
+from punchlist.base.text import one_line
+from punchlist.calls.call import Call, itself
 from punchlist.tools.model import ToolContext
 from punchlist.tools.phrases import name_of
 from punchlist_schemas.params import NewTask

@@ -4,14 +4,14 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from punchlist.calls import Call
+from punchlist.base.text import one_line
+from punchlist.base.tree import holding
+from punchlist.calls.call import Call
 from punchlist.errors import RequestRefused
-from punchlist.text import one_line
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.phrases import departed, left_alone, name_of, of_reason
-from punchlist.tree import holding
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Counts, Reason, Task, names_of
 

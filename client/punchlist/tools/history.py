@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from typing import Any
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.tools import changes
 from punchlist.tools.model import ToolContext

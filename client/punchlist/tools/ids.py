@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import NotFound
 from punchlist.taskfiles.checklist import outside_ids
 from punchlist.tools.model import ToolContext

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from punchlist.cursor import TaskList
+from punchlist.base.tree import as_tree, titles_above
+from punchlist.calls.cursor import TaskList
 from punchlist.tools import changes, news, paths, phrases
 from punchlist.tools.budget import fitting, joined, shorten
 from punchlist.tools.model import Reply, Steps, ToolContext
-from punchlist.tree import as_tree, titles_above
 from punchlist_schemas.things import Task
 
 ROWS = 50

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from punchlist.calls import Call
-from punchlist.conversation_calls import ConversationCalls
+from punchlist.calls.call import Call
+from punchlist.calls.conversations import ConversationCalls
 from punchlist.errors import ConfirmationRequired
 from punchlist.tools.agent_memory import AgentState, Memory
 from punchlist.tools.guide import rendered

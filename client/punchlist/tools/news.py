@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.text import clip, one_line
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import NotFound
-from punchlist.text import clip, one_line
 from punchlist.tools import changes, notes, paths, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.model import ToolContext

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import msgspec
 
-from punchlist.actors import is_chat
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.actors import is_chat
+from punchlist.base.text import clip, one_line
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
-from punchlist.text import clip, one_line
 from punchlist.tools import changes
 from punchlist.tools.model import Reply, ToolContext
 from punchlist.tools.phrases import author, name_of

@@ -4,11 +4,11 @@ from collections.abc import Callable, Generator, Iterable
 from operator import attrgetter
 from typing import Any
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.tree import titles_above
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.tools import phrases
 from punchlist.tools.model import ToolContext
-from punchlist.tree import titles_above
 from punchlist_schemas.params import TaskGet
 from punchlist_schemas.results import Path
 from punchlist_schemas.things import Task

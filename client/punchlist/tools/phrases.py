@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from punchlist.departures import ago
-from punchlist.text import clip, one_line, safe
+from punchlist.base.departures import ago
+from punchlist.base.text import clip, one_line, safe
+from punchlist.base.tree import with_path
 from punchlist.tools.budget import fitting, joined, shorten
-from punchlist.tree import with_path
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import FINISHED, Counts, Gate, Note, Reason, Task, Waits, is_heading
 

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.text import clip, one_line
+from punchlist.base.tree import holding
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import VersionConflict
-from punchlist.text import clip, one_line
 from punchlist.tools import claims
 from punchlist.tools.model import Problem, Reply, ToolContext, confirmed
-from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import FINISHED, is_heading
 

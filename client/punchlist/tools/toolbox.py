@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from punchlist import project, scope
-from punchlist.aio import AsyncClient
-from punchlist.calls import Call
-from punchlist.conversation_calls import ConversationCalls
+from punchlist.base import project
+from punchlist.calls.call import Call
+from punchlist.calls.conversations import ConversationCalls
+from punchlist.clients import scope
+from punchlist.clients.aio import AsyncClient
 from punchlist.errors import NotFound, PunchlistError
 from punchlist.tools import claims, notes, registry
 from punchlist.tools.agent_memory import Memory
@@ -31,7 +32,7 @@ from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.things import Damage
 
 if TYPE_CHECKING:
-    from punchlist.sync import Client
+    from punchlist.clients.sync import Client
 
 
 class ToolCaller(NamedTuple):

@@ -35,9 +35,9 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import TALK, Metadata, Note, Task
-from punchlistd.domain.members import DAYS, EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
-from punchlistd.domain.ordering import default_key
 from punchlistd.domain.state import Claim, State
+from punchlistd.domain.state.members import DAYS, EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
+from punchlistd.domain.state.ordering import default_key
 
 
 def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:

@@ -35,9 +35,9 @@ from punchlist_schemas.results import (
 from punchlist_schemas.things import FINISHED, Message, Task, names_of
 from punchlistd.domain.commands import Decision, EndClaims, EndReservations, Wake, to_the_end
 from punchlistd.domain.decide.serial import current
-from punchlistd.domain.equal import equal_task, equal_tasks
 from punchlistd.domain.state import State
-from punchlistd.domain.trace import named
+from punchlistd.domain.state.equal import equal_task, equal_tasks
+from punchlistd.domain.undo.trace import named
 
 _NOTHING = Decision()
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}

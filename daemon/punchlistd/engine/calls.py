@@ -31,8 +31,8 @@ from punchlist_schemas.methods import Method
 from punchlist_schemas.params import MessageAppend, Mutation
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.lookback import Lookback
-from punchlistd.engine.loaded import Lane, LoadedConversation, Place
+from punchlistd.domain.undo.lookback import Lookback
+from punchlistd.engine.lists.loaded import Lane, LoadedConversation, Place
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.store.port import Side
 

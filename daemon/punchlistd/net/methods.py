@@ -14,11 +14,11 @@ from punchlist_schemas.methods import PROTOCOL
 from punchlist_schemas.things import Agent
 from punchlistd import __version__
 from punchlistd.clock import now_ms
-from punchlistd.engine.confirm import Confirmer
-from punchlistd.engine.queries import Queries
+from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.replies import Outcome
-from punchlistd.engine.subscriptions import Subscription
-from punchlistd.engine.views import view
+from punchlistd.engine.watching.subscriptions import Subscription
+from punchlistd.engine.watching.views import view
+from punchlistd.engine.writing.confirm import Confirmer
 from punchlistd.net.connection import Connection
 
 FEATURES = (

@@ -14,21 +14,21 @@ import msgspec
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, TaskClaim
-from punchlistd.engine import state_queries as q
-from punchlistd.engine.access import for_the_trusted, foreign_owner
 from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
 from punchlistd.engine.claims import Claims
-from punchlistd.engine.inbox import Inbox
-from punchlistd.engine.queries import Queries
+from punchlistd.engine.lists.access import for_the_trusted, foreign_owner
+from punchlistd.engine.reading import state_queries as q
+from punchlistd.engine.reading.queries import Queries
+from punchlistd.engine.reading.search import Search
 from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
-from punchlistd.engine.search import Search
-from punchlistd.engine.sharing import Sharing
+from punchlistd.engine.writing.inbox import Inbox
 from punchlistd.net import jsonrpc
 from punchlistd.net import methods as m
 from punchlistd.net.connection import Connection
 from punchlistd.net.connection.callers import BatchCaller, WaitingCall
-from punchlistd.net.connections import GIVEN_UP, Connections
+from punchlistd.net.connection.connections import GIVEN_UP, Connections
 from punchlistd.net.methods import ConnectionMethods
+from punchlistd.net.sharing import Sharing
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,12 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import erase, index, index_recovery, reading, survey
-from punchlistd.store.backup import Copy, finish
-from punchlistd.store.filesystem import file_system_of
-from punchlistd.store.opening import open_log
-from punchlistd.store.operations import Operations
+from punchlistd.store import index
+from punchlistd.store.file import erase, reading
+from punchlistd.store.file.filesystem import file_system_of
+from punchlistd.store.file.operations import Operations
+from punchlistd.store.index import recovery as index_recovery
+from punchlistd.store.index import survey
 from punchlistd.store.port import (
     Loaded,
     Sealed,
@@ -29,8 +30,10 @@ from punchlistd.store.port import (
     Stored,
     Survey,
 )
-from punchlistd.store.rebuild import rebuild
-from punchlistd.store.verify import Report
+from punchlistd.store.recovery.backup import Copy, finish
+from punchlistd.store.recovery.opening import open_log
+from punchlistd.store.recovery.rebuild import rebuild
+from punchlistd.store.recovery.verify import Report
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { belowFirst } from "../../../client/punchlist/web/page/rows.js";
+import { belowFirst } from "../../../client/punchlist_apps/web/page/rows.js";
 import { ACTOR, type Desk, OWNER, change, complain, confirmed } from "./desk.ts";
 import { descriptionUri, detailsUri, historyUri, pastUri } from "./documents.ts";
 import type { TaskList } from "./model.ts";
@@ -186,7 +186,7 @@ export async function drop(desk: Desk, ids: string[], target: string | undefined
   await apply(desk, edits);
 }
 
-/** The actor of a chat's changes, by the list that holds its thread; as `punchlist/actors.py` has it. */
+/** The actor of a chat's changes, by the list that holds its thread; as `punchlist/base/actors.py` has it. */
 export function chatActor(thread: string): string {
   const name = thread.split("chat-").slice(1).join("chat-") || thread;
   return `chat/${name.slice(0, name.length === 36 && name[8] === "-" ? 8 : 123)}`;

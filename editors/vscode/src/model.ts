@@ -1,6 +1,6 @@
 // Lists as they are, kept up by the daemon's pushes; each push costs what changed.
 
-import { Rows } from "../../../client/punchlist/web/page/rows.js";
+import { Rows } from "../../../client/punchlist_apps/web/page/rows.js";
 import type { Connection, Listener } from "./transport.ts";
 import { type Card, type CallError, type Counts, type Damage, type Present, type Resolved, type Row, type RowsPush, openCount, wholeCount } from "./wire.ts";
 

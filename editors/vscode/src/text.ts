@@ -1,7 +1,7 @@
 // Tasks in words: everything of others is made harmless before it is shown.
 
-import { departureOf, gateOf, ownerOf } from "../../../client/punchlist/web/page/rows.js";
-import { safe, safeBlock } from "../../../client/punchlist/web/page/text.js";
+import { departureOf, gateOf, ownerOf } from "../../../client/punchlist_apps/web/page/rows.js";
+import { safe, safeBlock } from "../../../client/punchlist_apps/web/page/text.js";
 import { type Card, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
 
 export { gateOf, safe };

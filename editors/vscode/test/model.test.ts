@@ -5,7 +5,7 @@ import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
 import { after, before, test } from "node:test";
-import { belowFirst } from "../../../client/punchlist/web/page/rows.js";
+import { belowFirst } from "../../../client/punchlist_apps/web/page/rows.js";
 import { Board, type Change, Presence, TaskList, resolve } from "../src/model.ts";
 import { news } from "../src/news.ts";
 import { Connection, socketPath } from "../src/transport.ts";

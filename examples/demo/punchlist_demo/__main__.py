@@ -4,8 +4,8 @@ import os
 import sys
 from subprocess import SubprocessError
 
-from punchlist.cli.style import style_of
 from punchlist.errors import PunchlistError
+from punchlist_apps.common.terminal.style import style_of
 from punchlist_demo.cast import Cast
 from punchlist_demo.home import DemoFailed, Home
 from punchlist_demo.scenes import SCENES

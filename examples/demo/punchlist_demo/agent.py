@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from punchlist.calls import Call
-from punchlist.sync import Client
+from punchlist.calls.call import Call
+from punchlist.clients.sync import Client
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist_schemas.params import Mutation, TaskRenew
 from punchlist_schemas.results import ClaimResult

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.cursor import TaskList
+from punchlist.calls.cursor import TaskList
 from punchlist_demo import agent
 from punchlist_demo.home import DemoFailed, Home, read_lines
 from punchlist_demo.stage import Stage
@@ -88,7 +88,7 @@ class Cast:
         self.client.call("conversation.open", {"conversation": LIST})
         self.kills: list[int] = []
         self._home = home
-        self._follower = home.spawn("-m", "punchlist.cli", "log", "--follow", "--json", "-c", LIST)
+        self._follower = home.spawn("-m", "punchlist", "log", "--follow", "--json", "-c", LIST)
 
     def punch(self, *words: str, last: int = 0) -> None:
         """Run `punch` as the person, and show it with the `last` lines of its output (0: all)."""

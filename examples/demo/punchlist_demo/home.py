@@ -14,8 +14,8 @@ from subprocess import DEVNULL, PIPE
 from types import FrameType
 from typing import Self
 
-from punchlist.cli.screen import Handler
-from punchlist.sync import Client
+from punchlist.clients.sync import Client
+from punchlist_apps.cli.printing.screen import Handler
 
 Process = subprocess.Popen[bytes]
 _END_S = 5.0
@@ -59,7 +59,7 @@ class Home:
         Raises:
             SubprocessError: It failed, or took too long.
         """
-        command = self._command(("-m", "punchlist.cli", *words))
+        command = self._command(("-m", "punchlist", *words))
         env = _inherited() | {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}
         done = subprocess.run(command, stdin=DEVNULL, stdout=PIPE, text=True, check=True, timeout=STEP_S, env=env)
         return done.stdout

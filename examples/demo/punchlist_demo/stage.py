@@ -7,11 +7,11 @@ from textwrap import TextWrapper
 
 import msgspec
 
-from punchlist.cli.render import cut_painted, list_lines
-from punchlist.cli.screen import Screen, crop
-from punchlist.cli.style import Style, write
-from punchlist.cursor import TaskList
-from punchlist.text import safe
+from punchlist.base.text import safe
+from punchlist.calls.cursor import TaskList
+from punchlist_apps.cli.printing.screen import Screen, crop
+from punchlist_apps.common.terminal.render import cut_painted, list_lines
+from punchlist_apps.common.terminal.style import Style, write
 
 _COLUMNS = 80
 _LINE_S, _REFUSAL_S, _LIST_S = 0.15, 1.5, 0.2

@@ -15,7 +15,7 @@ from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Wake
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.explain import explain
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 DAY = "3026-12-24"

@@ -11,7 +11,7 @@ from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.explain import explain
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 

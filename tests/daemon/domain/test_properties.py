@@ -8,11 +8,11 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, random_event, replay, tell
 from punchlistd.domain.commands import Decision, to_the_end
-from punchlistd.domain.dependencies import find_cycle
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.inverse import SKIPPED, is_undoable
-from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.state.dependencies import find_cycle
+from punchlistd.domain.state.snapshot import dump_state, load_state
+from punchlistd.domain.undo.inverse import SKIPPED, is_undoable
 
 SEEDS = range(60)
 UNDO = p.ListUndo(conversation=CONVERSATION, claims=True)

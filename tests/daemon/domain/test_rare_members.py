@@ -14,7 +14,7 @@ from punchlistd.domain.decide.edit import MOST_LABELS
 from punchlistd.domain.decide.notes import MOST_NOTES, NOTES_CHARACTERS
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.explain import explain
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 LATER = 1 << 50

@@ -12,8 +12,8 @@ from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.decide.serial import current
-from punchlistd.domain.inverse import SKIPPED
 from punchlistd.domain.state import HELD, State
+from punchlistd.domain.undo.inverse import SKIPPED
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 ACTORS = ("ann", "bob", "cy")

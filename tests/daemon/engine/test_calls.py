@@ -7,8 +7,8 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import ConversationOpen, MessageAppend, Mutation, TaskAdd
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
-from punchlistd.engine.access import foreign_owner
 from punchlistd.engine.calls import NEXT, Nobody, Stage, Write, stamp
+from punchlistd.engine.lists.access import foreign_owner
 
 
 def caller(user: str | None = None) -> Any:

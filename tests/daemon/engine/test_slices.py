@@ -12,10 +12,10 @@ from punchlistd.domain.decide.apply import apply
 from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.decide.replace import replace
 from punchlistd.domain.evolve import evolve
-from punchlistd.engine.slices import SLICE_EVENTS
-from punchlistd.engine.subscriptions import Subscriptions
-from punchlistd.engine.transaction import MOST_PARTS
-from punchlistd.engine.views import encoded_rows
+from punchlistd.engine.watching.subscriptions import Subscriptions
+from punchlistd.engine.watching.views import encoded_rows
+from punchlistd.engine.writing.transaction import MOST_PARTS
+from punchlistd.slices import SLICE_EVENTS
 from punchlistd.store.port import StorageFull
 
 C = "c"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.launch import connect
+from punchlist.connection.launch import connect
 from punchlist_testing.unmeasured import unmeasured
 from punchlistd.net.listener import InheritedSocket, OwnSocket, PlaceUnusable, SocketTaken, private_directory
 

@@ -101,7 +101,7 @@ async def test_a_read_waits_for_the_version_that_it_asks_for_and_holds_up_no_oth
 async def test_a_version_that_does_not_come_is_told_with_the_one_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("punchlistd.engine.queries.REACHED_S", 0.01)
+    monkeypatch.setattr("punchlistd.engine.reading.queries.REACHED_S", 0.01)
     async with engine(tmp_path) as running:
         peer = await running.connect()
         await filled(peer)

@@ -5,12 +5,12 @@ import pytest
 
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.engine import TouchyLog, engine
-from punchlistd.engine.queries import Queries
-from punchlistd.engine.search import Search
-from punchlistd.engine.sharing import Sharing
+from punchlistd.engine.reading.queries import Queries
+from punchlistd.engine.reading.search import Search
 from punchlistd.net.connection import Connection
 from punchlistd.net.methods import ConnectionMethods
 from punchlistd.net.router import table
+from punchlistd.net.sharing import Sharing
 
 C = "c"
 

@@ -19,10 +19,11 @@ from anyio.to_thread import run_sync
 
 from punchlist_testing.optional import require_program
 from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
-from punchlistd.store import operations, schema, sqlite
-from punchlistd.store.high_water_mark import HighWaterMark, read_position
-from punchlistd.store.opening import open_log
+from punchlistd.store import sqlite
+from punchlistd.store.file import operations, schema
+from punchlistd.store.file.high_water_mark import HighWaterMark, read_position
 from punchlistd.store.port import LogUnusable, Sealed, StorageFailed, StorageFull
+from punchlistd.store.recovery.opening import open_log
 
 
 def crash_copy(path: str, directory: Path) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.cli.style import Style
+from punchlist_apps.common.terminal.style import Style
 from punchlist_demo.cast import Cast
 from punchlist_demo.home import Home
 from punchlist_demo.stage import Stage

@@ -18,7 +18,7 @@ def test_nothing_of_a_home_is_left(temporary: Path) -> None:
         assert list(temporary.iterdir()) == [Path(home.path)]
         client = home.client("tester")
         client.conversation("a").add("one")
-        follower = home.spawn("-m", "punchlist.cli", "log", "--follow", "-c", "a")
+        follower = home.spawn("-m", "punchlist", "log", "--follow", "-c", "a")
         assert follower.stdout is not None
         assert follower.stdout.readline().startswith(b"   1  opened  by tester")
         daemon = client.status().pid

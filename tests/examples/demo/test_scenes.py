@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.cli.style import Style
+from punchlist_apps.common.terminal.style import Style
 from punchlist_demo import home as home_module
 from punchlist_demo import scenes
 from punchlist_demo.cast import CLAUDE, Agent, Cast

@@ -6,9 +6,9 @@ import time
 import msgspec
 import pytest
 
-from punchlist.cli.render import cells
-from punchlist.cli.style import Style
-from punchlist.cursor import TaskList
+from punchlist.calls.cursor import TaskList
+from punchlist_apps.common.terminal.render import cells
+from punchlist_apps.common.terminal.style import Style
 from punchlist_demo.stage import Stage
 from punchlist_schemas.things import Counts, Task
 

@@ -34,7 +34,7 @@ EXEMPT = {
     "schemas/punchlist_schemas/system/macos.py",
     "schemas/punchlist_schemas/rendezvous.py",  # its docstring tells both data directories
     "daemon/punchlistd/net/systemd.py",  # systemd is Linux's
-    "client/punchlist/cli/runner/orphans.py",  # its docstring tells whose call it is
+    "client/punchlist_apps/cli/running/orphans.py",  # its docstring tells whose call it is
 }
 
 
@@ -178,7 +178,7 @@ system.os_calls = macos
 if sys.argv[1] == "daemon":
     from punchlistd.__main__ import main
 else:
-    from punchlist.cli import main
+    from punchlist_apps.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 """Runs the program with all other calls of macOS."""

@@ -42,11 +42,11 @@ from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
 from punchlist_testing.nats_server import program
 from punchlist_testing.postgres_server import programs
-from punchlistd.shared.nats import NatsLog
-from punchlistd.shared.port import Beat, Link, Posted, SharedLogError
-from punchlistd.shared.postgres import PostgresLog
-from punchlistd.shared.posting import PATIENCE_S
-from punchlistd.shared.spaces import Space
+from punchlistd.replication.adapters.nats.log import NatsLog
+from punchlistd.replication.adapters.postgres.log import PostgresLog
+from punchlistd.replication.port import Beat, Link, Posted, SharedLogError
+from punchlistd.replication.posts.posting import PATIENCE_S
+from punchlistd.replication.spaces import Space
 
 WORLDS: dict[str, type[World]] = {"nats": World, "postgres": PostgresWorld}
 """By ENGINE."""

@@ -18,9 +18,9 @@ from punchlist_schemas.things import machine_of
 from punchlistd.domain.decide.claim import Supply
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.loaded import Place
-from punchlistd.shared.port import Posted
-from punchlistd.shared.posts import unseal
+from punchlistd.engine.lists.loaded import Place
+from punchlistd.replication.port import Posted
+from punchlistd.replication.posts.posts import unseal
 
 ALL_SERVERS = "servers"
 """The victim of a fault at servers."""

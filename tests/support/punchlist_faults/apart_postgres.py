@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from punchlist.cli.space_postgres import login
+from punchlist_apps.cli.installing.space_postgres import login
 from punchlist_faults.apart_hosts import Hosts
 from punchlist_faults.apart_world import MACHINES, SPACE, World
 from punchlist_faults.mounts import Disk

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from punchlist.cli.space_server import Server, configuration, login, new_secret
+from punchlist_apps.cli.installing.space_server import Server, configuration, login, new_secret
 from punchlist_faults.apart_hosts import Hosts
 from punchlist_faults.apart_work import LIST
 from punchlist_faults.mounts import Disk

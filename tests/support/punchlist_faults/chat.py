@@ -11,10 +11,10 @@ import sys
 from typing import Any
 
 from punchlist import AsyncClient
-from punchlist.chat.live import Live
-from punchlist.chat.models.completions import Completions
-from punchlist.chat.thread import Thread
-from punchlist.chat.worker import Worker
+from punchlist_apps.chat.live import Live
+from punchlist_apps.chat.models.completions import Completions
+from punchlist_apps.chat.thread import Thread
+from punchlist_apps.chat.worker import Worker
 from punchlist_faults.options import Figures, Options, main, need, workplace
 from punchlist_testing.chat import POINTS, SCENARIOS, Scenario, prepared
 from punchlist_testing.daemon import spawned_daemon

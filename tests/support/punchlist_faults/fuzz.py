@@ -25,7 +25,7 @@ from punchlist_faults.options import Figures, Options, Violation, main
 from punchlist_schemas.methods import METHODS
 from punchlist_testing import malformed
 from punchlist_testing.domain import HOSTILE_TITLES, Recorder, random_call, random_event
-from punchlistd.shared.nats_stream import settings
+from punchlistd.replication.adapters.nats.stream import settings
 
 _NUMBERS = (b"-1", b"0", b"9007199254740993", b"1e400", b"1" * 40, b"null", b'""', b"[]", b"{}", b'"1"')
 _SNIPPETS = (*(bytes([byte]) for byte in b'\n{}[]":,\\\xff'), b"\r\n", b"\\ud800", b"\xe2\x80\xae", b"\x1b[2J")

@@ -20,13 +20,24 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationDeleted
 from punchlist_testing.machines import Machine
 from punchlist_testing.memory_space import MemorySpace
-from punchlistd.engine.loaded import Place
-from punchlistd.shared import nats, postgres, posts
-from punchlistd.shared.foreign import decode
-from punchlistd.shared.nats_link import Answer, SpaceClient
-from punchlistd.shared.nats_stream import Got, Info, Reply, Stored, differences, list_of, read_post, seconds
-from punchlistd.shared.port import Beat, Garbled, Posted
-from punchlistd.shared.repair import find_bad
+from punchlistd.engine.lists.loaded import Place
+from punchlistd.replication.adapters.nats import log as nats
+from punchlistd.replication.adapters.nats.link import Answer, SpaceClient
+from punchlistd.replication.adapters.nats.stream import (
+    Got,
+    Info,
+    Reply,
+    Stored,
+    differences,
+    list_of,
+    read_post,
+    seconds,
+)
+from punchlistd.replication.adapters.postgres import log as postgres
+from punchlistd.replication.port import Beat, Garbled, Posted
+from punchlistd.replication.posts import posts
+from punchlistd.replication.posts.foreign import decode
+from punchlistd.replication.posts.repair import find_bad
 
 LIST = "plan"
 NEW = "pl.team.new."

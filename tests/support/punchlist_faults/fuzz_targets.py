@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.text import JOINERS, safe
+from punchlist.base.text import JOINERS, safe
 from punchlist_faults.fuzz_space import nats_message, postgres_row
 from punchlist_faults.options import need
 from punchlist_schemas.errors import Rejection
@@ -19,8 +19,8 @@ from punchlist_schemas.results import Limits
 from punchlist_testing.calls import typed_params
 from punchlist_testing.domain import Recorder, check_invariants, tell
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import initial_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 from punchlistd.engine.replies import Outcome
 from punchlistd.net import jsonrpc
 from punchlistd.net.connection.protocol import Batch, ServerProtocol

@@ -180,4 +180,4 @@ def environment() -> dict[str, str]:
 
 
 _BESIDE = Path(sys.executable).with_name("punch")
-PUNCH = [str(_BESIDE)] if _BESIDE.exists() else [sys.executable, "-m", "punchlist.cli"]
+PUNCH = [str(_BESIDE)] if _BESIDE.exists() else [sys.executable, "-m", "punchlist"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.sync import Client
+from punchlist.clients.sync import Client
 from punchlist.tools.toolbox import Toolbox, ToolCaller
 from punchlist_faults.hands import LIST, PUNCH, TASKS, Act, Hand, Task, environment
 from punchlist_faults.options import Violation

@@ -15,9 +15,9 @@ from punchlist_faults.options import Violation, need
 from punchlist_faults.process import Daemon
 from punchlist_testing.daemon import Raw
 from punchlist_testing.domain import replay
-from punchlistd.engine.history import fact_of
+from punchlistd.engine.lists.history import fact_of
 from punchlistd.store.port import Side, Stored, side_of
-from punchlistd.store.verify import verify_file
+from punchlistd.store.recovery.verify import verify_file
 
 Group = list[Stored]
 

@@ -12,19 +12,19 @@ from typing import Any
 
 def _normal() -> None:
     """Commits are not flushed: SQLite's `synchronous = NORMAL`."""
-    schema: Any = importlib.import_module("punchlistd.store.schema")
+    schema: Any = importlib.import_module("punchlistd.store.file.schema")
     changed = tuple(("synchronous", "NORMAL", 1) if row[0] == "synchronous" else row for row in schema.SETTINGS)
     schema.apply_settings.__defaults__ = (changed,)
 
 
 def _small_checkpoints() -> None:
     """The log is moved out of the WAL every few commits, and indexed as often."""
-    importlib.import_module("punchlistd.store.operations").CHECKPOINT_PAGES = 12  # pyright: ignore[reportAttributeAccessIssue]
+    importlib.import_module("punchlistd.store.file.operations").CHECKPOINT_PAGES = 12  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _upgrade() -> None:
     """A next version of the log, so that one of this version is upgraded."""
-    schema: Any = importlib.import_module("punchlistd.store.schema")
+    schema: Any = importlib.import_module("punchlistd.store.file.schema")
     planted = "CREATE TABLE planted(x INTEGER) STRICT"
     schema.TABLES = (*schema.TABLES, planted)
     schema.UPGRADES = (*schema.UPGRADES, (planted,))
@@ -32,8 +32,8 @@ def _upgrade() -> None:
 
 def _lost_wakeup() -> None:
     """Memory runs out while a call "lost" wakes the writer: its task is left neither waiting nor going on."""
-    inbox: Any = importlib.import_module("punchlistd.engine.inbox")
-    importlib.import_module("punchlistd.guards").END_S = 0.5  # pyright: ignore[reportAttributeAccessIssue]
+    inbox: Any = importlib.import_module("punchlistd.engine.writing.inbox")
+    importlib.import_module("punchlistd.process.guards").END_S = 0.5  # pyright: ignore[reportAttributeAccessIssue]
     futures: Any = importlib.import_module("asyncio.futures")
     submit, runs_out = inbox.Inbox.submit, False
 

@@ -15,7 +15,7 @@ import msgspec
 
 from punchlist_faults.options import Violation, need
 from punchlist_testing.engine import Peer
-from punchlistd.app import App
+from punchlistd.app.app import App
 from punchlistd.settings import Settings
 from punchlistd.store.port import LogUnusable, StorageFailed
 

@@ -22,12 +22,12 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.domain import random_call, replay, tell
 from punchlist_testing.memory_log import MemoryLog
-from punchlistd.app import Engine
+from punchlistd.app.app import Engine
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.calls import Nobody, Write, stamp
-from punchlistd.engine.history import fact_of
+from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.replies import Outcome, Pieces, Reply
-from punchlistd.engine.subscriptions import Subscription
+from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.settings import Settings
 from punchlistd.store.port import Sealed, Snapshot, StorageFull, Stored
 

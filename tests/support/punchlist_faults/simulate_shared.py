@@ -24,9 +24,9 @@ from punchlist_testing.memory_space import Faults, MemorySpace
 from punchlistd.domain.decide.claim import Supply
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.history import fact_of
-from punchlistd.engine.loaded import Place
-from punchlistd.shared.posts import unseal
+from punchlistd.engine.lists.history import fact_of
+from punchlistd.engine.lists.loaded import Place
+from punchlistd.replication.posts.posts import unseal
 from punchlistd.store.port import side_of
 
 LIST = "release"

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.cursor import RowsView
+from punchlist.calls.cursor import RowsView
 from punchlist_faults.options import Violation, need
 from punchlist_faults.process import PATIENCE_S, Daemon, eventually
 from punchlist_schemas.results import SubscribeResult

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import anyio
 
 from punchlist import AsyncClient
-from punchlist.chat.live import Live, Tell
-from punchlist.chat.thread import Thread
-from punchlist.chat.worker import Worker
+from punchlist_apps.chat.live import Live, Tell
+from punchlist_apps.chat.thread import Thread
+from punchlist_apps.chat.worker import Worker
 from punchlist_testing.scripted_model import Says, honest, last_user
 
 PATIENCE_S = 30

@@ -29,26 +29,26 @@ PARTS = {
     "schemas": Part(("schemas/",), 95),
     "client": Part(("client/",), 90),
     # These import the MCP SDK, which .venv does not hold: `make conformance` measures them.
-    "mcp": Part(("client/punchlist/mcp/", "client/punchlist/cli/commands/mcp.py"), 90),
+    "mcp": Part(("client/punchlist_apps/mcp/", "client/punchlist_apps/cli/commands/mcp.py"), 90),
     # And these the Agents SDK: `make agents-sdk` measures them.
-    "agents-sdk": Part(("client/punchlist/chat/models/agents_sdk.py", "client/punchlist/web/chatkit.py"), 80),
+    "agents-sdk": Part(("client/punchlist_apps/chat/models/agents_sdk.py", "client/punchlist_apps/web/chatkit.py"), 80),
     # Only tests with a NATS server run these.
     "nats": Part(
         (
-            "client/punchlist/cli/commands/space.py",
-            "daemon/punchlistd/machines.py",
-            "daemon/punchlistd/shared/history.py",
-            "daemon/punchlistd/shared/left.py",
-            "daemon/punchlistd/shared/nats",
-            "daemon/punchlistd/shared/link_keeper.py",
-            "daemon/punchlistd/shared/link_refusals.py",
-            "daemon/punchlistd/shared/refusals.py",
-            "daemon/punchlistd/shared/sharing.py",
+            "client/punchlist_apps/cli/commands/space.py",
+            "daemon/punchlistd/app/machines.py",
+            "daemon/punchlistd/replication/posts/history.py",
+            "daemon/punchlistd/replication/lanes/left.py",
+            "daemon/punchlistd/replication/adapters/nats",
+            "daemon/punchlistd/replication/adapters/link_keeper.py",
+            "daemon/punchlistd/replication/adapters/link_refusals.py",
+            "daemon/punchlistd/replication/posts/refusals.py",
+            "daemon/punchlistd/replication/sharing.py",
         ),
         80,
     ),
     # And only tests with a PostgreSQL server these.
-    "postgres": Part(("daemon/punchlistd/shared/postgres",), 80),
+    "postgres": Part(("daemon/punchlistd/replication/adapters/postgres",), 80),
 }
 
 

@@ -15,12 +15,12 @@ import msgspec
 from blockbuster import blockbuster_ctx
 
 from punchlist_testing.unmeasured import unmeasured
-from punchlistd.app import App
+from punchlistd.app.app import App
 from punchlistd.settings import Settings
 
 MAY_BLOCK = {
     "coverage/collector.py": {"lock_data"},
-    "punchlistd/lock.py": {"__init__", "is_in_place", "close"},
+    "punchlistd/process/lock.py": {"__init__", "is_in_place", "close"},
     "punchlistd/net/listener.py": {"private_directory", "__init__", "is_in_place", "close"},
     "punchlistd/store/sqlite.py": {"append_now"},
 }

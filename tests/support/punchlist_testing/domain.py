@@ -28,8 +28,8 @@ from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.decide.parents import ended
 from punchlistd.domain.decide.undo import take_back_calls
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.lookback import Aim, Lookback, aim
 from punchlistd.domain.state import HELD, State, initial_state, is_sent_back
+from punchlistd.domain.undo.lookback import Aim, Lookback, aim
 
 CONVERSATION = "c"
 

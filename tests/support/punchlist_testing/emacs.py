@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from punchlist.readable import is_readable
+from punchlist.connection.readable import is_readable
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "emacs"
 ANSWER_S = 45.0

@@ -11,9 +11,9 @@ import anyio
 import msgspec
 
 from punchlist_testing.memory_log import MemoryLog
-from punchlistd import app
-from punchlistd.engine.queries import Queries
-from punchlistd.machines import Machines
+from punchlistd.app import app
+from punchlistd.app.machines import Machines
+from punchlistd.engine.reading.queries import Queries
 from punchlistd.net.connection import Connection
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored

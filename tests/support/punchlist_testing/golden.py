@@ -20,9 +20,9 @@ import msgspec
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Peer
 from punchlistd.engine import calls
+from punchlistd.store.file.schema import connect
 from punchlistd.store.port import EventLog, Sealed, Side
 from punchlistd.store.record import seal
-from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 
 BEGAN_MS = 1_700_000_000_000

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from punchlistd.shared.port import Beat, Link, Posted, SharedLog
+from punchlistd.replication.port import Beat, Link, Posted, SharedLog
 
 PATIENCE_S = 40.0
 

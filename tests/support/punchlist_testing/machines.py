@@ -13,14 +13,14 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.memory_space import MemorySharedLog, MemorySpace
-from punchlistd.app import Engine
+from punchlistd.app.app import Engine
 from punchlistd.engine.calls import Nobody, Read, Write, stamp
-from punchlistd.engine.loaded import Place
+from punchlistd.engine.lists.loaded import Place
+from punchlistd.engine.reading.state_queries import list_tasks
 from punchlistd.engine.replies import Outcome
-from punchlistd.engine.state_queries import list_tasks
+from punchlistd.replication.lanes.lanes import Lanes
+from punchlistd.replication.lanes.replica import Parts
 from punchlistd.settings import Settings
-from punchlistd.shared.lanes import Lanes
-from punchlistd.shared.replica import Parts
 from punchlistd.store.port import Sealed, StorageFull
 
 METHOD_OF = {method.params: method for method in METHODS.values()}

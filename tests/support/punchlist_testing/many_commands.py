@@ -10,8 +10,8 @@ import signal
 import sys
 from types import FrameType
 
-from punchlist.cli import dispatch, main
-from punchlist.cli.index import COMMANDS
+from punchlist_apps.cli import dispatch, main
+from punchlist_apps.cli.parsing.index import COMMANDS
 
 SECONDS = 1.0
 """How long each may take before it is interrupted: some follow or serve until then."""

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from punchlistd.clock import now_ms
-from punchlistd.shared.port import (
+from punchlistd.replication.port import (
     Beat,
     Conflict,
     Forbidden,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from punchlist import AsyncClient, AsyncConversation
-from punchlist.mirror.sync import ListSync
 from punchlist.taskfiles.config import Entry, FormName
 from punchlist.taskfiles.report import Problem, Report
+from punchlist_apps.files.mirror.sync import ListSync
 from punchlist_testing.daemon import Running, Spawned
-from punchlistd.engine import access
+from punchlistd.engine.lists import access
 
 
 @contextmanager

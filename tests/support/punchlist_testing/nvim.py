@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from punchlist.readable import is_readable
+from punchlist.connection.readable import is_readable
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "nvim"
 ANSWER_S = 10.0

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from punchlist.cli.space_postgres import Login, login, sql
+from punchlist_apps.cli.installing.space_postgres import Login, login, sql
 from punchlist_testing.nats_server import own_address
 from punchlist_testing.optional import needs
 

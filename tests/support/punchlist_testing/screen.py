@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from rich.text import Text
 
-from punchlist.readable import is_readable
+from punchlist.connection.readable import is_readable
 from punchlist_testing.terminal import PATIENCE_S, Terminal
 
 _CONTROLLED = (

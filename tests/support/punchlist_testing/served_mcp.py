@@ -16,7 +16,7 @@ def environment() -> dict[str, str]:
 
 def arguments(daemon: Spawned, *more: str) -> list[str]:
     common = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "-c", "work"]
-    return ["-m", "punchlist.cli", "agent", "mcp", *common, *more]
+    return ["-m", "punchlist", "agent", "mcp", *common, *more]
 
 
 class Served:

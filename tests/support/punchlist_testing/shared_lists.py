@@ -7,14 +7,16 @@ from typing import Self
 
 import anyio
 
-from punchlist.aio import AsyncClient, connect_async
+from punchlist.clients.aio import AsyncClient, connect_async
 from punchlist_testing.daemon import Spawned
 
 PATIENCE_S = 45.0
 
 HASTY = """
 import sys
-from punchlistd.shared import lanes, link_keeper, sharing
+from punchlistd.replication import sharing
+from punchlistd.replication.adapters import link_keeper
+from punchlistd.replication.lanes import lanes
 
 lanes.COMPARE_S, sharing.ASKED_S, link_keeper.AGAIN_S, link_keeper.HURRIED_S = 0.2, 2.5, 0.02, 0.02
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from punchlist import Client
-from punchlist.http.keys import Keys, Scope
-from punchlist.http.secret_file import SecretFile
+from punchlist_apps.common.http.keys import Keys, Scope
+from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Spawned, spawned_daemon
@@ -45,7 +45,7 @@ class Stage:
 
     def start(self) -> None:
         """Start `punch web` and wait until it answers."""
-        command = [sys.executable, "-m", "punchlist.cli", "--socket", self.daemon.socket]
+        command = [sys.executable, "-m", "punchlist", "--socket", self.daemon.socket]
         command += ["--data-dir", self.daemon.data_dir, "web", "--port", str(self.port)]
         with open(self.daemon.directory / "web.log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env())

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import msgspec
 
+from punchlistd.store.file.schema import connect
 from punchlistd.store.port import Damaged, EventLog, Sealed, Side, Snapshot
 from punchlistd.store.record import holds_tombstone, is_tombstone, seal
-from punchlistd.store.schema import connect
 from punchlistd.store.sqlite import SqliteLog
 
 CLEARED = {"type": "ListCleared"}

@@ -13,8 +13,8 @@ from collections.abc import Generator
 from types import FrameType
 from typing import Any
 
-from punchlist.cli import screen
-from punchlist.cli.style import Style
+from punchlist_apps.cli.printing import screen
+from punchlist_apps.common.terminal.style import Style
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

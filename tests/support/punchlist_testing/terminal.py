@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-from punchlist.readable import is_readable
+from punchlist.connection.readable import is_readable
 
 PATIENCE_S = 30.0
 """How long a test waits for something to appear, in seconds."""
@@ -25,7 +25,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*words: str) -> list[str]:
     """The words that run the command line in a process of its own."""
-    return [sys.executable, "-m", "punchlist.cli", *words]
+    return [sys.executable, "-m", "punchlist", *words]
 
 
 @contextmanager

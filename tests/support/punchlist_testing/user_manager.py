@@ -123,7 +123,7 @@ class UserManager:
 
     def punch(self, *words: str) -> str:
         """Run the command line as the user."""
-        return self.run(self.python, "-P", "-m", "punchlist.cli", *words)
+        return self.run(self.python, "-P", "-m", "punchlist", *words)
 
     def systemctl(self, *words: str) -> str:
         """Tell the manager something."""

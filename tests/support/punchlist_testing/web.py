@@ -9,12 +9,12 @@ import anyio
 import msgspec
 
 from punchlist import AsyncClient
-from punchlist.http.connections import Places
-from punchlist.http.keys import SESSION_S, Keys, Scope
-from punchlist.http.secret_file import SecretFile
-from punchlist.http.server import Server, http_server
-from punchlist.http.sockets import loopback_sockets
-from punchlist.web.app import Setup, web_app
+from punchlist_apps.common.http.connections import Places
+from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
+from punchlist_apps.common.http.secret_file import SecretFile
+from punchlist_apps.common.http.server import Server, http_server
+from punchlist_apps.common.http.sockets import loopback_sockets
+from punchlist_apps.web.app import Setup, web_app
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 
 PATIENCE_S = 30

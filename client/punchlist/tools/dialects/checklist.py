@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.text import one_line
+from punchlist.base.tree import holding
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import is_corrupt
-from punchlist.text import one_line
 from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import LONG_TEXT, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others
@@ -30,7 +31,6 @@ from punchlist.tools.model import (
 from punchlist.tools.phrases import gated, is_open_heading, place, setback
 from punchlist.tools.refusals import problem_of
 from punchlist.tools.replacing import replace
-from punchlist.tree import holding
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
+from punchlist.base.metadata import shown
+from punchlist.base.text import one_line
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
-from punchlist.metadata import shown
-from punchlist.text import one_line
 from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
 from punchlist.tools.coercion import argument_names

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
-from punchlist.departures import ago
+from punchlist.base.departures import ago
+from punchlist.base.text import clip, one_line
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import Gap, NotFound, WrongEpoch
-from punchlist.text import clip, one_line
 from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, paths, phrases
 from punchlist.tools.budget import joined
 from punchlist.tools.history import completed_by_others

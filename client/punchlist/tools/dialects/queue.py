@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from punchlist.calls import Call, itself
-from punchlist.cursor import TaskList
+from punchlist.base.metadata import shown
+from punchlist.base.text import joined_text, one_line
+from punchlist.calls.call import Call, itself
+from punchlist.calls.cursor import TaskList
 from punchlist.errors import Blocked, IllegalTransition, VersionConflict
-from punchlist.metadata import shown
-from punchlist.text import joined_text, one_line
 from punchlist.tools import claims, creating, notes, paths
 from punchlist.tools.budget import BUDGET, LONG_TEXT, MANY_IDS, compact, fitting, more, shorten
 from punchlist.tools.current import current_tasks, inner, why_none

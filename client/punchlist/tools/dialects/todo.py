@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from punchlist.calls import Call
-from punchlist.cursor import TaskList
-from punchlist.text import one_line
+from punchlist.base.text import one_line
+from punchlist.calls.call import Call
+from punchlist.calls.cursor import TaskList
 from punchlist.tools import creating, notes, paths
 from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
 from punchlist.tools.history import completed_by_others

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from punchlist.text import one_line
+from punchlist.base.text import one_line
 from punchlist.tools import creating
 from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
 from punchlist.tools.history import completed_by_others

@@ -8,16 +8,16 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlist_schemas.things import TASK_LINKS, Link, Metadata, Task
-from punchlistd.domain.circles import circle
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
-from punchlistd.domain.dependencies import cycle_through
-from punchlistd.domain.equal import equal_task
-from punchlistd.domain.members import arguments, written
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
+from punchlistd.domain.state.circles import circle
+from punchlistd.domain.state.dependencies import cycle_through
+from punchlistd.domain.state.equal import equal_task
+from punchlistd.domain.state.members import arguments, written
 
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlistd.domain.members import DAYS
 from punchlistd.domain.rejections import invalid
+from punchlistd.domain.state.members import DAYS
 
 _DAY_MS = 86_400_000
 _FARTHEST_MS = 14 * 3_600_000

@@ -18,17 +18,17 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import Metadata, Task, is_heading
-from punchlistd.domain.circles import circle
 from punchlistd.domain.commands import Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.decide.days import edit_with_moments
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.serial import is_stopped
-from punchlistd.domain.dependencies import cycle_through, parent_cycle
 from punchlistd.domain.evolve import merged
-from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
+from punchlistd.domain.state.circles import circle
+from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
+from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 
 METADATA_BYTES = 1 << 20
 """The most bytes of JSON that the metadata of one task may have, however many edits merge into it: one frame."""

@@ -15,7 +15,7 @@ from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
 from punchlistd.domain.decide.sessions import hand_back, may_lack_claim
 from punchlistd.domain.decide.status import finish, status_change
 from punchlistd.domain.state import State, is_sent_back
-from punchlistd.domain.trace import named
+from punchlistd.domain.undo.trace import named
 
 
 def follow_up(

@@ -14,10 +14,10 @@ from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.replace import refused_edit, updates
-from punchlistd.domain.dependencies import find_cycle, waits
-from punchlistd.domain.equal import equal_tasks
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
+from punchlistd.domain.state.dependencies import find_cycle, waits
+from punchlistd.domain.state.equal import equal_tasks
 
 
 class _Item(msgspec.Struct, frozen=True):

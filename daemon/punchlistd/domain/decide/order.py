@@ -6,9 +6,9 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import TaskMoved
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.rejections import invalid, task_not_found
 from punchlistd.domain.state import State
+from punchlistd.domain.state.ordering import between, default_key
 
 
 class Spot(msgspec.Struct, frozen=True):

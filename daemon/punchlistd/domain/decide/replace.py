@@ -32,11 +32,11 @@ from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import status_change
-from punchlistd.domain.dependencies import find_cycle, waits
-from punchlistd.domain.members import EDITABLE, MEMBERS, add_days
-from punchlistd.domain.ordering import between, default_key
 from punchlistd.domain.rejections import cycle, task_not_found
 from punchlistd.domain.state import State
+from punchlistd.domain.state.dependencies import find_cycle, waits
+from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
+from punchlistd.domain.state.ordering import between, default_key
 
 
 class _Item(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from punchlistd.domain.decide.claim import spent_ms
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.serial import is_serial
 from punchlistd.domain.state import State
-from punchlistd.domain.trace import named
+from punchlistd.domain.undo.trace import named
 
 _LEASE_MS = 2 * 3_600_000
 """Lease of a session that has claimed nothing in the list before, in milliseconds."""

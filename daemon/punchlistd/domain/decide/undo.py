@@ -11,12 +11,12 @@ from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.claim import refused_work
 from punchlistd.domain.decide.status import status_change
-from punchlistd.domain.inverse import SKIPPED, Undoing, is_undoable, name_of, take_back
-from punchlistd.domain.lookback import Lookback, Touch, aim
 from punchlistd.domain.rejections import conversation_not_found
-from punchlistd.domain.revert import revert
 from punchlistd.domain.state import State
-from punchlistd.domain.trace import Change, named
+from punchlistd.domain.undo.inverse import SKIPPED, Undoing, is_undoable, name_of, take_back
+from punchlistd.domain.undo.lookback import Lookback, Touch, aim
+from punchlistd.domain.undo.revert import revert
+from punchlistd.domain.undo.trace import Change, named
 
 NO_CALL = (0,)
 """What an undo records as undone that took back nothing but parts of calls: no event has version 0."""

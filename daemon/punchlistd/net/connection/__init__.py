@@ -20,14 +20,14 @@ from punchlist_schemas.vocabulary import MCP_CLIENT
 from punchlistd.clock import now_ms
 from punchlistd.engine.calls import ANONYMOUS, Caller, Stage, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
-from punchlistd.engine.slices import in_slices
-from punchlistd.engine.subscriptions import Subscription
+from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.net import jsonrpc
 from punchlistd.net.connection.callers import BatchCaller, LongCaller, Waiting
+from punchlistd.net.connection.connections import Connections
+from punchlistd.net.connection.hangup import hung_up
 from punchlistd.net.connection.output import BUFFER_BYTES, Output
 from punchlistd.net.connection.protocol import Batch, ServerProtocol
-from punchlistd.net.connections import Connections
-from punchlistd.net.hangup import hung_up
+from punchlistd.slices import in_slices
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from punchlistd.net.held import Held
+from punchlistd.net.connection.held import Held
 
 JOINED_BYTES = 64 << 10
 """Up to this size everything is handed to the transport at once."""

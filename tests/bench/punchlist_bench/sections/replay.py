@@ -12,7 +12,7 @@ from punchlist_bench.table import Row
 from punchlist_testing.domain import replay
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.history import fact_of
+from punchlistd.engine.lists.history import fact_of
 from punchlistd.store.port import Stored
 from punchlistd.store.sqlite import SqliteLog
 

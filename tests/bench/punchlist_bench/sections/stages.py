@@ -21,13 +21,13 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
 from punchlist_testing.calls import typed_params
 from punchlist_testing.memory_log import MemoryLog
-from punchlistd.app import Engine
+from punchlistd.app.app import Engine
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 from punchlistd.engine.calls import Write, stamp
-from punchlistd.engine.loaded import LoadedConversation
+from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.replies import Outcome
 from punchlistd.net import jsonrpc
 from punchlistd.settings import Settings

@@ -13,7 +13,7 @@ from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, r
 from punchlistd.domain.commands import Decision, EndClaims
 from punchlistd.domain.decide.claim import Supply, available
 from punchlistd.domain.decide.serial import current
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 SEEDS = range(60)

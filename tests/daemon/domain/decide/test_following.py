@@ -20,7 +20,7 @@ from punchlist_testing.domain import (
     replay,
     tell,
 )
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 HEADING = {"heading": 2}

@@ -9,7 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import MessageAppended, MessageRetracted
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.commands import Decision
-from punchlistd.domain.snapshot import dump_state, load_state
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 

@@ -9,8 +9,8 @@ from punchlist_schemas import params as p
 from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import EndClaims
-from punchlistd.domain.snapshot import dump_state, load_state
 from punchlistd.domain.state import MOST_AGENTS, Claim, State
+from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 A, B = "kilo/aaaaaa", "kilo/bbbbbb"

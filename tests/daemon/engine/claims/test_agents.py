@@ -13,7 +13,7 @@ from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlistd.domain.state import Claim, State
 from punchlistd.engine.claims import agents, leases
 from punchlistd.engine.claims.leases import Leases
-from punchlistd.shared.members import Member
+from punchlistd.replication.lanes.members import Member
 
 C: dict[str, Any] = {"conversation": "c"}
 A, B = "claude-code/aaaaaa", "claude-code/bbbbbb"

@@ -13,8 +13,8 @@ from punchlist_schemas.system import os_calls
 from punchlist_testing.engine import Engine, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
 from punchlist_testing.turns import turns
-from punchlistd.engine.slices import SLICE_EVENTS
 from punchlistd.net.connection import Connection
+from punchlistd.slices import SLICE_EVENTS
 
 C = "c"
 

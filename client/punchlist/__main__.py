@@ -1,0 +1,8 @@
+"""`python -m punchlist`: the command line without its installed script."""
+
+import sys
+
+from punchlist_apps.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What `punchlist.connect()` and `connect_async()` give."""

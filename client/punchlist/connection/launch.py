@@ -1,0 +1,391 @@
+"""Reaching the daemon: connect to its socket, and start one if none is running.
+
+Light on purpose (no asyncio, msgspec, socket or subprocess at the top), since the command line uses it too. The
+listener must run as our own user or as root. A refusal by permissions never starts a daemon: the one that runs is out
+of reach, and so would be a second one.
+"""
+
+import _socket
+import errno
+import os
+import sys
+import time
+
+from punchlist.connection.waiting import Waiting
+from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
+from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
+from punchlist_schemas.system import os_calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from punchlist.connection.options import Options
+    from punchlist.connection.starter import Starting
+
+TIMEOUT_S = 30.0
+"""How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
+
+_met: set[str] = set()
+"""The sockets where this process has met a daemon."""
+
+LOOK_S = 1.5
+"""How long a command waits for a reply before it looks at the daemon's process, in seconds."""
+
+HOOK_LOOK_S = 0.25
+"""The same for a hook, which gives up then; also the time that a shell prompt has in all."""
+
+HOOK_S = 8.0
+"""How long a hook may take, in seconds: less than the timeout that `punch setup` writes for it."""
+
+_NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
+_NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
+_MOST_LOCK = 8_192
+_RACE_PAUSE_S = 0.02
+_EXIT_CONFIGURATION = 78
+_WINNER_S = 1.0
+
+# Claude Code's settings: allowUnixSockets (a list of paths) works on macOS alone, seccomp can't filter by path.
+# Codex blocks connect() of every address family while network access is off, and then sets the variable named here.
+_SANDBOX_HELP = """\
+If this runs inside an agent's sandbox, allow Unix sockets there:
+  Claude Code   settings.json: {{"sandbox": {{"network": {{"allowAllUnixSockets": true}}}}}}
+                (on macOS this path is enough: "allowUnixSockets": ["{path}"])
+  Codex         config.toml: [sandbox_workspace_write] network_access = true
+Otherwise see that {folder} belongs to you with mode 0700. No daemon was started."""
+
+
+class Target:
+    """Where to meet a daemon, and whether one may be started there.
+
+    Args:
+        socket: Path of the socket; by default found by the rules of docs/protocol.md.
+        data_dir: Data directory for a daemon that is started; by default found by the same rules.
+        autostart: Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0.
+        env: The environment variables; by default those of this process.
+
+    Attributes:
+        look_s: After how many seconds without a reply a call looks at the daemon's process, and fails if that is
+            suspended. None: never, for programs that stay until the daemon continues.
+        note: Prints that the daemon does not reply yet. None: give up then, unless a daemon is just being started.
+        until: When all calls end, on the clock of `time.monotonic`.
+    """
+
+    look_s: "float | None" = None
+    note: "Callable[[str], None] | None" = None
+    until: float = float("inf")
+
+    def __init__(
+        self,
+        socket: str | None = None,
+        data_dir_option: str | None = None,
+        *,
+        autostart: bool | None = None,
+        env: "Mapping[str, str] | None" = None,
+    ) -> None:
+        env = os.environ if env is None else env
+        self.options: Options = {}
+        if socket:
+            self.options["socket"] = socket
+        if data_dir_option:
+            self.options["data_dir"] = data_dir_option
+        self._names_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR"))
+        self._names_socket = bool(socket or env.get("PUNCHLIST_SOCKET"))
+        self._means_data_dir = self._names_data_dir or not self._names_socket
+        self._socket = socket_path(env, socket, data_dir_option)
+        self.data_dir = data_dir(env, data_dir_option)
+        self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
+        self._starting: Starting | None = None
+        self._pid = 0
+        self._is_noted = False
+
+    def with_autostart(self, autostart: bool) -> "Target":  # noqa: FBT001 - named in the method
+        """Return this target, or a copy with another `autostart`."""
+        if autostart == self.autostart:
+            return self
+        other = object.__new__(Target)
+        vars(other).update(vars(self))
+        other.autostart = autostart
+        return other
+
+    def look_at(self, note: "Callable[[str], None]") -> None:
+        """Fail for a suspended daemon after `LOOK_S` seconds, and note that a busy one does not reply."""
+        self.look_s, self.note = LOOK_S, note
+
+    def hurry(self) -> None:
+        """Give up a daemon that does not reply: a hook must not hold up its host."""
+        self.look_s, self.note = HOOK_LOOK_S, None
+        self.until = time.monotonic() + HOOK_S
+
+    def deadline(self, timeout_s: float) -> float:
+        """Return when a call ends that may take `timeout_s` seconds."""
+        return min(self.until, time.monotonic() + timeout_s)
+
+    def dial(self, timeout_s: float = TIMEOUT_S) -> _socket.socket:
+        """A connected blocking socket, after starting a daemon if need be.
+
+        A daemon that was stopped on purpose is started by a process that has not met it yet: somebody wants one now.
+        Those that were connected to it wait until somebody does.
+
+        Raises:
+            DaemonStopped: It was stopped on purpose, and this process had been connected to it.
+            DaemonUnavailable: No daemon answers; the message says what to change. A daemon that was started and is not
+                ready after `timeout_s` seconds keeps starting.
+        """
+        deadline = self.deadline(timeout_s)
+        try:
+            return self.connected(deadline)
+        except TimedOut:
+            raise
+        except OSError as error:
+            if error.errno not in _NOT_RUNNING:
+                raise unavailable(self.socket, error) from error
+        if self.socket in _met and is_stopped(self.socket):
+            raise DaemonStopped(
+                f"The daemon on {self.socket} was stopped by `punch daemon stop`. To start it: punch daemon start",
+                temporary=True,
+            )
+        if not self.autostart:
+            raise DaemonUnavailable(
+                f"No daemon listens on {self.socket}, and starting one is switched off. "
+                f"Start it: punchlistd --socket {self.socket} --data-dir {self.data_dir}",
+                temporary=True,
+            )
+        return self._start(deadline)
+
+    def check(self, device: str = "", inode: str = "") -> None:
+        """Check that the daemon serves our data directory: that its lock has these numbers.
+
+        An older daemon sends no numbers. Nothing is checked if only a socket was named: any directory will do then.
+
+        Raises:
+            WrongDataDirectory: The lock in our data directory is another file, or missing.
+        """
+        if not self._means_data_dir or not inode:
+            return
+        try:
+            seen = os.stat(f"{self.data_dir}/lock")
+        except FileNotFoundError:
+            seen = None
+        except OSError as error:
+            if self._names_data_dir:
+                raise WrongDataDirectory(
+                    f"{self.data_dir} can't be read ({error.strerror}), so nobody can tell whether the daemon on "
+                    f"{self.socket} serves it. Name a data directory that you may read, or none.",
+                    exit_code=_EXIT_CONFIGURATION,
+                ) from error
+            return  # that of everybody's: it may not be looked at from inside a sandbox
+        if seen is None or (str(seen.st_dev), str(seen.st_ino)) != (device, inode):
+            raise WrongDataDirectory(
+                f"The daemon on {self.socket} (process {self._pid}) serves another data directory, not {self.data_dir} "
+                "as it is seen from here: it was started with other settings, or in a sandbox with files of its own. "
+                f"To use its lists, set PUNCHLIST_SOCKET={self.socket} and no PUNCHLIST_DATA_DIR. For a daemon of "
+                "your own, set PUNCHLIST_SOCKET to another path.",
+                exit_code=_EXIT_CONFIGURATION,
+            )
+
+    def too_late(self) -> "DaemonUnavailable | TimedOut":
+        """The error for a call that ran out of time; it says what to do."""
+        if self._starting is not None:
+            return DaemonUnavailable(str(self._starting), temporary=True)
+        if (pid := self.pid()) and os_calls.is_suspended(pid):
+            return TimedOut(f"The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}")
+        return TimedOut(f"No reply from {self._who()} in time; it may be overloaded. For its state: punch doctor")
+
+    def pid(self) -> int:
+        """Return the daemon's process id; 0 if it is unknown, or the service manager still has to start one."""
+        if self._means_data_dir and (pid := holder(self.data_dir)):
+            return pid
+        peer = os_calls.process(self._pid) if self._pid else None
+        return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
+
+    def look(self, *, greeted: bool, on_purpose: bool) -> None:
+        """Look at a daemon that does not reply.
+
+        Args:
+            greeted: Whether it has replied on this connection.
+            on_purpose: Whether it may take long to reply to this call.
+
+        Raises:
+            TimedOut: It is suspended, or it hangs and nobody is to be told (`note`).
+        """
+        pid = self.pid()
+        if pid and os_calls.is_suspended(pid):
+            raise self.too_late()
+        if self._is_noted or on_purpose:
+            return
+        if self.note is None and pid and not greeted:
+            raise self.too_late()
+        self._is_noted = self.note is not None or not pid  # without a process it is just being started
+        if self.note is not None:
+            self.note(f"punch: no reply from {self._who()} yet, still waiting")
+
+    def _who(self) -> str:
+        return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
+
+    def connected(self, deadline: float) -> _socket.socket:
+        """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
+
+        Raises:
+            OSError: As the system says.
+            DaemonUnavailable: The listener belongs to another user.
+        """
+        path = self.socket
+        waiting = Waiting(self, deadline)
+        while True:
+            try:
+                sock = connect(path, waiting.left_s)
+                break
+            except OSError as error:
+                if error.errno != errno.EAGAIN or (self.look_s is None and waiting.is_over):
+                    raise
+                waiting.proceed()
+        self._pid = os_calls.peer(sock)[0]
+        _met.add(path)
+        return sock
+
+    @property
+    def socket(self) -> str:
+        """Path of the socket.
+
+        Where nobody named one and none is at its place, it is where the daemon of the data directory listens: cron,
+        sudo and containers have another XDG_RUNTIME_DIR, or none.
+        """
+        if self._names_socket or os.path.lexists(self._socket):
+            return self._socket
+        return self._elsewhere() or self._socket
+
+    def _elsewhere(self) -> str:
+        """Another socket, at which the daemon of our data directory listens, or was stopped; "" if there is none."""
+        recorded = self._recorded()
+        return recorded if recorded and (os.path.lexists(recorded) or is_stopped(recorded)) else ""
+
+    def _recorded(self) -> str:
+        """Where else the newest daemon of our data directory has listened; "" if it was here, or does not say."""
+        try:
+            with open(f"{self.data_dir}/lock", "rb") as lock:
+                (_pid, path, *_) = (*lock.read(_MOST_LOCK).split(b"\n"), b"")
+        except OSError:
+            return ""
+        found = os.fsdecode(path)
+        return found if found.startswith("/") and "\0" not in found and found != self._socket else ""
+
+    def _start(self, deadline: float) -> _socket.socket:
+        from punchlist.connection.starter import Starting, by_manager
+
+        if by_manager(self.socket):
+            return self._insist(deadline)
+        while True:
+            try:
+                starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
+            except OSError as error:
+                raise DaemonUnavailable(
+                    f"punchlistd could not be started: {error.filename!r}: {error.strerror}"
+                ) from error
+            report = starting.wait(deadline - time.monotonic())
+            if report is None:
+                raise self.too_late()
+            self._starting = None
+            try:
+                if report.lost_race:
+                    if not self._names_socket:  # ours may be what a killed daemon has left
+                        self._socket = self._elsewhere() or self._socket
+                    return self._insist(min(deadline, time.monotonic() + _WINNER_S))
+                if report.ready:
+                    return self.connected(deadline)
+            except OSError as error:
+                served = report.lost_race and self._serves_elsewhere()
+                if report.lost_race and error.errno in _NOT_RUNNING and not served and time.monotonic() < deadline:
+                    continue  # the daemon that had the data directory was stopping, and will not listen again
+                refused = unavailable(self.socket, error)
+                text = f"{refused}\n{report.reason}" if report.reason else str(refused)
+                temporary = refused.temporary and not served
+                raise DaemonUnavailable(text, temporary=temporary, exit_code=report.exit_code) from error
+            break
+        text = f"punchlistd could not be started: {report.reason}"
+        raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
+
+    def _serves_elsewhere(self) -> bool:
+        """Whether the daemon of our data directory listens at another socket, within our reach or not."""
+        recorded = self._recorded()
+        if not recorded:
+            return False
+        try:
+            connect(recorded, _WINNER_S).close()
+        except OSError as error:
+            return error.errno not in _NOT_RUNNING
+        except DaemonUnavailable:
+            return True
+        return True
+
+    def _insist(self, deadline: float) -> _socket.socket:
+        """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
+        while True:
+            try:
+                return self.connected(deadline)
+            except OSError as error:
+                if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
+                    raise
+            time.sleep(_RACE_PAUSE_S)
+
+
+def holder(data_dir: str) -> "int | None":
+    """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
+    try:
+        with open(f"{data_dir}/lock", encoding="ascii", errors="replace") as file:
+            pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
+    except OSError:
+        return None
+    return int(pid) if os_calls.holds_lock(pid, inode) else None
+
+
+def want(socket: str) -> None:
+    """This process wants a daemon there after all, though it may have met the one that was stopped."""
+    _met.discard(socket)
+
+
+def is_stopped(socket: str) -> bool:
+    """Whether the daemon of this socket was stopped on purpose, and none was started since."""
+    return os.path.lexists(stopped_path(socket))
+
+
+def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
+    """Connect to the socket at `path`, however long the path is, and check who listens.
+
+    Raises:
+        OSError: As the system says; EAGAIN if the listener accepted nobody for `timeout_s` seconds.
+        DaemonUnavailable: The listener belongs to another user.
+    """
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        # A stopped daemon whose backlog is full would hold connect() for ever.
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(timeout_s))
+        os_calls.connect(sock, path)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
+        uid = os_calls.peer(sock)[1]
+        if uid not in (os.getuid(), 0):
+            raise DaemonUnavailable(
+                f"{path} is served by another user (uid {uid}), not by you; punchlist does not talk to it."
+            )
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def unavailable(path: str, error: OSError) -> DaemonUnavailable:
+    """The error for a failed connect; it says what would help."""
+    if error.errno in _NOT_ALLOWED:
+        advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
+        return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")
+    if error.errno == errno.EAGAIN:
+        text = f"The daemon on {path} accepts no connection; it may be suspended or overloaded."
+        return DaemonUnavailable(text, temporary=True)
+    return DaemonUnavailable(
+        f"Connecting to {path} failed: {error.strerror or error}.", temporary=error.errno in _NOT_RUNNING
+    )
+
+
+def _timeval(seconds: float) -> bytes:
+    whole = int(seconds)
+    return whole.to_bytes(8, sys.byteorder) + int((seconds - whole) * 1e6).to_bytes(8, sys.byteorder)

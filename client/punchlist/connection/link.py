@@ -1,0 +1,236 @@
+"""One connection to the daemon on asyncio's event loop."""
+
+import asyncio
+import socket
+import threading
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import Any, ClassVar, cast
+from weakref import WeakSet
+
+import anyio
+
+from punchlist.connection.core import Profile, Request, Wire, failure, given_back, met, result_of
+from punchlist.connection.forks import on_fork
+from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
+from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist_schemas.results import HelloResult
+
+_READ_AHEAD = 64
+"""Notifications taken before the loop that watches asks for more."""
+
+
+class Link(asyncio.Protocol):
+    """One connection: it hands answers to the calls that wait for them and keeps notifications for `receive`."""
+
+    hello: HelloResult
+    _all: "ClassVar[WeakSet[Link]]" = WeakSet()
+
+    def __init__(self, sock: socket.socket | None = None) -> None:
+        self._socket = sock
+        self._loop = asyncio.get_running_loop()
+        self._wire = Wire()
+        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._abandoned: dict[int, Request] = {}
+        self._unread: dict[int, Reply] = {}
+        self._answered = 0
+        self._notices: deque[Notice] = deque()
+        self._news = asyncio.Event()
+        self._lost: PunchlistError | None = None
+        self._ended = asyncio.Event()
+        self._all.add(self)
+        on_fork(self, Link._forked)
+
+    @classmethod
+    async def open(cls, profile: Profile) -> "Link":
+        """Connect, starting a daemon if need be, and introduce ourselves.
+
+        Raises:
+            TimedOut, DaemonUnavailable: All of that took longer than a call may take (`timeout_s`).
+        """
+        with anyio.move_on_after(profile.timeout_s):
+            sock = await dial(profile)
+            link = cls(sock)
+            await link._loop.create_unix_connection(lambda: link, sock=sock)
+            try:
+                link.hello = met(
+                    profile.target, link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
+                )
+            except BaseException:
+                link.close()
+                raise
+            return link
+        raise profile.target.too_late()
+
+    @classmethod
+    async def close_all(cls) -> None:
+        """End all connections of the running loop; what waits on them fails for good."""
+        for link in list(cls._all):
+            if link._loop is asyncio.get_running_loop():
+                await link.aclose()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be asked here any more."""
+        return self._lost is not None
+
+    async def exchange(self, request: Request) -> Reply:
+        """Send a request and wait for its answer; if the wait is cancelled, the daemon is told."""
+        if self._lost is not None:
+            raise self._lost
+        request_id, data = self._wire.send(request)
+        answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        self._transport.write(data)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            reply = self._unread.pop(request_id, None)
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                reply = answer.result()
+            if self._lost is None and reply is not None:
+                self._give_back(request, reply)
+            elif self._lost is None:
+                self._transport.write(self._wire.cancel(request_id))
+                self._abandoned[request_id] = request
+            raise
+        finally:
+            del self._waiting[request_id]
+
+    def post(self, request: Request) -> None:
+        """Send a request whose answer nobody waits for."""
+        self._transport.write(self._wire.send(request)[1])
+
+    async def receive(self) -> Notice:
+        """The next notification."""
+        while not self._notices:
+            if self._lost is not None:
+                raise self._lost
+            self._news.clear()
+            self._transport.resume_reading()
+            await self._news.wait()
+        return self._notices.popleft()
+
+    def close(self) -> None:
+        """End the connection; whoever waits on it gets `ConnectionLost`."""
+        self._fail(ConnectionLost("The connection was closed."))
+
+    def abandon(self) -> None:
+        """Have the loop end the connection, and wait for nothing: for finalizers, which run in any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.close)
+
+    def _forked(self) -> None:
+        """The connection is the parent's: don't shut it down, nor touch the transport, whose loop is the parent's."""
+        self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
+        if self._socket is not None:
+            self._socket.close()
+
+    async def aclose(self) -> None:
+        """End the connection for good, and wait until it is gone: the calls that wait on it are not made again."""
+        self._fail(ConnectionLost("The connection was closed.", final=True))
+        await self._ended.wait()
+
+    def _fail(self, error: PunchlistError) -> None:
+        if self._lost is None:
+            self._lost = error
+            self._transport.abort()
+            self._news.set()
+            for answer in self._waiting.values():
+                _fail_unless_done(answer, error)
+
+    def _take(self, request_id: int, reply: Reply) -> None:
+        self._answered = max(self._answered, request_id)
+        if (request := self._abandoned.pop(request_id, None)) is not None:
+            self._give_back(request, reply)
+        elif (answer := self._waiting.get(request_id)) is None:
+            return
+        elif answer.cancelled():
+            # The caller was cancelled in this turn of the loop and hasn't run since: `exchange` handles the reply.
+            self._unread[request_id] = reply
+        elif not answer.done():
+            answer.set_result(reply)
+
+    def _give_back(self, request: Request, reply: Reply) -> None:
+        if failure(reply) is None:
+            for release in given_back(request, result_of(reply, object)):
+                self.post(release)
+
+    def _blame(self, reply: Reply) -> None:
+        """One of our frames was no request to the daemon: its call fails, and those that it may have been.
+
+        The daemon reads frames in their order: what was sent before an answered call was understood.
+        """
+        error = failure(reply) or ProtocolError("The daemon answered a call that nobody made.")
+        for request_id, answer in self._waiting.items():
+            if request_id > self._answered:
+                _fail_unless_done(answer, error)
+
+    # called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out what is complete."""
+        try:
+            messages = self._wire.receive(data)
+        except PunchlistError as error:
+            self._fail(error)
+            return
+        for message in messages:
+            if isinstance(message, Notice):
+                self._notices.append(message)
+            elif message.id is None:
+                self._blame(message)
+            else:
+                self._take(cast(int, message.id), message)
+        if self._notices:
+            self._news.set()
+        if len(self._notices) > _READ_AHEAD:
+            self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail whatever still waits."""
+        self._fail(ConnectionLost("The daemon closed the connection."))
+        self._ended.set()
+
+
+async def dial(profile: Profile) -> socket.socket:
+    """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
+    loop = asyncio.get_running_loop()
+    dialled: asyncio.Future[socket.socket] = loop.create_future()
+
+    def report(sock: socket.socket) -> None:
+        if dialled.done():
+            sock.close()
+        else:
+            dialled.set_result(sock)
+
+    def connect() -> None:
+        sock: socket.socket | None = None
+        try:
+            sock = socket.socket(fileno=profile.target.dial(profile.timeout_s).detach())
+            sock.setblocking(False)
+            action = partial(report, sock)
+        except Exception as error:
+            action = partial(_fail_unless_done, dialled, error)
+        try:
+            loop.call_soon_threadsafe(action)
+        except RuntimeError:  # the loop is closed
+            if sock is not None:
+                sock.close()
+
+    threading.Thread(target=connect, name="punchlist-dial", daemon=True).start()
+    try:
+        return await dialled
+    except asyncio.CancelledError:
+        if dialled.done() and not dialled.cancelled() and dialled.exception() is None:
+            dialled.result().close()
+        raise
+
+
+def _fail_unless_done(future: "asyncio.Future[Any]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,191 @@
+"""The way from threads into the one event loop that all blocking clients of a process share.
+
+The loop runs in a daemon thread, begun by the first call. Each call is a task of the loop, so calls of several threads
+go on at the same time and none waits for another. A call holds no lock while it waits. An interrupt (Ctrl-C) ends
+the wait and cancels the task. If the task has ended, its result is not lost: a claim is released, and an item of a
+watch is kept for the next call. A forked child begins a loop of its own, and at the interpreter's exit the connections
+are closed and the thread ends.
+"""
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from punchlist.connection.forks import on_fork
+from punchlist.connection.link import Link
+from punchlist.errors import ConnectionLost
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_HEED_S = 1.0
+"""Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
+
+_EXITING = "The interpreter is exiting."
+
+_END_S = 2.0
+"""How long the interpreter's exit waits for connections to close."""
+
+
+class _Call(Generic[R]):
+    """One call. Its methods run on the loop, so that its end and an interrupt can't meet halfway.
+
+    Attributes:
+        done: Set when `result` and `error` are final.
+        result: The function's result, if it has returned.
+        error: Its exception; as long as it runs, the error for a loop that ends before.
+    """
+
+    result: R
+    error: Exception | None
+
+    def __init__(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> None:
+        self.done = threading.Event()
+        self.error = ConnectionLost(_EXITING, final=True)
+        self._function = function
+        self._on_unread = on_unread
+        self._task: asyncio.Task[None] | None = None
+        self._is_abandoned = False
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def abandon(self) -> None:
+        """Cancel the function, or return its result: the caller was interrupted."""
+        self._is_abandoned = True
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+        elif self.error is None:
+            self._on_unread(self.result)
+
+    async def _run(self) -> None:
+        try:
+            self.result = await self._function()
+            self.error = None
+            if self._is_abandoned:
+                self._on_unread(self.result)
+        except Exception as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+
+class Portal:
+    """An event loop in a thread of its own."""
+
+    _loop: asyncio.AbstractEventLoop
+    _end: asyncio.Event
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="punchlist", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+
+    def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """`deliver` a result that may be dropped."""
+        return self.deliver(lambda: function(*args, **kwargs), _drop)
+
+    def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
+        """Run an async function on the loop and wait for its result.
+
+        Args:
+            function: Called on the loop.
+            on_unread: Called on the loop with the result, if an interrupt ends this call and the function has
+                returned already. It must not wait.
+
+        Raises:
+            RuntimeError: This is the loop's own thread, which would wait for itself.
+            ConnectionLost: The interpreter is exiting.
+        """
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError(
+                "The blocking client was called on its own event loop, as by a finalizer: use another thread."
+            )
+        call = _Call(function, on_unread)
+        try:
+            try:
+                self._loop.call_soon_threadsafe(call.start)
+            except RuntimeError as error:
+                raise ConnectionLost(_EXITING, final=True) from error
+            while not call.done.wait(_HEED_S):
+                pass
+            if self._closing and threading.current_thread().daemon:
+                threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
+            if call.error is None:
+                return call.result
+        except BaseException:
+            self.post(call.abandon)
+            raise
+        error, call.error = call.error, None
+        try:
+            raise error
+        finally:
+            del error  # else the traceback keeps this frame, and the frame the error
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Have the loop call a function, and wait for nothing: for finalizers."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function)
+
+    def close(self) -> None:
+        """Cancel what runs, close the connections and end the thread."""
+        self._closing = True
+        self.post(self._end.set)
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._end = asyncio.Event()
+            self._begun.set()
+            await self._end.wait()
+            await Link.close_all()
+
+        with asyncio.Runner(debug=False, loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(main())
+
+
+def _drop(_result: object) -> None:
+    """Do nothing: most results may be lost."""
+
+
+class _Shared:
+    """The portal of this process, if it has begun."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.portal: Portal | None = None
+        on_fork(self, _Shared.forked)
+        atexit.register(self.close)
+
+    def forked(self) -> None:
+        """The thread stayed with the parent."""
+        self.lock = threading.Lock()
+        self.portal = None
+
+    def close(self) -> None:
+        """End what has begun."""
+        if self.portal is not None:
+            self.portal.close()
+
+
+_shared = _Shared()
+
+
+def portal() -> Portal:
+    """The portal of this process, begun if need be."""
+    with _shared.lock:
+        if _shared.portal is None:
+            _shared.portal = Portal()
+        return _shared.portal
+
+
+def post(function: Callable[[], object]) -> None:
+    """`Portal.post`, if there is a portal: a finalizer begins none, and takes no lock."""
+    if _shared.portal is not None:
+        _shared.portal.post(function)

@@ -1,0 +1,78 @@
+"""What is said without a tool: greetings, who one talks to, what can be said here, and what was not understood."""
+
+import re
+
+from punchlist_apps.chat.rules import words
+from punchlist_apps.chat.rules.reading import MOST, MOST_REQUESTS, Intent
+from punchlist_apps.chat.rules.references import Item
+
+HELP = """You can say, for example:
+  add buy milk              show my tasks            what is left?
+  done with 3               I bought milk            mark the report as done
+  rename 4 to Call Ann      make 4 urgent            reopen 5
+  delete 2                  delete completed tasks   undo that
+  add rent due friday       assign 2 to ann          who is working?
+  what is waiting for me?   approve 2"""
+
+_TALK = (
+    (
+        r"\bhow are you\b|\bhow was your\b|\bhow's it going\b",
+        "Hello! I'm doing well, thank you. What can I do for you?",
+    ),
+    (r"^(?:hi|hello|hey|good (?:morning|evening|afternoon|day)|greetings|there)\b", "Hello! What can I do for you?"),
+    (
+        r"\bwho are you\b|\byour name\b|\bwhat are you\b",
+        "I'm your Todo AI Assistant. Say “help” for what I understand.",
+    ),
+    (r"\bthank|\bthanks\b|\bthx\b|\bcheers\b", "You're welcome."),
+    (r"^(?:bye|goodbye|good night|see you|(?:quit|exit)$)\b", "Goodbye."),
+    (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
+    (
+        rf"^(?:{words.agreement()}|{words.NO})\??$",
+        "There is no open question. Say “help” for what I understand.",
+    ),
+    (r"^should\b", "That is yours to decide. Nothing was changed."),
+)
+NOT_UNDERSTOOD = "I did not understand that, so nothing was changed. Say “help” for what I understand."
+
+_NEEDS = {
+    "title": "What should it be called?",
+    "task": "Which task? I found none that fits. “show my tasks” lists them.",
+    "question": "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+    "instead": "Nothing was changed. Say what to do instead, for example: delete 3.",
+    "long": "Nothing was changed: the message has {length:,} characters, and the rules read at most {most:,}. Send it"
+    " in parts, or put the tasks into a file and run: punch import FILE",
+    "many": f"Nothing was changed: a message makes at most {MOST_REQUESTS} requests. Send it in parts.",
+}
+_EMPTY = "There is no task on your list."
+_KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
+
+
+def reply(intent: Intent, text: str, items: list[Item]) -> str:
+    """The answer to what asks for no tool.
+
+    Args:
+        intent: What was understood.
+        text: What was said.
+        items: The list.
+    """
+    if intent.name == "help":
+        return HELP
+    if intent.need == "which":
+        there = {item.id: item.title for item in items}
+        return "\n".join(["Which one do you mean?", *(f"  #{id} {there.get(id, '')}" for id in intent.ids)])
+    if intent.need == "task":
+        return _absent(intent) if items else _EMPTY
+    if intent.need:
+        return _NEEDS[intent.need].format(length=len(text), most=MOST)
+    low = text.lower().replace("’", "'").strip()
+    return next((said for pattern, said in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
+
+
+def _absent(intent: Intent) -> str:
+    """What is missing, and why if that is known."""
+    if intent.missing:
+        many = len(intent.missing) > 1
+        there = f"are no tasks {', '.join(intent.missing)}" if many else f"is no task {intent.missing[0]}"
+        return f"There {there}. “show my tasks” lists those that there are."
+    return f"You have no {_KINDS[intent.status]} tasks." if intent.status else _NEEDS[intent.need]

@@ -1,0 +1,1 @@
+"""The daemon as commands reach it: one call, many calls, pages of events."""

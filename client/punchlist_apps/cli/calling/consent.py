@@ -1,0 +1,40 @@
+"""Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
+
+import sys
+
+from punchlist.base.text import safe
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import value
+from punchlist_apps.cli.printing.failure import UsageError
+
+EVERYWHERE = value(
+    "--everywhere", text="do not ask, and erase a shared list on every machine: its name again", metavar="LIST"
+)
+
+
+def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
+    """Return whether the person agrees, by an option or an answer at the terminal.
+
+    Args:
+        context: The command, which has `--yes` and `--everywhere`.
+        summary: The daemon's words for what would be done.
+        name: The list.
+        space: The space of a shared list that would be erased everywhere.
+        is_final: Whether no undo brings it back.
+
+    Raises:
+        UsageError: The options do not agree, and there is no terminal for the question.
+    """
+    args = context.args
+    if args.everywhere is not None and args.everywhere != name:
+        raise UsageError(f"--everywhere {args.everywhere} is not the list that would be erased: {name}")
+    if args.everywhere is not None or (args.yes and not space):
+        return True
+    question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
+    if not context.can_ask:
+        raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
+    if not space:
+        return context.confirmed(f"{question}Do it?")
+    sys.stderr.write(f"{question}To do it, type the list's name: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() == name

@@ -1,0 +1,86 @@
+"""A daemon that runs other code than this command: replaced if it is older and idle, else named once."""
+
+import os
+import re
+import time
+from collections.abc import Callable
+
+import punchlist_schemas
+from punchlist import __version__
+from punchlist.base import project
+from punchlist.base.text import safe
+from punchlist.connection.launch import Target
+from punchlist.errors import InvalidParams, PunchlistError, TimedOut
+from punchlist_apps.cli.calling.sync_link import Caller
+from punchlist_schemas.build import build_stamp
+from punchlist_schemas.results import HelloResult
+
+_LEAVE_S = 10.0
+_PAUSE_S = 0.02
+_PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
+
+
+def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
+    """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon.
+
+    Args:
+        caller: Connected to it; afterwards to the daemon that runs then.
+        hello: What it said.
+        target: Where it is.
+        note: Tells the person at the terminal.
+    """
+    theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
+    older = target.autostart and _is_older(caller, hello)
+    if older and _left(caller):
+        successor = _successor(caller, hello.pid)
+        note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) by {own} (process {successor.pid})")
+        return
+    mark = f"build {hello.pid} {own}"
+    if project.was_announced(target.data_dir, mark, time.time()):
+        return
+    project.note_announced(target.data_dir, mark)
+    which = "an older build, and is in use: it is replaced once nobody else is connected" if older else "other code"
+    note(
+        f"punch: the daemon (process {hello.pid}) runs {which} ({theirs}) than this command ({own}); "
+        "punch daemon stop ends it now, and the next command starts this one"
+    )
+
+
+def _is_older(caller: Caller, hello: HelloResult) -> bool:
+    """Whether it runs code from before this installation: of a lower version, or begun before our files came here."""
+    if hello.version != __version__:
+        return _order(hello.version) < _order(__version__)
+    changed = os.stat(punchlist_schemas.__file__).st_ctime
+    return caller.call("daemon.status")["started_at"] / 1000 < changed
+
+
+def _order(version: str) -> list[int]:
+    """Return a sort key: development versions and pre-releases come before their release, post-releases after it."""
+    parts: list[str] = re.findall(r"\d+|[a-z]+", version.partition("+")[0])
+    return [*(int(part) if part.isdecimal() else _PHASES.get(part, 0) for part in parts), 0]
+
+
+def _left(caller: Caller) -> bool:
+    try:
+        stopping: bool = caller.call("daemon.shutdown", {"if_idle": True})["stopping"]
+    except InvalidParams:  # so old that it can't tell whether it is idle
+        return False
+    return stopping
+
+
+def _successor(caller: Caller, pid: int) -> HelloResult:
+    deadline = time.monotonic() + _LEAVE_S
+    while True:
+        caller.close()
+        try:
+            hello = caller.open()
+        except PunchlistError as error:
+            if time.monotonic() > deadline:
+                raise
+            del error
+        else:
+            if hello.pid != pid:
+                return hello
+            if time.monotonic() > deadline:
+                raise TimedOut(f"The older daemon (process {pid}) was asked to end and still answers: punch doctor")
+        time.sleep(_PAUSE_S)

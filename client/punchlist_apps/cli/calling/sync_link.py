@@ -1,0 +1,148 @@
+"""Calls one after the other over a blocking connection, without asyncio: what one command of the command line needs.
+
+A program that stays, or that has threads, uses `punchlist.Client`.
+"""
+
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+
+from punchlist.connection.core import Profile, Request, Retry, Wire, failure, is_passing, met, result_of
+from punchlist.connection.launch import Target
+from punchlist.connection.options import Options
+from punchlist.connection.waiting import Waiting
+from punchlist.errors import ConnectionLost, PunchlistError, TimedOut
+from punchlist_schemas.jsonrpc import Reply
+from punchlist_schemas.results import HelloResult
+
+if TYPE_CHECKING:
+    from punchlist.calls.call import Call
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_CHUNK = 1 << 18
+
+_REASON_S = 1.0
+"""How long to wait for the reason of a daemon that hung up, in seconds."""
+
+
+class Link:
+    """One connection, introduced. Deadlines are on the clock of `time.monotonic`."""
+
+    def __init__(self, profile: Profile, deadline: float) -> None:
+        self._target = profile.target
+        self._socket = socket.socket(fileno=profile.target.dial(deadline - time.monotonic()).detach())
+        self._wire = Wire()
+        self._greeted = False
+        try:
+            hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
+            self.hello = met(profile.target, hello)
+            self._greeted = True
+        except BaseException:
+            self.close()
+            raise
+
+    def exchange(self, request: Request, deadline: float) -> Reply:
+        """Send a request and wait for its answer."""
+        request_id, data = self._wire.send(request)
+        on_purpose = request.patience_s > 0
+        waiting = Waiting(self._target, deadline, greeted=self._greeted, on_purpose=on_purpose)
+        try:
+            with _as_loss():
+                waiting.send(self._socket, data)
+        except ConnectionLost:
+            # The daemon may have said why before it hung up; then this raises its refusal.
+            with suppress(ConnectionLost, TimedOut):
+                self._answer(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
+            raise
+        return self._answer(request_id, waiting)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def _answer(self, request_id: int, waiting: Waiting) -> Reply:
+        while True:
+            with _as_loss():
+                data = waiting.run(self._socket, self._socket.recv, _CHUNK)
+            if not data:
+                raise ConnectionLost("The daemon closed the connection.")
+            for message in self._wire.receive(data):
+                if isinstance(message, Reply) and message.id in (request_id, None):
+                    return message
+
+
+@contextmanager
+def _as_loss() -> Generator[None]:
+    try:
+        yield
+    except TimedOut:
+        raise
+    except OSError as error:
+        raise ConnectionLost(f"The connection to the daemon broke: {error.strerror}.") from error
+
+
+class Caller:
+    """Makes calls from one thread, one after the other, and repeats them as `punchlist.Client` does.
+
+    Args:
+        target: Where the daemon is, and how long to wait for it; by default as the options say.
+        **options: See `Options`.
+    """
+
+    def __init__(self, target: Target | None = None, **options: Unpack[Options]) -> None:
+        self._profile = Profile(options)
+        self._profile.target = target or self._profile.target
+        self._link: Link | None = None
+
+    def open(self) -> HelloResult:
+        """Connect now instead of at the first call, and return who answered."""
+        return self._connected(self._profile.target.deadline(self._profile.timeout_s)).hello
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        return self._send(Request.raw(method, params or {}), object)
+
+    def run(self, call: "Call[T]") -> T:
+        """Make a typed call."""
+        return call.pick(self._send(call.request, call.result))
+
+    def _send(self, request: Request, type_: type[R]) -> R:
+        deadline = self._profile.target.deadline(self._profile.timeout_s + request.patience_s)
+        retry = Retry(deadline, repeatable=request.repeatable)
+        while True:
+            try:
+                return result_of(self._exchange(request, deadline), type_)
+            except PunchlistError as error:
+                pause_s = retry.pause_s(error, time.monotonic())
+            time.sleep(pause_s)
+
+    def close(self) -> None:
+        """Let the connection go."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _connected(self, deadline: float) -> Link:
+        if self._link is None:
+            self._link = Link(self._profile, min(deadline, time.monotonic() + self._profile.timeout_s))
+        return self._link
+
+    def _exchange(self, request: Request, deadline: float) -> Reply:
+        try:
+            reply = self._connected(deadline).exchange(request, deadline)
+        except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
+            self.close()
+            raise
+        if (error := failure(reply)) and is_passing(error):
+            self.close()
+        return reply

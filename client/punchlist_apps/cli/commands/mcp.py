@@ -1,0 +1,120 @@
+"""`punch agent mcp`: serve the tools to an agent's host."""
+
+import errno
+import os
+import signal
+from argparse import Namespace
+
+from punchlist.base.project import host_directory
+from punchlist.connection.options import Options
+from punchlist.tools.catalog import offered
+from punchlist.tools.model import Problem
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, names, value
+from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
+from punchlist_apps.cli.printing.failure import UsageError, show_error
+from punchlist_apps.common import extras, wire
+from punchlist_apps.common.terminal.argument_types import port
+from punchlist_apps.hosts.sessions import Sessions, host_process, session_of
+from punchlist_schemas.rendezvous import data_dir
+from punchlist_schemas.vocabulary import MCP_CLIENT
+
+COMMANDS = {
+    "mcp": Usage(
+        (
+            value(
+                "--dialect",
+                text="serve the tools of this dialect; repeatable (default: native)",
+                metavar="DIALECT",
+                action="append",
+            ),
+            value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=names),
+            value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
+            flag("--http", text="serve HTTP on this machine instead of standard input and output"),
+            value("--port", text="with --http: the port (default: 8321)", metavar="PORT", type=port, default=8321),
+            Argument(
+                ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
+            ),
+            Argument(
+                ("--users",),
+                "for --http: tokens and the users each may name (one token for all)",
+                {"metavar": "FILE"},
+                "file",
+            ),
+        ),
+        ("punch agent mcp --dialect claude -c website", "punch agent mcp --http --port 8321"),
+    ),
+}
+
+_NAME = 128
+
+
+def run_mcp(context: Context) -> int:
+    """Serve until the host goes away, or with `--http` until a signal."""
+    args = context.args
+    dialects = tuple(args.dialect or ("native",))
+    _check(args, dialects)
+    if not extras.is_installed():
+        show_error("configuration", extras.MISSING, extras.install())
+        return CONFIGURATION
+    wire.keep_mirrors(context.target)
+    import anyio
+
+    from punchlist_apps.mcp.agents import Agents
+    from punchlist_apps.mcp.http_auth import Token
+    from punchlist_apps.mcp.serve import over_http, over_stdio
+    from punchlist_apps.mcp.server import Setup
+    from punchlist_apps.mcp.users import UsersFile
+
+    named = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None  # set and empty: nothing is named
+    setup = Setup(dialects, named, args.actor, args.user, args.tools)
+    setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
+    options = _options(context)
+    if args.http:
+        path = args.users or args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
+        try:
+            grants = UsersFile(path) if args.users else Token(path)
+            grants.check()
+        except ValueError as error:
+            show_error("configuration", str(error))
+            return CONFIGURATION
+        context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
+        try:
+            anyio.run(over_http, options, setup, args.port, grants)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                error.filename = f"port {args.port}"
+                error.strerror = "in use by another program; --port takes another"
+            raise
+    else:
+        sessions = Sessions(context.target.data_dir, host_process())
+        place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", named or "", *dialects))
+        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
+        anyio.run(over_stdio, options, setup)
+    return 0
+
+
+def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
+    """Refuse arguments that make no sense.
+
+    Raises:
+        UsageError: There is no such dialect or tool, options contradict each other, or the name can't be shown.
+    """
+    try:
+        offered(dialects, args.tools)
+    except Problem as problem:
+        raise UsageError(problem.text) from None
+    if args.users and (args.user or args.token_file or not args.http):
+        raise UsageError("--users goes with --http, and without --user and --token-file")
+    if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _NAME):
+        raise UsageError(f"--actor is 1 to {_NAME} characters without control characters")
+
+
+def _options(context: Context) -> Options:
+    target = context.target
+    options: Options = {"name": MCP_CLIENT, "autostart": target.autostart}
+    options |= target.options
+    if context.args.user:
+        options["user"] = context.args.user
+    return options

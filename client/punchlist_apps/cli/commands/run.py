@@ -1,0 +1,157 @@
+"""`punch run`: claims tasks one by one and runs a command for each."""
+
+import asyncio
+import os
+import signal
+
+from punchlist.clients.aio import connect_async
+from punchlist.connection.options import Options
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, owner_option, value
+from punchlist_apps.cli.printing.exit_codes import INTERRUPTED, REFUSED
+from punchlist_apps.cli.running import orphans
+from punchlist_apps.cli.running.command import Command
+from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.guard import guarded
+from punchlist_apps.cli.running.lanes import Lanes, Plan
+from punchlist_apps.cli.running.notify import Notifier
+from punchlist_apps.common.terminal.argument_types import group, milliseconds, positive, whole
+from punchlist_schemas.rendezvous import data_dir, socket_path
+
+COMMANDS = {
+    "run": Usage(
+        (
+            Argument(
+                ("argv",),
+                "the command; it reads the task as JSON from its standard input and its text from PUNCHLIST_TITLE and "
+                "PUNCHLIST_DESCRIPTION; {title}, {description}, {prompt} (both) and {id} are filled into its words",
+                {"metavar": "COMMAND", "nargs": "+"},
+                "command",
+            ),
+            value(
+                "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
+            ),
+            flag("-k", "--keep-going", text="go on after a failure, even if the list stops at failures"),
+            value(
+                "--timeout",
+                text="stop a command after this time, such as 90s or 10m",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("-f", "--follow", text="when no task is left, wait for new ones"),
+            value(
+                "--group",
+                text="run N commands at a time for tasks with this label, beside the --jobs for all others; repeatable",
+                metavar="LABEL=N",
+                type=group,
+                action="append",
+            ),
+            value(
+                "--retries",
+                text="try a task again up to N times when its command fails (default: 0)",
+                metavar="N",
+                type=whole,
+            ),
+            value(
+                "--retry-delay",
+                text="wait this long before the first retry, then twice as long each time, up to 1h (default: 10s)",
+                metavar="TIME",
+                type=milliseconds,
+                default=10_000,
+            ),
+            flag("--restart-failed", text="first make all failed tasks pending again"),
+            value(
+                "--notify",
+                text="run this command when a task fails or waits for approval, and at the end; it is sent JSON",
+            ),
+            value("--notify-url", text="post the same JSON to this address", metavar="URL"),
+            owner_option("who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)"),
+            Argument(
+                ("--log-dir",), "write the output of each task to a file in this directory", {"metavar": "DIR"}, "file"
+            ),
+        ),
+        (
+            "punch run -- ./do.sh",
+            'punch run --timeout 10m -- claude -p "Do the task that standard input describes"',
+            "punch run -j 4 --follow -- ./do.sh",
+            "punch run --retries 3 --retry-delay 30s --restart-failed -- ./flaky.sh",
+            "punch run -j 8 --group gpu=1 --notify ./tell-me.sh -- ./train.sh",
+        ),
+    ),
+}
+
+
+def run_run(context: Context) -> int:
+    """Run the command for each task; exit code 1 if one of them failed."""
+    _ = context.caller
+    with guarded():
+        return asyncio.run(_run(context))
+
+
+async def _run(context: Context) -> int:
+    target, args = context.target, context.args
+    show = Show(context.style)
+    options: Options = {"name": "punch run", "autostart": target.autostart}
+    async with connect_async(**options | target.options) as client:
+        conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
+        plan = _plan(context)
+        notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
+        orphans.adopt()
+        lanes = Lanes(conversation, plan, show, notifier)
+        show.on_lost = lanes.finish
+        _handle_signals(lanes, show)
+        try:
+            await lanes.run()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None  # whatever stopped one lane has stopped them all
+        finally:
+            show.close()
+    if show.lost is not None:
+        raise show.lost
+    if args.json:
+        context.json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
+    if lanes.was_stopped:
+        return INTERRUPTED
+    return REFUSED if lanes.failed else 0
+
+
+def _plan(context: Context) -> Plan:
+    args = context.args
+    data = data_dir(os.environ, args.data_dir)
+    known = {
+        "PUNCHLIST_CONVERSATION": context.conversation,
+        "PUNCHLIST_SOCKET": socket_path(os.environ, args.socket, args.data_dir),
+        "PUNCHLIST_DATA_DIR": data,
+    }
+    return Plan(
+        command=Command(args.argv),
+        owner=args.owner or os.environ.get("PUNCHLIST_OWNER") or f"punch-run-{os.getpid()}",
+        log_dir=args.log_dir or os.path.join(data, "runs", context.conversation),
+        env=known,
+        jobs=args.jobs,
+        keep_going=args.keep_going,
+        follow=args.follow,
+        timeout_ms=args.timeout,
+        groups=dict(args.group or ()),
+        retries=args.retries or 0,
+        retry_ms=args.retry_delay,
+        restart_failed=args.restart_failed,
+    )
+
+
+def _handle_signals(lanes: Lanes, show: Show) -> None:
+    """The first interrupt lets what runs come to its end, the second one stops it; SIGTERM stops at once."""
+    interrupts = 0
+
+    def on_interrupt() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts == 1:
+            show.note("waiting for running commands; Ctrl-C again stops them and releases their tasks")
+            lanes.finish()
+        else:
+            lanes.stop()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    loop.add_signal_handler(signal.SIGTERM, lanes.stop)

@@ -1,0 +1,56 @@
+"""`punch list set`: show and change the settings of a list."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from punchlist.base.text import safe
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Argument, Usage
+from punchlist_apps.cli.parsing.settings import WrongSetting, changes, current, meaning
+from punchlist_apps.cli.printing.failure import UsageError
+from punchlist_apps.common.terminal.style import Style
+from punchlist_schemas.things import Conversation
+
+COMMANDS = {
+    "set": Usage(
+        (
+            Argument(
+                ("settings",),
+                "the settings to change (default: show all)",
+                {"metavar": "NAME=VALUE", "nargs": "*"},
+                "setting",
+            ),
+        ),
+        (
+            "punch list set",
+            "punch set execution=serial on_failure=stop",
+            'punch set auto_clear=idle title="Release 1.0"',
+        ),
+    ),
+}
+
+
+def run_set(context: Context) -> int:
+    """Change what is given as NAME=VALUE; without anything show all settings."""
+    try:
+        wanted = changes(context.args.settings)
+    except WrongSetting as error:
+        raise UsageError(str(error)) from None
+    if wanted:
+        result = context.change("conversation.configure", **wanted)
+    else:
+        result = context.ask("conversation.get")
+    shown = msgspec.convert(result["conversation"], Conversation)
+    values = current(shown.title, shown.settings)
+    named = {*wanted.get("settings", ()), *({"title"} & wanted.keys())} or values.keys()
+    told = {"conversation": shown.conversation, **values}
+    return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.style))
+
+
+def _lines(values: dict[str, Any], style: Style) -> Iterable[str]:
+    shown = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
+    width = max(len(text) for name, text in shown.items() if name != "title") if len(shown) > 1 else 0
+    for name, text in shown.items():
+        yield f"{text:<{width}}  {style.paint('dim', meaning(name, values[name]))}"

@@ -1,0 +1,243 @@
+"""Commands that only read: list, show, list all, daemon status."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from punchlist.base.text import safe
+from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.moments import version_at
+from punchlist_apps.cli.calling.names import resolve
+from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
+from punchlist_apps.cli.parsing.saved_filters import SORTS, saved
+from punchlist_apps.cli.printing.failure import UsageError
+from punchlist_apps.cli.printing.next_step import next_step
+from punchlist_apps.cli.printing.summaries import with_counts
+from punchlist_apps.common.terminal.argument_types import point, positive, when
+from punchlist_apps.common.terminal.render import detail_lines, list_lines, progress, shared_note, since, status_line
+from punchlist_apps.common.terminal.style import Style
+from punchlist_schemas.directory import OUTSIDE
+from punchlist_schemas.vocabulary import STATUSES
+
+COMMANDS = {
+    "list": Usage(
+        (
+            flag("-a", "--all", text="also show old finished tasks of a long list"),
+            choice(
+                "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
+            ),
+            owner_option("show only this owner's tasks: a name, its beginning or #3"),
+            flag("--ready", text="show only tasks that could be started now"),
+            value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
+            value("--parent", text="show only the subtasks of this task", metavar="ID"),
+            value(
+                "--due",
+                text="show only tasks due by the end of this day, or before this time: today, friday, 7d",
+                metavar="TIME",
+                type=when,
+            ),
+            value("--text", text="show only tasks with these words in title, description, labels or notes"),
+            choice("--sort", text="sort by this instead of the list's own order", choices=SORTS),
+            value("-f", "--filter", text="use the filter that the project file saves under this name", metavar="NAME"),
+            value("-n", "--limit", text="show at most N tasks", metavar="N", type=positive),
+            flag("--line", text="print one line for a shell prompt; print nothing if no daemon runs"),
+            value(
+                "--at",
+                text='show the list as it was at a version or a time, such as 12, "10 min ago" or yesterday',
+                metavar="POINT",
+                type=point,
+            ),
+        ),
+        (
+            "punch list",
+            "punch list --ready",
+            "punch list --label ops --due 7d --sort due",
+            "punch list --filter soon",
+            "punch list --at 12",
+            'punch list --at "10 min ago"',
+            "punch list -c website --json",
+        ),
+    ),
+    "show": Usage((TASK,), ("punch show 3",)),
+    "all": Usage(
+        (
+            value("-q", "--query", text="show only lists with this text in their id or title"),
+            flag("--active", text="show only lists with unfinished tasks"),
+            value("-n", "--limit", text="show at most N lists (default: 100)", metavar="N", type=positive),
+        ),
+        ("punch list all --active", "punch lists -q web"),
+    ),
+    "status": Usage(
+        (flag("--line", text="print one line for a shell prompt, from the status file"),),
+        ("punch daemon status",),
+    ),
+}
+
+_PAGE = 1000
+_KIB = 1024
+
+
+def run_alone(context: Context) -> int:
+    """What `punch` does without a command: show the list, and one line of what to do next."""
+    result = context.ask("task.list")
+    tasks, style = result["tasks"], context.style
+    note = shared_note(result.get("shared")) or context.find_deletion(result)
+    lines = list_lines(
+        result.get("name", context.conversation), tasks, result["counts"], style, note=note, folded=style.terminal
+    )
+    return context.answer(
+        result,
+        [
+            *lines,
+            style.paint(
+                "dim",
+                next_step(tasks, context.ask("task.explain", owner=context.owner), context.owner, style.now),
+            ),
+        ],
+    )
+
+
+def run_list(context: Context) -> int:
+    """Show the list, filtered, now or at a version."""
+    args = context.args
+    if args.line:
+        raise UsageError("--line goes with -c and --socket alone")
+    owners = None if args.owner is None else resolve(context, args.owner)
+    if args.filter is not None:
+        for name, given in saved(args.filter).items():
+            setattr(args, name, getattr(args, name) or given)
+        owners = owners or args.owner
+    at = None if args.at is None else version_at(context, args.at)
+    by_due = args.sort == "due"  # the daemon doesn't know when a day ends here
+    result = context.ask(
+        "task.list",
+        status=args.status,
+        owner=owners,
+        ready=args.ready or None,
+        label=args.label,
+        parent=one_id(args.parent),
+        text=args.text,
+        sort=None if by_due else args.sort,
+        limit=None if by_due else args.limit,
+        at_version=at,
+        **(args.due.is_due_by() if args.due else {}),
+    )
+    if by_due:
+        from punchlist.base.dates import due_at
+
+        result["tasks"] = sorted(result["tasks"], key=due_at)[: args.limit]
+    filters = (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
+    filtered = any(filters)
+    folded = context.style.terminal and not (args.all or filtered)
+    style = context.style
+    if at is not None:
+        style.now = 0
+    tasks, total = result["tasks"], result.get("total", 0)
+    note = f"at version {at}" if at is not None else f"{len(tasks)} of {total}" if len(tasks) < total else ""
+    if not result["version"] and at is None and context.conversation != OUTSIDE:
+        note = "not used yet"
+    note = (
+        note
+        or shared_note(result.get("shared"))
+        or ("" if filtered or at is not None else context.find_deletion(result))
+    )
+    lines = list_lines(
+        result.get("name") or (context.conversation if at is None else context.name),
+        tasks,
+        result["counts"],
+        style,
+        note=note,
+        folded=folded,
+        flat=bool(args.sort),
+    )
+    return context.answer(result, lines)
+
+
+def run_show(context: Context) -> int:
+    """Show one task."""
+    result = context.ask("task.get", task=one_id(context.args.task))
+    return context.answer(result, detail_lines(result["task"], context.style, result.get("path", ())))
+
+
+def run_all(context: Context) -> int:
+    """Show the lists there are."""
+    args = context.args
+    result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
+    found = result["conversations"]
+    lines = [_conversation_line(one, result.get("names", {}), context.style) for one in found] or ["no lists"]
+    if result.get("next_cursor"):
+        lines.append(context.style.paint("dim", "  there are more: --limit, --query"))
+    return context.answer(result, lines)
+
+
+def run_status(context: Context) -> int:
+    """Show how the daemon is, or one line for a prompt."""
+    if context.args.line:
+        context.target.hurry()
+        counts = _all_counts(context)
+        return context.answer(counts, [status_line(counts)])
+    result = context.call("daemon.status")
+    return context.answer(result, _status_lines(result, context.style))
+
+
+def _conversation_line(one: dict[str, Any], names: dict[str, str], style: Style) -> str:
+    counts = one["counts"]
+    id: str = one["conversation"]
+    parts = [f"{progress(counts):>7}  {safe(names.get(id, id))}"]
+    if one.get("title"):
+        parts.append(style.paint("dim", safe(one["title"])))
+    if note := shared_note(one.get("shared")):
+        parts.append(style.paint("paused", note))
+    if counts.get("in_progress"):
+        parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
+    if style.now:
+        parts.append(style.paint("dim", f"{since(style.now - one['updated_at'])} ago"))
+    return "  ".join(parts)
+
+
+def _all_counts(context: Context) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    cursor: str | None = None
+    while True:
+        page = context.call("conversation.list", limit=_PAGE, active=True, cursor=cursor)
+        for one in page["conversations"]:
+            for name, count in one["counts"].items():
+                totals[name] = totals.get(name, 0) + count
+        cursor = page.get("next_cursor")
+        if not cursor:
+            return totals
+
+
+def _status_lines(result: dict[str, Any], style: Style) -> Iterable[str]:
+    commits = result["commits"]
+    facts = (
+        ("daemon", f"punchlistd {result['version']}, pid {result['pid']}, up {since(result['uptime_ms'])}"),
+        ("socket", result["socket"]),
+        ("data", result["data_dir"]),
+        ("log", f"{result['seq']} events, {_size(result['log_bytes'])} + {_size(result['wal_bytes'])} WAL"),
+        ("commits", f"{commits['count']}, p50 {_ms(commits['p50_us'])}, p99 {_ms(commits['p99_us'])}"),
+        ("calls", f"{result['calls']}, {result['refused']} refused"),
+        ("loaded", f"{result['conversations_loaded']} conversations"),
+        ("runs on", f"Python {result['python']}, SQLite {result['sqlite']}, {result['loop']}"),
+    )
+    for name, shown in facts:
+        yield f"{style.paint('dim', f'{name:>8}')}  {safe(str(shown))}"
+    for client in result["clients"]:
+        yield f"{style.paint('dim', '  client')}  {safe(client['name'])} (pid {client['pid']})"
+    for one in result["subscriptions"]:
+        where = safe(one.get("conversation") or "all conversations")
+        yield f"{style.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
+    for error in with_counts(result.get("last_errors", ())):
+        yield style.paint("fail", f"   error  {safe(error)}")
+
+
+def _size(count: int) -> str:
+    value, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < _KIB or unit == "GiB":
+            break
+        value /= _KIB
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _ms(us: int) -> str:
+    return f"{us / 1000:.2f} ms"

@@ -1,0 +1,37 @@
+"""`punch daemon stop` and `punch daemon start`."""
+
+from punchlist.errors import TimedOut
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.installing.supervisor import start, stop
+from punchlist_apps.cli.parsing.arguments import Usage
+from punchlist_apps.cli.printing.exit_codes import NO_DAEMON
+from punchlist_apps.cli.printing.failure import show_error
+
+COMMANDS = {
+    "stop": Usage((), ("punch daemon stop",)),
+    "start": Usage((), ("punch daemon start",)),
+}
+
+
+def run_stop(context: Context) -> int:
+    """End the daemon, until somebody wants one again."""
+    target = context.target.with_autostart(False)
+    try:
+        pid = stop(target, context.options)
+    except TimedOut as error:
+        pid = target.pid()
+        show_error(
+            "timed_out", str(error), f"to kill it without losing an acknowledged change: kill -9 {pid}" if pid else ""
+        )
+        return NO_DAEMON
+    if pid is None:
+        return context.answer({"stopped": None}, ["no daemon runs"])
+    told = f"stopped the daemon (process {pid}); `punch daemon start`, or any other new command, starts it again"
+    return context.answer({"stopped": pid}, [told])
+
+
+def run_start(context: Context) -> int:
+    """See that a daemon runs, and tell which."""
+    hello = start(context.target, context.options)
+    told = f"the daemon runs: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
+    return context.answer({"pid": hello.pid, "build": hello.build, "socket": context.target.socket}, [told])

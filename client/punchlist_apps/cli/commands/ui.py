@@ -1,0 +1,53 @@
+"""`punch ui`: every list on a full screen."""
+
+import os
+import sys
+from pathlib import Path
+
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag
+from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
+from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
+from punchlist_apps.common import extras
+
+COMMANDS = {
+    "ui": Usage(
+        (
+            flag("--read-only", text="allow no changes"),
+            Argument(
+                ("--keys",), 'a TOML file of your own keys, with lines like start = "S"', {"metavar": "FILE"}, "file"
+            ),
+        ),
+        ("punch ui", "punch ui -c website", "punch ui --read-only"),
+    ),
+}
+
+
+def run_ui(context: Context) -> int:
+    """Show the board, or with `-c` a list, until q.
+
+    Raises:
+        UsageError: There is no terminal that could show it, or the file of keys can't be used.
+    """
+    args = context.args
+    if not extras.is_installed("ui"):
+        show_error("configuration", extras.UI_MISSING, extras.install("ui"))
+        return CONFIGURATION
+    # textual draws on standard error.
+    if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):
+        raise StateError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
+    named = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
+    _ = context.caller
+    from punchlist_apps.ui.app import PunchApp
+    from punchlist_apps.ui.keymap import BadKeys
+    from punchlist_apps.ui.program import Setup
+
+    keys = Path(args.keys) if args.keys else None
+    options = {**context.options, "name": "punch ui"}
+    setup = Setup(options, context.style.glyphs, named, context.actor, context.owner, args.read_only, keys)  # pyright: ignore[reportArgumentType]
+    try:
+        app = PunchApp(setup)
+    except BadKeys as error:
+        raise UsageError(str(error)) from None
+    app.run()
+    return app.return_code or 0

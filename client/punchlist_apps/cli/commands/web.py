@@ -1,0 +1,201 @@
+"""`punch web`: serve the lists over HTTP, and make the links that let a browser in."""
+
+import errno
+import os
+import secrets
+import socket
+import webbrowser
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from punchlist.base.text import safe
+from punchlist.connection.options import Options
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, value
+from punchlist_apps.cli.printing import stored
+from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
+from punchlist_apps.cli.printing.failure import UsageError, show_error
+from punchlist_apps.common import extras
+from punchlist_apps.common.terminal.argument_types import milliseconds, port
+from punchlist_schemas.system.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from punchlist_apps.common.http.keys import Keys
+
+COMMANDS = {
+    "web": Usage(
+        (
+            value(
+                "--port", text="the port on 127.0.0.1 and ::1 (default: 8322)", metavar="PORT", type=port, default=8322
+            ),
+            Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
+            value(
+                "--allow-host",
+                text="accept requests for this host name too; repeatable",
+                metavar="NAME",
+                action="append",
+            ),
+            value(
+                "--idle-exit",
+                text="end once nobody has been connected for this long",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("--open", text="open the page in a browser"),
+            flag("--link", text="print a link that signs one browser in within a minute, and end"),
+            flag("--read-only", text="with --link or --open: let the browser change nothing"),
+            value("--only", text="with --link or --open: show the browser this list alone", metavar="LIST"),
+            value("--user", text="with --link or --open: show the browser this user's lists alone", metavar="NAME"),
+            value(
+                "--as",
+                text="with --link or --open: name whose changes the browser makes (for --only and --user: web/ID)",
+                metavar="NAME",
+            ),
+            value(
+                "--for",
+                text="with --link or --open: how long the browser stays signed in (default: 30d)",
+                metavar="TIME",
+                type=milliseconds,
+            ),
+            flag("--verbose", text="print the chat agent's tools and each of its calls to standard error"),
+            flag("--revoke", text="end all links and sign-ins at once, and give scripts a new secret in web.token"),
+        ),
+        (
+            "punch web --open",
+            "punch web --link --read-only --only website",
+            "punch web --link --only website --as ann",
+            "punch web --unix ~/web.sock",
+            "punch web --revoke",
+        ),
+    ),
+}
+
+_SECRET = "web.token"
+_USED = "web.used"
+_PATIENCE_S = 5.0
+_LONGEST_NAME = 128
+_ID_BYTES = 3
+"""Length of the id in the name of a link for one list or one user."""
+
+
+def run_web(context: Context) -> int:
+    """Serve until a signal; with `--link` or `--revoke` only do that."""
+    from msgspec import UNSET
+
+    from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
+    from punchlist_apps.common.http.secret_file import SecretFile
+
+    args = context.args
+    secret = SecretFile(os.path.join(context.target.data_dir, _SECRET))
+    if args.revoke:
+        secret.rotate()
+        stored.record(f"the new secret in {secret.path}")
+        context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
+        return 0
+    name = _name(args)
+    if args.link and args.unix:
+        raise UsageError(
+            "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
+        )
+    if args.link and secret.problem:
+        show_error("configuration", secret.problem)
+        return CONFIGURATION
+    keys = Keys(secret, Path(context.target.data_dir, _USED))
+    scope = Scope("ro" if args.read_only else "rw", args.only, args.user, name or UNSET)
+    lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
+
+    def link(port: int) -> str:
+        return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
+
+    if args.link:
+        context.lines([link(args.port)])
+        if not _is_served(args.port):
+            context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
+        return 0
+    if not extras.is_installed("web"):
+        show_error("configuration", extras.WEB_MISSING, extras.install("web"))
+        return CONFIGURATION
+    secret.check()
+    _serve(context, keys, link)
+    return 0
+
+
+def _name(args: Namespace) -> str:
+    """Return the actor of changes made by the link; empty for this person.
+
+    Raises:
+        UsageError: The options for links stand without a link, or the name can't be one.
+    """
+    name = vars(args)["as"]
+    limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
+    if limited and not (args.link or args.open):
+        raise UsageError("--read-only, --only, --user, --as and --for go with --link or --open")
+    if name is None:
+        # A person of its own, so that no one undoes what another one did.
+        return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
+    if not 0 < len(name := name.strip()) <= _LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"--as takes a name of 1 to {_LONGEST_NAME} printable characters")
+    return name
+
+
+def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
+    args = context.args
+    import anyio
+
+    from punchlist_apps.chat.settings import BadSettings, model_of, settings_of
+    from punchlist_apps.chat.trace import print_to_stderr
+    from punchlist_apps.chat.usage import Limits
+    from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets, unix_socket
+    from punchlist_apps.web.app import Setup
+    from punchlist_apps.web.serve import serve
+
+    try:
+        settings = settings_of(os.environ)
+        model = model_of(settings, os.environ)
+    except BadSettings as error:
+        raise UsageError(str(error)) from None
+    try:
+        given = given_sockets()
+        sockets = given or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            error.filename = args.unix or f"port {args.port}"
+            error.strerror = "in use by another program; --port takes another"
+        raise
+    if not given:  # a journal is no place for a ticket
+        context.lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
+    if args.open and not args.unix:
+        _open(context, link(args.port))
+    if args.verbose:
+        print_to_stderr()
+    options: Options = {"name": "punch web", "autostart": context.target.autostart, "timeout_s": _PATIENCE_S}
+    setup = Setup(
+        args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",
+        tuple(args.allow_host or ()),
+        idle_s=None if args.idle_exit is None else args.idle_exit / 1000,
+        model=model,
+        limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens),
+        person=context.actor,
+    )
+    anyio.run(serve, options | context.target.options, keys, sockets, setup)
+
+
+def _is_served(port: int) -> bool:
+    """Whether somebody listens at this port of the machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), _PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _open(context: Context, link: str) -> None:
+    """Open a link in a browser by a file of ours alone: the arguments of a browser are for everybody to see."""
+    path = Path(context.target.data_dir, "web.html")
+    page = f'<!doctype html><meta http-equiv="refresh" content="0;url={link}"><title>punchlist</title>'
+    atomic_write(str(path), page.encode())
+    path.chmod(0o600)
+    if not webbrowser.open(path.as_uri()):
+        context.note("no browser could be started; open the link above")

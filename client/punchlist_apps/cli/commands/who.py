@@ -1,0 +1,70 @@
+"""`punch who`: which agents and people work with the daemon, and the other machines of its spaces."""
+
+from __future__ import annotations
+
+from time import time
+
+from punchlist.base.agents import NOBODY, NOBODY_IN_LIST, roll, without_commands
+from punchlist.base.departures import ago
+from punchlist.base.text import safe
+from punchlist.errors import Forbidden
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.parsing.arguments import Usage
+from punchlist_apps.common.terminal.render import cut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from punchlist_apps.common.terminal.style import Style
+
+COMMANDS = {
+    "who": Usage((), ("punch who", "punch who -c website", "punch who --json")),
+}
+
+_SILENT_MS = 60_000
+"""Upper limit for the silence of a connected machine, in milliseconds: three times its reporting interval."""
+
+
+def run_who(context: Context) -> int:
+    """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
+    wanted = context.known if context.args.conversation else None
+    found = context.call("agent.list", conversation=wanted)
+    machines = [] if wanted else _machines(context)
+    style, now = context.style, int(time() * 1000)
+    agents, others = roll(found, now)
+    lines: list[str] = []
+    for one in agents:
+        glyph = style.glyphs["in_progress" if one.is_here else "pending"]
+        lines += [
+            f"{glyph} {safe(one.name)}  {one.details(style.glyphs['dot'])}",
+            *(f"    {task.line}" for task in one.tasks),
+        ]
+    lines += [others] if others else []
+    lines += [_machine_line(machine, style, now) for machine in machines]
+    lines = lines or [NOBODY_IN_LIST if wanted else NOBODY]
+    value = {"agents": without_commands(found), "machines": machines}
+    return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])
+
+
+def _machines(context: Context) -> list[dict[str, Any]]:
+    """Return the other machines of all spaces, with the name of the space."""
+    from punchlist_schemas.things import machine_of
+
+    try:
+        spaces = context.call("space.list").get("spaces", ())
+    except Forbidden:
+        return []
+    return [
+        {"machine": machine_of(one["member"]), "space": space["space"], **one}
+        for space in spaces
+        for one in space.get("machines", ())
+    ]
+
+
+def _machine_line(machine: dict[str, Any], style: Style, now: int) -> str:
+    seen, name = machine["seen_at"], safe(machine["machine"])
+    is_silent = now - seen > _SILENT_MS
+    when = f"not heard of for {ago(seen, now)}" if is_silent else f"last seen {ago(seen, now)} ago"
+    glyph = style.glyphs["pending" if is_silent else "in_progress"]
+    return f"{glyph} machine {name}  {when} {style.glyphs['dot']} space {safe(machine['space'])}"

@@ -1,0 +1,88 @@
+"""Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
+
+import sys
+from importlib import import_module
+
+from punchlist.base.text import safe_block
+from punchlist_apps.cli.parsing import command_line
+from punchlist_apps.cli.parsing.index import COMMANDS
+from punchlist_apps.cli.printing import exit_codes, failure
+from punchlist_apps.common.terminal.style import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
+
+
+def run(argv: "Sequence[str]") -> int:
+    """Run one command line and return its exit code. A traceback is for faults of ours alone."""
+    command = ""
+    failure.write_json(_wants_json(argv))
+    try:
+        _check_text(argv)
+        args = command_line.parse(argv)
+        command = args.command or ""
+        return _dispatch(args)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else exit_codes.USAGE
+    except BrokenPipeError:
+        return exit_codes.OK
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    except Exception as error:
+        code = failure.show_exception(error, command)
+        return _show_fault() if code is None else code
+
+
+def _wants_json(argv: "Sequence[str]") -> bool:
+    """Whether errors are for a program, also those of a command line that can't be understood."""
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    return "--json" in words
+
+
+def _show_fault() -> int:
+    import traceback
+
+    sys.stderr.write(safe_block(traceback.format_exc()))
+    failure.show_error("internal_error", "this is a bug in punch; please report it")
+    return exit_codes.FAULT
+
+
+def _check_text(argv: "Sequence[str]") -> None:
+    for number, text in enumerate(argv, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
+
+
+def _dispatch(args: "Namespace") -> int:
+    if args.command is None and args.version:
+        return _version()
+    from punchlist_apps.cli.calling.context import Context
+
+    entry = COMMANDS[args.command or "list"]
+    module = import_module(f"punchlist_apps.cli.commands.{entry.module}")
+    handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
+    context = Context(args)
+    if args.former:
+        context.note(
+            f"punch: `punch {args.former}` is `punch {entry.name}` now; the old name goes with the next version"
+        )
+    try:
+        code = handler(context)
+    finally:
+        context.close()
+        if context.cut:
+            failure.show_error("damaged", context.cut)
+    return exit_codes.REFUSED if context.cut and code == exit_codes.OK else code
+
+
+def _version() -> int:
+    from punchlist import __version__
+    from punchlist_schemas.build import build_stamp
+
+    build = build_stamp(__version__).removeprefix(f"{__version__}+")
+    write(f"punch {__version__} (build {build}, Python {sys.version.split()[0]})\n")
+    return 0

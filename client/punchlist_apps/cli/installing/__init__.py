@@ -1,0 +1,1 @@
+"""What `punch` puts on a machine: units, completions, plugins of editors, configurations of servers."""

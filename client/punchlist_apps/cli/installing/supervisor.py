@@ -1,0 +1,111 @@
+"""Ending and starting the daemon for good, whoever looks after it: the service manager, or nobody."""
+
+import os
+import signal
+import subprocess
+import time
+
+from punchlist.connection.launch import Target, holder, want
+from punchlist.connection.options import Options
+from punchlist.connection.starter import SUPERVISED
+from punchlist.errors import DaemonUnavailable, TimedOut
+from punchlist_apps.cli.calling.sync_link import Caller
+from punchlist_apps.cli.installing.systemd_units import SERVICE, SOCKET
+from punchlist_schemas.rendezvous import stopped_path
+from punchlist_schemas.results import HelloResult
+from punchlist_schemas.system import os_calls
+from punchlist_schemas.system.atomic import atomic_write
+
+_MANAGER_S = 90
+_LEAVE_S = 30.0
+_PAUSE_S = 0.02
+_SHOWN = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
+
+
+class Manager:
+    """The user manager, if one answers."""
+
+    def __init__(self) -> None:
+        self.trouble = ""
+        self.trouble = self._run("show", "--property=Version")[1]
+
+    def _run(self, *words: str) -> tuple[str, str]:
+        """Output, and what went wrong."""
+        try:
+            done = subprocess.run(
+                ["systemctl", "--user", "--no-pager", *words],
+                capture_output=True,
+                text=True,
+                timeout=_MANAGER_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            return "", "there is no systemctl on this machine"
+        except subprocess.TimeoutExpired:
+            return "", f"systemctl did not answer within {_MANAGER_S} s"
+        return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+
+    def do(self, *words: str) -> str:
+        """Have something done; what went wrong, or nothing."""
+        return self.trouble or self._run(*words)[1]
+
+    def show(self, unit: str) -> dict[str, str]:
+        """Properties of a unit."""
+        lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
+        return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def listens(manager: Manager, socket: str) -> bool:
+    """Whether the manager holds this socket, so that every connection has it start the daemon."""
+    shown = manager.show(SOCKET)
+    return shown.get("ActiveState") == "active" and shown.get("Listen", "").startswith(f"{socket} ")
+
+
+def stop(target: Target, options: Options) -> int | None:
+    """Have the daemon answer what it was asked and end, and see that it does. It stays away.
+
+    A suspended daemon is continued for that. Programs that were connected to it wait; a new command starts it again
+    (`Target.dial`).
+
+    Returns:
+        Its process id; None if none ran.
+
+    Raises:
+        DaemonUnavailable: Somebody else listens there: another user, or a daemon of another data directory.
+        TimedOut: It still works on what it was asked.
+    """
+    manager = Manager()
+    if (suspended := holder(target.data_dir)) and os_calls.is_suspended(suspended):
+        os.kill(suspended, signal.SIGCONT)
+    try:
+        with Caller(target.with_autostart(False), **options) as caller:
+            pid = caller.open().pid
+            supervised = listens(manager, target.socket)
+            atomic_write(stopped_path(target.socket), (SUPERVISED if supervised else "").encode())
+            if supervised:
+                manager.do("stop", SOCKET, SERVICE)
+            else:
+                caller.call("daemon.shutdown")
+    except DaemonUnavailable as error:
+        if not error.temporary:
+            raise
+        if os.path.isdir(os.path.dirname(target.socket)):
+            atomic_write(stopped_path(target.socket), b"")
+        return None
+    deadline = time.monotonic() + _LEAVE_S
+    while os.path.exists(target.socket):
+        if time.monotonic() > deadline:
+            raise TimedOut(f"the daemon (process {pid}) still works on what it was asked")
+        time.sleep(_PAUSE_S)
+    return pid
+
+
+def start(target: Target, options: Options) -> HelloResult:
+    """See that a daemon runs, whoever stopped the one before, and tell which.
+
+    Raises:
+        DaemonUnavailable: None could be started.
+    """
+    want(target.socket)
+    with Caller(target.with_autostart(True), **options) as caller:
+        return caller.open()

@@ -1,0 +1,1 @@
+"""What commands say: lines, live views, failures and exit codes."""

@@ -1,0 +1,276 @@
+"""Refusals and faults as a line that says what failed, a line that says what to do, and an exit code."""
+
+import sys
+from time import time
+
+from punchlist.base.departures import departure
+from punchlist.base.text import safe, safe_json
+from punchlist.errors import ConnectionLost, DaemonUnavailable, Gap, LeaseHeld, PunchlistError, RequestRefused
+from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, NO_DAEMON, REFUSED, USAGE
+from punchlist_apps.files.importers.wrong import FormatError
+from punchlist_schemas.project_file import DirectoryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Facts = dict[str, Any]
+
+
+_NAMED = 8
+"""Maximum number of names or tasks in an error."""
+
+
+class UsageError(Exception):
+    """The arguments make no sense together."""
+
+
+class StateError(UsageError):
+    """The arguments make sense, but not as things are now: the help of the command would not help."""
+
+
+class NotShipped(Exception):
+    """A file that goes with the packages is not part of this installation; `advice` says how to get it."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class UnknownList(Exception):
+    """`-c` names an unknown list; `near` has lists of similar names, or those that share this short name."""
+
+    def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
+        super().__init__(_shared_by(name, near) if is_ambiguous else f"there is no list {name}")
+        self.near = near
+        self.is_ambiguous = is_ambiguous
+
+
+def _shared_by(name: str, lists: list[str]) -> str:
+    return f"{name} is the name of {len(lists)} lists"
+
+
+def _named_in_full(lists: list[str]) -> str:
+    return f"use {' or '.join(f'-c {one}' for one in lists[:_NAMED])}"
+
+
+class UnknownName(Exception):
+    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
+
+    def __init__(self, message: str, names: "list[str]", *, is_ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.names = names
+        self.is_ambiguous = is_ambiguous
+
+
+def _blocked(data: "Facts") -> str:
+    if parts := _open_children(data):
+        return f"begin with one of them: punch start {parts[0]}"
+    blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
+    return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
+
+
+def _undo_conflict(data: "Facts") -> str:
+    first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
+    before = int(data.get("call") or 1) - 1
+    all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
+    return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
+
+
+def _nearest(data: "Facts") -> str:
+    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
+
+
+def _open_children(data: "Facts") -> "list[str]":
+    return [str(one.get("id", "")) for one in data.get("open_children", ())]
+
+
+def _possible(data: "Facts") -> str:
+    task = data.get("task")
+    if parts := _open_children(data):
+        return f"complete all: punch done {' '.join(parts[:_NAMED])} {task}; without them: punch done {task} --force"
+    if data.get("heading"):
+        return f"see what is below it: punch list --parent {task}"
+    if data.get("running"):
+        return f"punch pause {data['running']} makes room for it"
+    return (
+        f"from here it can go to: {', '.join(data['allowed'])}"
+        if data.get("allowed")
+        else "punch show ID shows its state"
+    )
+
+
+def _not_found(data: "Facts") -> str:
+    if data.get("names"):
+        return _named_in_full(data["names"])
+    if data.get("what") == "confirmation":
+        return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+    if data.get("deleted"):
+        return f"punch log --task {data.get('id')} names the call that deleted it; punch undo CALL brings it back"
+    shows = {"task": "punch list --all", "conversation": "punch list all", "space": "punch space list"}
+    return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
+
+
+_NEXT: "dict[str, Callable[[Facts], str]]" = {
+    "not_found": _not_found,
+    "blocked": _blocked,
+    "illegal_transition": _possible,
+    "dependency_cycle": lambda data: "punch show ID lists what a task waits for and what it belongs to",
+    "version_conflict": lambda data: "the list has changed since; read it again: punch list",
+    "method_not_found": _nearest,
+    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
+    "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
+    "undo_conflict": _undo_conflict,
+    "unreachable": lambda data: (
+        "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
+    ),
+    "diverged": lambda data: "punch doctor shows what differs and how to go on",
+    "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon stop",
+    "storage_full": lambda data: "free some disk space, then try again; reading still works",
+    "outcome_unknown": lambda data: (
+        "see whether it was done once it is up again: punch space list, punch log -n 5"
+        if "space" in data
+        else "check whether it was done: punch log -n 5"
+    ),
+    "damaged": lambda data: "to end the daemon: punch daemon stop",
+    "gap": lambda data: "punch daemon verify shows what is damaged or missing",
+    "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",
+    "shutting_down": lambda data: "try again in a moment",
+}
+
+_SAID_TWICE = frozenset(("not_found", "version_conflict", "blocked"))
+"""Kinds whose message ends in what to do, which the advice here says with the command to type."""
+
+
+_as_json = False
+
+
+def write_json(wanted: bool) -> None:
+    """Whether errors are written as JSON from here on, for programs."""
+    global _as_json  # noqa: PLW0603 - a process runs one command
+    _as_json = wanted
+
+
+def show_error(kind: str, message: str, advice: str = "") -> None:
+    """Write an error and advice to standard error, safe for a terminal, or as a line of JSON.
+
+    The kind is for programs, so that JSON alone has it.
+    """
+    sys.stderr.write(error_text(kind, message, advice))
+    sys.stderr.flush()
+
+
+def error_text(kind: str, message: str, advice: str = "") -> str:
+    """What `show_error` writes."""
+    if _as_json:
+        import json
+
+        found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
+        return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
+    return f"error: {safe(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
+
+
+def show_refusal(error: RequestRefused, command: str = "") -> int:
+    """Show a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
+    advice = _NEXT.get(error.kind)
+    text = advice(error.data) if advice else ""
+    if error.kind == "invalid_params" and not text:
+        text = _help_of(command)
+    names = error.data.get("names", [])
+    is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
+    message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
+    what_failed, semicolon, _ = message.partition(";")
+    if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
+        message = f"{what_failed}."
+    show_error(error.kind, message, text)
+    return REFUSED
+
+
+def show_held(error: LeaseHeld, way: str) -> None:
+    """Show a task's owner and the `way` to get the task; if the owner has left, the same advice as `punch why`."""
+    now = int(time() * 1000)
+    if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
+        task = error.data["task"]
+        show_error(error.kind, f"#{task} belongs to {error.owner}, {gone}", f"punch start {task} takes it")
+    else:
+        show_error(error.kind, error.message, way)
+
+
+def show_gap(gap: Gap) -> int:
+    """Show what is missing among all events; returns the position to go on from."""
+    show_error(gap.kind, gap.message)
+    return gap.behind
+
+
+def show_exception(error: Exception, command: str = "") -> int | None:
+    """Show what went wrong in `command` and return the exit code; None for what is a fault of ours."""
+    return next((show_it(error, command) for kind, show_it in _SHOWN_BY if isinstance(error, kind)), None)
+
+
+def _help_of(command: str) -> str:
+    return f"see: {f'punch {command}'.rstrip()} --help"
+
+
+def _shown_as(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
+    def show_it(error: Exception, _command: str) -> int:
+        show_error(kind, str(error) or "the time is up", advice)
+        return code
+
+    return show_it
+
+
+def _show_usage(error: UsageError, command: str) -> int:
+    show_error("usage", str(error), "" if isinstance(error, StateError) else _help_of(command))
+    return USAGE
+
+
+def _show_unknown(error: UnknownList, _command: str) -> int:
+    hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
+    advice = _named_in_full(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
+    show_error("not_found", str(error), advice)
+    return REFUSED
+
+
+def _show_unknown_name(error: UnknownName, _command: str) -> int:
+    more = f" and {len(error.names) - _NAMED} more" if len(error.names) > _NAMED else ""
+    there = f"there are: {', '.join(error.names[:_NAMED])}{more}"
+    show_error("not_found", str(error), there if error.names else "no agent or person has used the list yet")
+    return REFUSED
+
+
+def _show_configuration(error: "NotShipped | DirectoryError", _command: str) -> int:
+    show_error("configuration", str(error), error.advice)
+    return CONFIGURATION
+
+
+def _show_file(error: OSError, _command: str) -> int:
+    from punchlist_apps.cli.printing import stored
+
+    message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    show_error("file", message, stored.advice())
+    return REFUSED
+
+
+def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
+    known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
+    code = error.exit_code if error.exit_code in known else NO_DAEMON
+    show_error(known.get(code, "no_daemon"), str(error), "punch doctor shows why")
+    return code
+
+
+_SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
+    (RequestRefused, show_refusal),
+    (DaemonUnavailable, _show_unavailable),
+    (ConnectionLost, _shown_as("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
+    (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
+    (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
+    (UsageError, _show_usage),
+    (UnknownList, _show_unknown),
+    (UnknownName, _show_unknown_name),
+    (NotShipped, _show_configuration),
+    (DirectoryError, _show_configuration),
+    (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),
+    (OSError, _show_file),
+)
+"""The first class that fits decides."""

@@ -1,0 +1,64 @@
+"""What comes in while a live view is shown: keys that scroll it, or another program's output to be printed above it."""
+
+import os
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from punchlist_apps.cli.printing.screen import Screen
+
+_PAGE = 10
+_ALL = 1 << 30
+_STEPS = {
+    **{"j": 1, "\x1b[B": 1, "k": -1, "\x1b[A": -1, "g": -_ALL, "G": _ALL},
+    **{" ": _PAGE, "\x1b[6~": _PAGE, "\x1b[5~": -_PAGE},
+}
+"""Keys as a terminal sends them → lines to scroll."""
+
+
+@contextmanager
+def incoming(screen: Screen, leave: Callable[[], None], *, above: bool) -> Generator[None]:
+    """Take what comes on standard input, in a thread of its own, while the block runs.
+
+    Args:
+        screen: What is scrolled, or printed above.
+        leave: Ends the view: q was pressed, or the other program has ended.
+        above: Print lines that come in a pipe above the view, as they are; no keys.
+    """
+    if above and not sys.stdin.isatty():
+        _aside(_lines, screen, leave)
+        yield
+    elif above or not sys.stdin.isatty():
+        yield
+    else:
+        before = termios.tcgetattr(0)
+        tty.setcbreak(0)
+        _aside(_keys, screen, leave)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def _aside(work: Callable[[Screen, Callable[[], None]], None], screen: Screen, leave: Callable[[], None]) -> None:
+    threading.Thread(target=work, args=(screen, leave), daemon=True).start()
+
+
+def _keys(screen: Screen, leave: Callable[[], None]) -> None:
+    while keys := os.read(0, 64).decode("ascii", "replace"):
+        for key in (keys,) if keys.startswith("\x1b") else keys:
+            if key == "q":
+                leave()
+                return
+            if key in _STEPS:
+                screen.scroll(_STEPS[key])
+
+
+def _lines(screen: Screen, leave: Callable[[], None]) -> None:
+    with open(0, encoding="utf-8", errors="replace", closefd=False) as lines:
+        for line in lines:
+            screen.above(line if line.endswith("\n") else f"{line}\n")
+    leave()

@@ -1,0 +1,108 @@
+"""Ends the commands of a killed runner.
+
+The guard is a process of its own, and its input closes when the runner dies. The runner writes `+MARK` before it
+starts a command, `=MARK GROUP` once the command's process group is known, and `-MARK` once the command and its
+descendants have ended. The guard finds them by mark and group, sends SIGTERM, and after five seconds SIGKILL, before
+the daemon hands their tasks out again.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+
+from punchlist_apps.cli.running import orphans
+
+KILL_AFTER_S = 5.0
+"""Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
+
+LOOK_S = 0.05
+"""Seconds between checks for processes that were asked to end: the kernel reports the end of children alone."""
+
+_LAST_S = 1.0
+"""Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
+
+_input: int | None = None
+"""Descriptor of the guard's standard input; None without a guard."""
+
+
+@contextmanager
+def guarded() -> Generator[None]:
+    """Have a guard end the commands that this process leaves running, even if it is killed."""
+    global _input  # noqa: PLW0603 - a process has one guard
+    # Drop the mark of a runner around this one: that runner would end the guard with its command.
+    env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
+    guard = subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=env,
+        start_new_session=True,
+    )
+    assert guard.stdin is not None, "asked for"
+    _input = guard.stdin.fileno()
+    os.set_blocking(_input, False)
+    try:
+        yield
+    finally:
+        _input = None
+        guard.stdin.close()
+        guard.wait()  # it ends commands that an exception here has left running
+
+
+def tell(line: str) -> None:
+    """Send the guard a line without waiting, if there is a guard."""
+    if _input is not None:
+        with suppress(BrokenPipeError, BlockingIOError):
+            os.write(_input, f"{line}\n".encode())
+
+
+def main() -> None:
+    """Read which commands run until their runner has ended, then end them."""
+    commands: dict[str, int | None] = {}
+    for line in sys.stdin:
+        mark, _, group = line[1:-1].partition(" ")
+        if line[0] == "-":
+            commands.pop(mark, None)
+        else:
+            commands[mark] = int(group) if group else None
+    _end(commands.keys(), {group for group in commands.values() if group is not None})
+
+
+def _end(marks: Iterable[str], groups: set[int]) -> None:
+    kill_at = time.monotonic() + KILL_AFTER_S
+    asked: set[int] = set()
+    while time.monotonic() < kill_at + _LAST_S:
+        number = signal.SIGTERM if time.monotonic() < kill_at else signal.SIGKILL
+        left = {-group for group in groups if _is_left(group)}
+        # Ask each process once: a second SIGTERM makes some programs end without cleaning up.
+        left |= {pid for mark in marks for pid in orphans.marked(mark) if _group_of(pid) not in groups}
+        if not left:
+            return
+        orphans.end(left - asked if number == signal.SIGTERM else left, number)
+        asked |= left
+        time.sleep(LOOK_S)
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _is_left(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # processes of another user can't be ended
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""Lanes: each claims one task after the other and runs the command for it, until there is nothing more to do."""
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from punchlist.base.tree import with_path
+from punchlist.clients.aio import AsyncConversation
+from punchlist.clients.work import FOLLOW_MS, AsyncWork, Terms
+from punchlist.errors import IllegalTransition, LeaseHeld, LeaseLost, RequestRefused
+from punchlist_apps.cli.printing import stored
+from punchlist_apps.cli.printing.failure import StateError
+from punchlist_apps.cli.running.child import Child, Ending, environment
+from punchlist_apps.cli.running.command import Command, Unfit
+from punchlist_apps.cli.running.display import LogFile, Show
+from punchlist_apps.cli.running.notify import Notifier
+from punchlist_schemas.results import SetStatusResult
+from punchlist_schemas.things import PRIORITIES, Task, is_heading
+
+LEASE_MS = 60_000
+
+LONGEST_DELAY_MS = 3_600_000
+"""The delay before a task is tried again does not grow beyond this."""
+
+_SLACK_S = 2.0
+"""How much longer than that a lane waits: the daemon goes by the wall clock, and we by the monotonic one."""
+
+_NAMED = 5
+
+_PROGRESS_S = 0.2
+"""How long a state of the progress line stands at least."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to run and how.
+
+    `env` is what every command is given besides its task; `log_dir` where the logs of the tasks are. `groups` are
+    labels whose tasks have so many lanes of their own; `jobs` are the lanes of all other tasks. A task whose command
+    fails is tried again `retries` times, after `retry_ms` and twice as long each time. `restart_failed` begins with
+    those that have failed.
+    """
+
+    command: Command
+    owner: str
+    log_dir: str
+    env: dict[str, str]
+    jobs: int = 1
+    keep_going: bool = False
+    follow: bool = False
+    timeout_ms: int | None = None
+    groups: dict[str, int] = {}
+    retries: int = 0
+    retry_ms: int = 0
+    restart_failed: bool = False
+
+
+class Lanes:
+    """A run of the command over a list.
+
+    Attributes:
+        failed: The tasks whose last try failed.
+        done: How many were completed.
+        waiting: How many were completed and wait at their gate.
+    """
+
+    def __init__(
+        self, conversation: AsyncConversation, plan: Plan, show: Show, notifier: Notifier | None = None
+    ) -> None:
+        self._notifier = notifier or Notifier(None, None, {}, show)
+        self._retry_at = 0.0
+        """When the last of the tasks to be tried again becomes ready, by the monotonic clock."""
+        self._conversation = conversation
+        self._plan = plan
+        self._show = show
+        self._children: set[Child] = set()
+        self._claiming: set[asyncio.Task[Any]] = set()
+        self._busy = 0
+        self._turned = asyncio.Event()
+        self._finishing = False
+        self._stopped = False
+        self.failed: set[str] = set()
+        self.done = 0
+        self.waiting = 0
+
+    async def run(self) -> None:
+        """Work until there is nothing more to be had, or until told to stop."""
+        if self._plan.restart_failed:
+            await self._restart_failed()
+        beside = [asyncio.create_task(self._watch())] if self._show.has_progress else []
+        if self._plan.groups:
+            beside.append(asyncio.create_task(self._turn_with_changes()))
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for label, jobs in {"": self._plan.jobs, **self._plan.groups}.items():
+                    for _ in range(jobs):
+                        lanes.create_task(self._lane(label))
+        finally:
+            for task in beside:
+                task.cancel()
+            await self._stopped_children()
+        await self._close()
+
+    async def _restart_failed(self) -> None:
+        restarted = 0
+        for task in await self._conversation.list(status="failed"):
+            with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
+                await self._conversation.reopen(task.id)
+                restarted += not is_heading(task.metadata)
+        self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
+
+    async def _close(self) -> None:
+        """Say how it ended."""
+        info = await self._conversation.info()
+        counts = info.counts
+        left = counts.pending + counts.in_progress + counts.paused - self.waiting
+        if left > 0:  # headings are no work
+            unfinished = await self._conversation.list(status=("pending", "in_progress", "paused"))
+            left -= sum(is_heading(task.metadata) for task in unfinished)
+        parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
+        parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
+        said = ", ".join(part for part in parts if part)
+        why = await self._why() if left > 0 and not self._stopped else ""
+        self._show.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
+        facts = {"conversation": self._conversation.id, "done": self.done, "failed": len(self.failed)}
+        self._notifier.deliver("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
+        await self._notifier.drained()
+
+    async def _why(self) -> str:
+        """What keeps the rest, in a few words."""
+        told = await self._conversation.explain(owner=self._plan.owner)
+        failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
+        if not failed:
+            return " (punch why ID says why)" if not told.ready else ""
+        names = ", ".join(f"#{reason.by}" for reason in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
+        return f" behind {names}, which failed (punch run --restart-failed tries again)"
+
+    async def _stopped_children(self) -> None:
+        """Stop what still runs, and wait until nothing of it is left: the loop that would kill it ends with this."""
+        for child in self._children:
+            child.stop()
+        await asyncio.gather(*(child.wait(None) for child in self._children))
+
+    def finish(self) -> None:
+        """Begin nothing new."""
+        self._finishing = True
+        for claiming in self._claiming:
+            claiming.cancel()
+        self._turn()
+
+    def stop(self) -> None:
+        """Stop the commands and give their tasks back."""
+        self._stopped = True
+        self.finish()
+        for child in self._children:
+            child.stop()
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether commands were stopped."""
+        return self._stopped
+
+    async def _watch(self) -> None:
+        """Keep the progress line current: after what happens here, and not more often than somebody can read."""
+        while True:
+            turned = self._turned
+            self._show.progress((await self._conversation.info()).counts)
+            await asyncio.sleep(_PROGRESS_S)
+            await turned.wait()
+
+    def _turn(self) -> None:
+        self._turned.set()
+        self._turned = asyncio.Event()
+
+    async def _turn_with_changes(self) -> None:
+        """Lanes that choose tasks by their labels look again when the list has changed."""
+        async with self._conversation.watch() as changes:
+            async for _ in changes:
+                self._turn()
+
+    async def _lane(self, label: str) -> None:
+        waits = self._plan.follow and not self._plan.groups
+        terms = Terms(self._plan.owner, None, LEASE_MS, FOLLOW_MS if waits else 0)
+        work = AsyncWork(self._conversation.client, self._conversation.calls, terms)
+        task = await self._next(work, label)
+        while task is not None:
+            self._busy += 1
+            finish = await self._run(work, task)
+            # The end of one task and the claim of the next go out together: one commit for both.
+            finishing = asyncio.create_task(self._settled(task, finish))
+            await asyncio.sleep(0)
+            task = await self._next(work, label)
+            await finishing
+            self._turn()
+
+    async def _settled(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
+        try:
+            done = await finish
+            if isinstance(done, SetStatusResult):
+                stored.record_tasks(self._conversation.id, [task.id])
+            if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
+                self.done -= 1
+                self.waiting += 1
+                self._show.note(f"#{task.id} waits for a {done.task.waits_for}")
+                self._notify("waiting", done.task)
+        except (LeaseLost, LeaseHeld) as error:
+            self._show.note(f"#{task.id}: the claim was lost meanwhile: {error}")
+        finally:
+            self._busy -= 1  # not sooner: a lane that found nothing would leave before this made something ready
+            self._turn()
+
+    async def _next(self, work: AsyncWork, label: str) -> Task | None:
+        """The next task; None when this lane is done."""
+        while not self._finishing:
+            turned = self._turned
+            task = await self._claimed(work, label)
+            if task is not None:
+                return task
+            # What another lane finished meanwhile may have made something ready after the daemon had answered this one.
+            if not turned.is_set():
+                retry_s = self._retry_at - time.monotonic()
+                follows = self._plan.follow and bool(self._plan.groups)
+                if not (self._busy or follows or retry_s > 0):
+                    return None
+                # The time of a task that is to be tried again makes it ready too.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(retry_s if retry_s > 0 else None):
+                        await turned.wait()
+        return None
+
+    async def _claimed(self, work: AsyncWork, label: str) -> Task | None:
+        claiming = asyncio.create_task(self._take(work, label))
+        self._claiming.add(claiming)
+        try:
+            return await claiming
+        except asyncio.CancelledError:
+            if not self._finishing:
+                raise
+            await work.release()
+            return None
+        finally:
+            self._claiming.discard(claiming)
+
+    async def _take(self, work: AsyncWork, label: str) -> Task | None:
+        groups = self._plan.groups
+        if not groups:
+            wait_s = self._retry_at - time.monotonic()
+            task = await work.take(wait_ms=int(wait_s * 1000) if wait_s > 0 else 0)
+            if task is not None or not self._plan.keep_going:
+                return task
+        elif not self._plan.keep_going and not (await self._conversation.explain(owner=self._plan.owner)).ready:
+            return None
+        urgent_first = sorted(
+            await self._conversation.list(ready=True), key=lambda task: -PRIORITIES.index(task.priority)
+        )
+        for ready in urgent_first:
+            if label in ready.labels or (not label and groups.keys().isdisjoint(ready.labels)):
+                with suppress(RequestRefused):  # another was faster
+                    return await work.take(ready.id)
+        return None
+
+    async def _run(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
+        """Run the command for a task; what is to be told of it."""
+        self._show.started(task, _path(work, task))
+        self._turn()
+        log = LogFile(self._plan.log_dir, task)
+        try:
+            ending = await self._ending(work, task, log)
+        except (Unfit, ValueError) as error:  # ValueError: a word holds a null byte
+            said = str(error)
+            log.line(said)
+            return self._fail(work, task, said)
+        except OSError as error:
+            if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
+                await work.release()
+                raise StateError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
+            said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
+            log.line(said)
+            return self._fail(work, task, said)
+        finally:
+            log.close()
+        if self._stopped:
+            self._show.ended(task, "pending", "given back")
+            return work.release()
+        if ending.code == 0 and not ending.timed_out:
+            self.done += 1
+            self.failed.discard(task.id)
+            self._show.ended(task, "completed", ending.out.rpartition("\n")[2])
+            return work.complete(ending.out or None)
+        reason = ending.reason(self._plan.timeout_ms)
+        if task.attempts <= self._plan.retries:
+            return self._postpone(work, task, reason)
+        return self._fail(work, task, reason, log.path)
+
+    def _postpone(self, work: AsyncWork, task: Task, reason: str) -> Coroutine[Any, Any, None]:
+        plan = self._plan
+        delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), LONGEST_DELAY_MS)
+        self._show.ended(task, "pending", reason)
+        when = f"in {delay_ms / 1000:g} s" if delay_ms else "at once"
+        self._show.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; again {when}")
+        self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _SLACK_S)
+        return work.postpone(reason, round(time.time() * 1000) + delay_ms)
+
+    def _notify(self, event: str, task: Task, **facts: str) -> None:
+        self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
+
+    def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
+        self.failed.add(task.id)
+        self._notify("failed", task, reason=reason)
+        self._show.ended(task, "failed", reason)
+        if log:
+            self._show.note(f"  {log}")
+        return work.fail(reason)
+
+    async def _ending(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
+        words = self._plan.command.for_task(task)
+        told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
+        told["PUNCHLIST_PATH"] = _path(work, task)
+        env = {**os.environ, **self._plan.env, **environment(task, **told)}
+
+        def on_line(stream: str, text: str) -> None:
+            log.line(text)
+            self._show.output(task, text)
+
+        child = Child(words, env, msgspec.json.encode(task) + b"\n", on_line)
+        self._children.add(child)
+        if self._stopped:
+            child.stop()
+        try:
+            return await child.wait(None if self._plan.timeout_ms is None else self._plan.timeout_ms / 1000)
+        finally:
+            self._children.discard(child)
+
+
+def _path(work: AsyncWork, task: Task) -> str:
+    """The task's title with those of the parents above it."""
+    return with_path(task.title, [one.title for one in work.path])

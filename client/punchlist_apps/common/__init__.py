@@ -1,0 +1,1 @@
+"""What applications share: how a terminal shows tasks, how our HTTP servers are guarded."""

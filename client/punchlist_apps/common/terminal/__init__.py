@@ -1,0 +1,1 @@
+"""How tasks, events and reasons read on a terminal."""

@@ -1,0 +1,1 @@
+"""Tasks in the files of other programs: read once, or kept equal."""

@@ -1,0 +1,99 @@
+"""The lists and their events as resources."""
+
+from typing import Any
+
+import mcp_types as types
+import msgspec
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from punchlist.clients.aio import AsyncClient
+from punchlist.errors import NotFound, PunchlistError
+from punchlist.tools.budget import fitting
+from punchlist.tools.refusals import problem_of
+from punchlist_apps.mcp.uris import TEMPLATES, Address, parse, tasks_of
+
+_PAGE = 100
+_EVENTS = 500
+_BUDGET = 1 << 20
+"""How many characters of tasks one reading may hold."""
+_JSON = "application/json"
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Resources:
+    """What can be read.
+
+    Args:
+        client: The client of the daemon.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        """The lists of all conversations, by last change."""
+        cursor = params.cursor if params is not None else None
+        try:
+            page = await self._client.conversations(limit=_PAGE, cursor=cursor)
+        except PunchlistError as error:
+            raise _fault(error) from None
+        resources = [
+            types.Resource(
+                uri=tasks_of(one.conversation),
+                name=page.names.get(one.conversation, one.conversation),
+                title=one.title or None,
+                description=f"The task list: {one.counts.completed} completed, {one.counts.pending} pending",
+                mime_type=_JSON,
+            )
+            for one in page.conversations
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
+
+    async def templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """How the addresses are made."""
+        notes = {"tasks": "A task list as it is now", "events": "What happened behind a position (seq) of the log"}
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(name=name, uri_template=template, description=notes[name], mime_type=_JSON)
+                for name, template in TEMPLATES.items()
+            ]
+        )
+
+    async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        """One list, or a page of events."""
+        uri = str(params.uri)
+        address = parse(uri)
+        if address is None:
+            raise _unknown(uri)
+        try:
+            value = await (self._tasks(address) if address.kind == "tasks" else self._events(address))
+        except NotFound:
+            raise _unknown(uri) from None
+        except PunchlistError as error:
+            raise _fault(error) from None
+        text = msgspec.json.encode(value).decode()
+        contents = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def _tasks(self, address: Address) -> dict[str, Any]:
+        tasks = await self._client.conversation(address.conversation).list()
+        shown, left_out = fitting(tasks, msgspec.to_builtins, _BUDGET)
+        about = {"conversation": address.conversation, "version": tasks.version, "seq": tasks.seq}
+        value = {**about, "counts": msgspec.to_builtins(tasks.counts), "tasks": shown}
+        return value | ({"omitted": left_out} if left_out else {})
+
+    async def _events(self, address: Address) -> dict[str, Any]:
+        params = {"conversation": address.conversation, "after": address.after, "limit": _EVENTS}
+        return await self._client.call("event.read", params)
+
+
+def _unknown(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"Unknown resource: {uri[:200]}", data={"uri": uri[:1_000]})
+
+
+def _fault(error: PunchlistError) -> MCPError:
+    return MCPError(types.INTERNAL_ERROR, problem_of(error).text)

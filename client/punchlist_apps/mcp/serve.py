@@ -1,0 +1,60 @@
+"""Runs the server: over standard input and output, or over HTTP on this machine."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+from punchlist.clients.aio import AsyncClient
+from punchlist.connection.options import Options
+from punchlist_apps.common.http.connections import Places, most_places
+from punchlist_apps.common.http.guard import App
+from punchlist_apps.common.http.server import http_server
+from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets
+from punchlist_apps.mcp.http_auth import Grants, Guard
+from punchlist_apps.mcp.presence import Presence
+from punchlist_apps.mcp.server import Setup, build
+from punchlist_apps.mcp.sessions import IDLE_S, MOST, Sessions
+
+_BODY = 1 << 20
+
+
+async def over_stdio(options: Options, setup: Setup) -> None:
+    """Serve one host until it closes our standard input."""
+    client = AsyncClient(**options)
+    try:
+        server = build(client, setup)
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        await client.aclose()
+
+
+async def over_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
+    """Serve many hosts on this machine's loopback until told to stop by a signal."""
+    client = AsyncClient(**options)
+    try:
+        sockets = given_sockets() or loopback_sockets(port)
+        presence = Presence(client)
+        app = http_app(build(client, setup, presence), sockets[0].getsockname()[1], token, ended=presence.end_session)
+        places = Places(most_places(), lambda shown: token.grant(shown) is not None)
+        await http_server(app, places).serve(sockets=sockets)
+    finally:
+        await client.aclose()
+
+
+def http_app(
+    server: Server[Any],
+    port: int,
+    token: Grants | None,
+    *,
+    most_sessions: int = MOST,
+    idle_s: float = IDLE_S,
+    ended: Callable[[str], None] = lambda _session: None,
+) -> App:
+    """The guarded application that serves `/mcp`; `ended` is called with the id of each session that has ended."""
+    app = server.streamable_http_app(
+        host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=idle_s, max_sessions=None
+    )
+    return Guard(Sessions(app, most_sessions, idle_s, ended), port, token)

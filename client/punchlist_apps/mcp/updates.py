@@ -1,0 +1,157 @@
+"""Tells clients that a resource has changed, in both eras, driven by the daemon's subscription.
+
+An update is a level trigger: it says "read again". Many changes in a short time become one, and after a time without
+daemon every subscribed resource is announced, since nobody knows what was missed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+from punchlist.clients.aio import AsyncClient
+from punchlist.errors import PunchlistError
+from punchlist_apps.mcp.uris import parse
+from punchlist_schemas.events import ConversationConfigured
+
+PAUSE_S = 0.05
+"""How long changes are collected before they are announced, in seconds."""
+
+RETRY_S = 1.0
+"""How long to wait before the daemon is tried again, in seconds."""
+
+
+class Updates:
+    """Who wants to know of which resource, and the task that tells them.
+
+    Args:
+        client: Whose subscription is followed.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._listened: Counter[str] = Counter()
+        self._sessions: dict[str, dict[ServerSession, None]] = {}
+        self._changed: set[str] = set()
+        self._all_changed = False
+        self._wake = anyio.Event()
+        self._following = anyio.Event()
+        self._attached: dict[str, str] = {}
+
+    async def subscribe(self, session: ServerSession, uri: str) -> None:
+        """A client of the handshake era wants to know of a resource."""
+        self._sessions.setdefault(uri, {})[session] = None
+        await self._begun(uri)
+
+    def unsubscribe(self, session: ServerSession, uri: str) -> None:
+        """It does not any more."""
+        held = self._sessions.get(uri, {})
+        held.pop(session, None)
+        if not held:
+            self._sessions.pop(uri, None)
+
+    async def listen(
+        self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one stream of the modern era."""
+        uris = list(params.notifications.resource_subscriptions or ())
+        self._listened.update(uris)
+        try:
+            await self._begun(*uris)
+            return await self._listen(context, params)
+        finally:
+            self._listened.subtract(uris)
+            self._listened += Counter()  # drops what nobody wants any more
+
+    async def _begun(self, *uris: str) -> None:
+        """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
+        with anyio.move_on_after(RETRY_S):
+            await self._following.wait()
+            for uri in uris:
+                await self._resolve(uri)
+
+    async def _resolve(self, uri: str) -> None:
+        """Remember which conversation stands behind the name in an address, which may be that of a session."""
+        address = parse(uri)
+        if address is None:
+            return
+        try:
+            found = await self._client.conversation(address.conversation).info()
+        except PunchlistError:
+            return  # there is none yet; its first event names it
+        if found.conversation != address.conversation:
+            self._attached[address.conversation] = found.conversation
+
+    async def run(self) -> None:
+        """Follow the daemon and announce what changes, until cancelled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._announce)
+            while True:
+                try:
+                    await self._follow()
+                except PunchlistError:
+                    self._following = anyio.Event()
+                    await anyio.sleep(RETRY_S)
+                self._all_changed = True
+                self._wake.set()
+
+    async def _follow(self) -> None:
+        async with self._client.watch() as changes:
+            self._following.set()
+            async for change in changes:
+                self._changed.add(change.conversation)
+                if isinstance(change.event, ConversationConfigured):
+                    self._changed.update(self._moved(change.conversation, change.event))
+                self._wake.set()
+
+    def _moved(self, conversation: str, event: ConversationConfigured) -> list[str]:
+        """The sessions by whose name something else is found from here on."""
+        moved: list[str] = []
+        if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
+            moved.append(event.detached)
+            del self._attached[event.detached]
+        if isinstance(event.attached, str) and any(map(_is_about(event.attached), self._wanted())):
+            moved.append(event.attached)
+            self._attached[event.attached] = conversation
+        return moved
+
+    async def _announce(self) -> None:
+        while True:
+            await self._wake.wait()
+            await anyio.sleep(PAUSE_S)
+            self._wake = anyio.Event()
+            changed, self._changed = self._changed, set()
+            everything, self._all_changed = self._all_changed, False
+            for uri in self._wanted():
+                if everything:
+                    await self._resolve(uri)
+                address = parse(uri)
+                if address is not None and (everything or self._names(address.conversation) & changed):
+                    await self._publish(uri)
+
+    def _names(self, conversation: str) -> set[str]:
+        return {conversation, self._attached.get(conversation, conversation)}
+
+    def _wanted(self) -> Iterable[str]:
+        return [*{*self._listened, *self._sessions}]
+
+    async def _publish(self, uri: str) -> None:
+        if uri in self._listened:
+            await self._bus.publish(ResourceUpdated(uri))
+        for session in list(self._sessions.get(uri, ())):
+            try:
+                with anyio.fail_after(PAUSE_S * 100):
+                    await session.send_resource_updated(uri)
+            except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
+                self.unsubscribe(session, uri)
+
+
+def _is_about(conversation: str) -> Callable[[str], bool]:
+    return lambda uri: (address := parse(uri)) is not None and address.conversation == conversation

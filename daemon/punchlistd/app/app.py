@@ -1,0 +1,422 @@
+"""Makes the parts of a daemon and connects them: start order, readiness, and the order of stopping."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import msgspec
+
+from punchlist_schemas.rendezvous import status_path, stopped_path
+from punchlist_schemas.results import FileIdentity
+from punchlistd.app.backups import back_up
+from punchlistd.app.machines import Machines, wanted
+from punchlistd.app.report import Birth, report
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.lists.access import Access
+from punchlistd.engine.lists.conversations import Conversations
+from punchlistd.engine.lists.history import History
+from punchlistd.engine.reading.queries import Queries
+from punchlistd.engine.reading.search import Search
+from punchlistd.engine.timers.deferrals import Deferrals
+from punchlistd.engine.timers.idle import Idle
+from punchlistd.engine.watching.subscriptions import Subscriptions
+from punchlistd.engine.writing.confirm import Confirmer
+from punchlistd.engine.writing.idempotency import Replays
+from punchlistd.engine.writing.inbox import Inbox
+from punchlistd.engine.writing.maintenance import Maintenance, Totals
+from punchlistd.engine.writing.transaction import Transactor
+from punchlistd.engine.writing.undos import Undos
+from punchlistd.engine.writing.writer import Spawn, Writer
+from punchlistd.metrics import Metrics
+from punchlistd.net.connection import Connection
+from punchlistd.net.connection.connections import Connections
+from punchlistd.net.listener import (
+    BACKLOG,
+    InheritedSocket,
+    ListeningSocket,
+    OwnSocket,
+    PlaceUnusable,
+    private_directory,
+)
+from punchlistd.net.methods import ConnectionMethods
+from punchlistd.net.router import Router, table
+from punchlistd.net.sharing import Sharing
+from punchlistd.offline.leftovers import remove
+from punchlistd.process.guards import Faults, Replaced, most_telling, watch
+from punchlistd.process.lock import DataLock
+from punchlistd.process.status_file import StatusFile
+from punchlistd.settings import Settings
+from punchlistd.store.file.files import beside
+from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
+from punchlistd.store.recovery.aside import check_whole
+from punchlistd.store.search import discard
+from punchlistd.store.sqlite import SqliteLog
+
+logger = logging.getLogger(__name__)
+
+TAKE_OVER_S = 10.0
+"""How long a daemon that was given its socket waits for one that lost it to leave the data directory, in seconds."""
+
+# From Python 3.13 on asyncio would unlink a socket that is not ours to unlink, or that another daemon has bound by now.
+_LEAVE_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+
+
+class Engine:
+    """The parts between the log and the calls of connections, made and joined.
+
+    Args:
+        log: where events are kept.
+        settings: how the daemon runs.
+        spawn: runs a coroutine beside everything else.
+        show: called with (unfinished, in progress) of all lists that belong to no user, whenever they change.
+    """
+
+    def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
+        """An engine in which nothing happens before its writer runs."""
+        self.log = log
+        self.inbox = Inbox()
+        self.metrics = Metrics()
+        self.claims = Claims(settings.grace_s, self.inbox.submit)
+        self.idle = Idle(settings.idle_clear_s, self.inbox.submit)
+        self.deferrals = Deferrals(self.inbox.submit)
+        self.confirmer = Confirmer(settings.confirm_s, settings.later_s)
+        self.history = History(log)
+        self.conversations = Conversations(
+            log,
+            self.history,
+            self.inbox.settled,
+            loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
+            with_claims=self.claims.shown,
+            present=self.claims.present,
+        )
+        self.claims.reservations.loaded = lambda: [one.state for one in self.conversations.loaded.values()]
+        self.access = Access(log, self.conversations)
+        self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
+        self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
+        self.search = Search(
+            beside(settings.log_path, ".search"),
+            settings.log_path,
+            log,
+            self.conversations,
+            self.access,
+            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - made below, since it wants search in turn
+        )
+        self.maintenance = Maintenance(
+            log,
+            self.conversations,
+            Totals(show),
+            metrics=self.metrics,
+            settings=settings,
+            wake=self.inbox.work.give,
+            forget=self.search.forget,
+        )
+        undos = Undos(self.conversations, self.access, self.history)
+        self.transactor = transactor = Transactor(
+            log,
+            self.conversations,
+            self.access,
+            claims=self.claims,
+            idle=self.idle,
+            deferrals=self.deferrals,
+            confirmer=self.confirmer,
+            undos=undos,
+        )
+        self.writer = Writer(
+            log,
+            self.inbox,
+            transactor,
+            conversations=self.conversations,
+            access=self.access,
+            history=self.history,
+            claims=self.claims,
+            undos=undos,
+            replays=Replays(log, self.conversations, self.access, self.history),
+            subscriptions=self.subscriptions,
+            maintenance=self.maintenance,
+            metrics=self.metrics,
+            batch_calls=settings.batch_calls,
+            spawn=spawn,
+        )
+        self.connections: Connections[Connection] = Connections(
+            settings,
+            claims=self.claims,
+            subscriptions=self.subscriptions,
+            metrics=self.metrics,
+            passed=self.inbox.barrier,
+            spawn=spawn,
+        )
+
+    def route(
+        self,
+        queries: Queries,
+        stop: Callable[[], None],
+        sharing: Sharing,
+        *,
+        spawn: Spawn,
+        lock: FileIdentity | None = None,
+        read_only: bool = False,
+    ) -> Router:
+        """What brings calls to these parts, to `queries` and `sharing`; `stop` makes the daemon stop."""
+        return Router(
+            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
+            self.connections,
+            queries,
+            inbox=self.inbox,
+            submit=self.writer.submit,
+            claims=self.claims,
+            spawn=spawn,
+            read_only=read_only,
+        )
+
+    def close(self) -> None:
+        """Watch no time any more, once the writer has ended."""
+        self.claims.close()
+        self.idle.close()
+        self.deferrals.close()
+
+
+class App:
+    """One daemon, from start to end.
+
+    Args:
+        settings: how it runs.
+        inherited: a listening socket from the service manager; None: bind our own.
+        read_only: whether every change is refused.
+        ending: called when everything has to end.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inherited: InheritedSocket | None = None,
+        read_only: bool = False,
+        ending: Callable[[], None] = lambda: None,
+    ) -> None:
+        """A daemon that has not started."""
+        if inherited is not None:
+            settings = msgspec.structs.replace(settings, socket=inherited.path)
+        self.settings = settings
+        self.ready = anyio.Event()
+        self.stopping = anyio.Event()
+        self._inherited = inherited
+        self._read_only = read_only
+        self._ending = ending
+        self._lock: FileIdentity | None = None
+        self._birth = Birth()
+        self._check: Callable[[], Coroutine[Any, Any, None]]
+
+    def stop(self) -> None:
+        """Begin to stop: take no more calls, answer those taken, leave."""
+        self.stopping.set()
+
+    async def check(self) -> None:
+        """Return once the writer has come to a rest and the log's thread has answered; only after `ready`."""
+        await self._check()
+
+    async def run(self, signals: bool = True) -> None:
+        """Serve until stopped.
+
+        Lock and socket come before the log: clients may connect and wait while a long log is being opened.
+
+        Raises:
+            AlreadyRunning: another daemon has the data directory.
+            SocketTaken: another daemon has the socket.
+            PlaceUnusable: the socket's place, or the data directory, can't be used.
+            LogUnusable: the log can't be used; nothing was touched.
+            StorageFailed: the outcome of a write is unknown.
+            Replaced: somebody took lock or socket away.
+            Exception: whatever else ended something that runs in the background.
+        """
+        settings = self.settings
+        async with AsyncExitStack() as stack:
+            lock = await anyio.to_thread.run_sync(self._take_lock)
+            stack.callback(lock.close)
+            self._lock = None if self._read_only else FileIdentity(**lock.identity)
+            listening = await anyio.to_thread.run_sync(self._listen)
+            stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
+            for path in await anyio.to_thread.run_sync(remove, settings.data_dir, os.path.dirname(settings.socket)):
+                logger.info("removed %s, which a killed program left", path)
+            await anyio.to_thread.run_sync(check_whole, settings.data_dir)
+            log = await SqliteLog.open(
+                settings.log_path,
+                watch=(settings.lock_path, settings.socket),
+                twin=f"{settings.socket}.mark",
+                reserve_bytes=settings.reserve_bytes,
+            )
+            stack.push_async_callback(_shielded, log.close)
+            await _erase_rest(log)
+            guarded = {settings.lock_path: lock.is_in_place, settings.socket: listening.is_in_place}
+            try:
+                await self._serve(log, listening, guarded, signals)
+            except ExceptionGroup as failures:
+                raise most_telling(failures, (StorageFailed, Replaced)) from None
+
+    def _take_lock(self) -> DataLock:
+        os.close(private_directory(self.settings.data_dir))
+        path = self.settings.lock_path
+        try:
+            patience_s = 0.0 if self._inherited is None else TAKE_OVER_S
+            return DataLock(path, patience_s, self.settings.socket)
+        except OSError as error:
+            message = f"{path} can't be opened or locked: {error.strerror}. Choose another data directory."
+            raise PlaceUnusable(message) from error
+
+    def _listen(self) -> ListeningSocket:
+        listening = self._inherited or OwnSocket(self.settings.socket)
+        with contextlib.suppress(OSError):  # whoever wanted none has changed their mind, or could not say so here
+            os.unlink(stopped_path(self.settings.socket))
+        return listening
+
+    async def _serve(
+        self, log: SqliteLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
+    ) -> None:
+        faults = Faults(self._ending)
+        with faults.noticed():
+            async with anyio.create_task_group() as background:
+                engine, router, machines = self._connect(log, background)
+                if not self._read_only and await anyio.to_thread.run_sync(wanted, self.settings, os.environ):
+                    await machines.begin()  # before anything is loaded, so that no change passes by its lane
+                background.start_soon(engine.maintenance.recover)
+                background.start_soon(faults.rise)
+                background.start_soon(watch, guarded, self.settings.watch_s)
+                if signals:
+                    await background.start(self._await_signals)
+                if self.settings.idle_exit_s is not None:
+                    background.start_soon(self._watch_idleness, engine, self.settings.idle_exit_s)
+                async with anyio.create_task_group() as writing:
+                    writing.start_soon(engine.writer.run)
+                    await self._accept(engine, router, listening)
+                    await machines.close()
+                    engine.inbox.close()
+                engine.close()
+                await self._drain(engine.connections)
+                await engine.search.close()
+                background.cancel_scope.cancel()
+
+    def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router, Machines]:
+        """Make the parts and hand them to each other."""
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            background.start_soon(_as_function(work))
+
+        status_file = StatusFile(status_path(self.settings.socket))
+        engine = Engine(log, self.settings, spawn=spawn, show=status_file.show)
+        connections = engine.connections
+        queries = Queries(
+            log,
+            engine.conversations,
+            engine.access,
+            engine.history,
+            engine.subscriptions,
+            data_dir=str(self.settings.data_dir),
+            refresh=engine.maintenance.refresh,
+            backup=lambda params: back_up(log, params),
+            status=lambda user: report(user, self._birth, log, engine.conversations, connections),
+        )
+        machines = Machines(self.settings, os.environ, engine, spawn, read_only=self._read_only)
+        router = engine.route(queries, self.stop, machines, spawn=spawn, lock=self._lock, read_only=self._read_only)
+        if self._read_only:
+            engine.idle.close()
+            engine.deferrals.close()
+            engine.search.stay_in_memory()
+        if log.regressed is not None:
+            had, has = log.regressed
+            message = (
+                f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
+            )
+            logger.error("%s: %s", self.settings.log_path, message)
+            engine.metrics.error(message)
+
+        async def check() -> None:
+            await engine.inbox.settled()
+            await log.sizes()
+
+        self._check = check
+        background.start_soon(status_file.run)
+        return engine, router, machines
+
+    async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
+        """Serve connections until it is time to stop.
+
+        Later connections stay in the socket's backlog until the data directory is free. Refused earlier, their clients
+        would start a daemon that fails at the lock.
+        """
+        connections, loop = engine.connections, asyncio.get_running_loop()
+        door = listening.sock.dup()
+        acceptor = await loop.create_unix_server(
+            lambda: Connection(connections, router.begin), sock=door, backlog=BACKLOG, **_LEAVE_SOCKET
+        )
+        logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
+        self.ready.set()
+        try:
+            await self.stopping.wait()
+        finally:
+            # A server that is closed leaks connections whose acceptance has begun (CPython's gh-109564): finish them.
+            loop.remove_reader(door)
+            with anyio.CancelScope(shield=True):
+                await asyncio.sleep(0)
+            acceptor.close()
+            connections.close()
+
+    async def _drain(self, connections: Connections[Connection]) -> None:
+        """Let connections take their last bytes, for a while."""
+        for connection in list(connections.live):
+            connection.finish()
+        with anyio.move_on_after(self.settings.drain_s):
+            while connections.live:
+                await connections.left.take()
+        for connection in list(connections.live):
+            connection.abort()
+
+    # what runs beside
+
+    async def _await_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                logger.info("stopping on %s", signal.Signals(number).name)
+                self.stop()
+
+    async def _watch_idleness(self, engine: Engine, idle_s: float) -> None:
+        """Stop once nobody has been connected for a while, and no claim is left whose time has to be kept."""
+        connections = engine.connections
+        while True:
+            with anyio.move_on_after(idle_s) as waited:
+                await connections.left.take()
+            if waited.cancelled_caught and not connections.live and not len(engine.claims.leases):
+                logger.info("stopping: no connection for %g s", idle_s)
+                self.stop()
+                return
+
+
+async def _erase_rest(log: SqliteLog) -> None:
+    """Erase what a daemon left that was killed between a tombstone and the erasure.
+
+    Those that are not indexed yet: before anybody reads. What could not be erased for want of room, or can't be because
+    of damage, is left to maintenance.
+    """
+    with contextlib.suppress(StorageFull):
+        try:
+            for name in log.just_deleted:
+                discard(beside(log.path, ".search"))  # it may hold their words, and is made again
+                await log.erase(name)
+        except Damaged as damaged:
+            logger.error("%s: something deleted is not erased yet: %s", log.path, damaged)
+
+
+def _as_function(work: Coroutine[Any, Any, None]) -> Callable[[], Coroutine[Any, Any, None]]:
+    return lambda: work
+
+
+async def _shielded(close: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
+    with anyio.CancelScope(shield=True):
+        await close(*args)

@@ -1,0 +1,41 @@
+"""The answer of `daemon.backup`: a copy of the log in use, or a typed refusal that says what is in the way."""
+
+import os
+
+import anyio.to_thread
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.params import Backup
+from punchlist_schemas.results import BackupResult
+from punchlistd.store.recovery.backup import BackupFailed
+from punchlistd.store.sqlite import SqliteLog
+
+_EXPECTED = {"taken": "a name that is not taken", "place": "a place that the daemon can write to"}
+
+
+async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:
+    """Make the copy that is asked for."""
+    try:
+        report = await log.backup(params.path, check=params.check)
+    except BackupFailed as failed:
+        return _refusal(failed)
+    return BackupResult(
+        path=report.path,
+        epoch=report.epoch,
+        seq=report.head,
+        bytes=(await anyio.to_thread.run_sync(os.stat, report.path)).st_size,
+        checked=params.check,
+        events=report.events if params.check else None,
+        conversations=report.conversations if params.check else None,
+    )
+
+
+def _refusal(failed: BackupFailed) -> Rejection:
+    message = f"There is no backup: {failed}."
+    if failed.kind == "full":
+        return Rejection("storage_full", message)
+    if failed.kind == "damaged":
+        problem = failed.problem
+        facts = {} if problem is None else {"conversation": problem.conversation, "seq": problem.seq}
+        return Rejection("damaged", message, facts)
+    return Rejection("invalid_params", message, {"field": "path", "expected": _EXPECTED[failed.kind]})

@@ -1,0 +1,205 @@
+"""Lists on several machines, from the moment that somebody wants them: a daemon without a space imports none of it."""
+
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.params import Nothing
+from punchlist_schemas.results import Result
+from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceListResult, SpacePlace, SpaceRepair
+from punchlistd.clock import now_ms
+from punchlistd.engine.claims import Claims
+from punchlistd.engine.lists.conversations import Conversations
+from punchlistd.engine.replies import Outcome
+from punchlistd.engine.watching.subscriptions import Subscriptions
+from punchlistd.engine.writing.inbox import Inbox
+from punchlistd.engine.writing.transaction import Transactor
+from punchlistd.net.router import READ_ONLY
+from punchlistd.settings import Misconfigured, Settings
+from punchlistd.store.port import EventLog
+
+if TYPE_CHECKING:
+    from punchlistd.replication.port import SharedLog
+    from punchlistd.replication.sharing import Adapter, Checked, Sharing
+    from punchlistd.replication.spaces import Space
+
+    _Open = Callable[[Space, str], SharedLog]
+    _Prepare = Callable[[Space, str], Awaitable[Any]]
+
+_encode = msgspec.json.Encoder().encode
+
+_EXTRA = (
+    "Lists on several machines need punchlist's extra {0}. Install it (punch doctor prints the command), "
+    "then punch daemon stop."
+)
+
+_NO_SPACE = Rejection(
+    "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
+)
+
+
+class Engine(Protocol):
+    """The parts between the log and the calls of connections that spaces work with."""
+
+    log: EventLog
+    inbox: Inbox
+    conversations: Conversations
+    transactor: Transactor
+    claims: Claims
+    subscriptions: Subscriptions
+
+
+def wanted(settings: Settings, env: Mapping[str, str]) -> bool:
+    """Whether a space is configured."""
+    return bool(env.get("PUNCHLIST_SPACE")) or os.path.exists(settings.spaces_path)
+
+
+class Machines:
+    """The daemon's part in spaces, which begins when one is configured or added.
+
+    Args:
+        settings: where `spaces.json` is.
+        env: what else configures spaces.
+        engine: the engine.
+        spawn: runs a coroutine beside everything else.
+        read_only: whether every change is refused.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        engine: Engine,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        *,
+        read_only: bool = False,
+    ) -> None:
+        """Nothing is imported."""
+        self._settings = settings
+        self._env = env
+        self._engine = engine
+        self._spawn = spawn
+        self._read_only = read_only
+        self._sharing: Sharing | None = None
+
+    async def begin(self) -> None:
+        """Read what is configured, and let changes of shared lists take their lanes.
+
+        Raises:
+            Misconfigured: It can't be used, or the extra is not installed.
+        """
+        from punchlistd.replication.lanes.replica import Parts  # noqa: PLC0415
+        from punchlistd.replication.sharing import Sharing  # noqa: PLC0415
+
+        engine = self._engine
+        show = engine.subscriptions.show_again
+        parts = Parts(engine.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
+        leases = engine.claims.leases
+        sharing = Sharing(self._settings.data_dir, self._env, parts=parts, leases=leases, adapter=_adapter())
+        await sharing.load()
+        self._sharing = sharing
+        self._spawn(sharing.run())
+
+    async def close(self) -> None:
+        """See what is on its way to its end."""
+        if self._sharing is not None:
+            await self._sharing.close()
+
+    async def add_space(self, params: SpaceAdd) -> Outcome:
+        """space.add."""
+        if self._read_only:
+            return READ_ONLY
+        if self._sharing is None:
+            try:
+                await self.begin()
+            except Misconfigured as error:
+                return Rejection("unreachable", str(error), {"space": params.space, "since": now_ms()})
+        return await self._answer(lambda sharing: sharing.add_space(params))
+
+    async def list_spaces(self, params: Nothing) -> Outcome:
+        """space.list."""
+        if self._sharing is None:
+            return _encode(SpaceListResult())
+        return await self._answer(lambda sharing: sharing.list_spaces())
+
+    async def remove_space(self, params: SpacePlace) -> Outcome:
+        """space.remove."""
+        return await self._answer(lambda sharing: sharing.remove_space(params))
+
+    async def repair_space(self, params: SpaceRepair) -> Outcome:
+        """space.repair."""
+        return await self._answer(lambda sharing: sharing.repair_space(params))
+
+    async def share(self, params: ListShare) -> Outcome:
+        """list.share."""
+        return await self._answer(lambda sharing: (sharing.repair if params.repair else sharing.share)(params))
+
+    async def join(self, params: ListJoin) -> Outcome:
+        """list.join."""
+        return await self._answer(lambda sharing: sharing.join(params))
+
+    async def leave(self, params: ListLeave) -> Outcome:
+        """list.leave."""
+        return await self._answer(lambda sharing: sharing.leave(params))
+
+    async def _answer(self, ask: "Callable[[Sharing], Awaitable[Result | Rejection]]") -> Outcome:
+        if self._sharing is None:
+            return _NO_SPACE
+        outcome = await ask(self._sharing)
+        return outcome if isinstance(outcome, Rejection) else _encode(outcome)
+
+
+def _adapter() -> "Adapter":
+    """What each space is reached by; an engine is imported for the first space of its kind."""
+    from punchlistd.replication.sharing import Adapter, Checked  # noqa: PLC0415
+
+    def open(space: "Space", member: str) -> "SharedLog":
+        try:
+            return _ENGINES[space.engine].load()[0](space, member)
+        except ImportError as error:
+            raise Misconfigured(_missing(space)) from error
+
+    async def prepared(space: "Space", member: str) -> "Checked | Rejection":
+        from punchlistd.replication.adapters.link_refusals import Refusal  # noqa: PLC0415
+
+        facts = {"space": space.name, "since": now_ms()}
+        try:
+            found = await _ENGINES[space.engine].load()[1](space, member)
+        except ImportError:
+            return Rejection("unreachable", _missing(space), {**facts, "reason": "no_extra"})
+        except Refusal as refused:
+            return Rejection("unreachable", str(refused), {**facts, "reason": refused.kind})
+        return Checked(found.space, found.made, found.server, found.server_version)
+
+    return Adapter(open, prepared)
+
+
+def _missing(space: "Space") -> str:
+    return _EXTRA.format(_ENGINES[space.engine].extra)
+
+
+def _of_nats() -> "tuple[_Open, _Prepare]":
+    from punchlistd.replication.adapters.nats.check import prepare  # noqa: PLC0415
+    from punchlistd.replication.adapters.nats.log import NatsLog  # noqa: PLC0415
+
+    return NatsLog, prepare
+
+
+def _of_postgres() -> "tuple[_Open, _Prepare]":
+    from punchlistd.replication.adapters.postgres.check import prepare  # noqa: PLC0415
+    from punchlistd.replication.adapters.postgres.log import PostgresLog  # noqa: PLC0415
+
+    return PostgresLog, prepare
+
+
+class _Kind(NamedTuple):
+    """What an engine needs: the extra that installs it, and what imports its log and its check."""
+
+    extra: str
+    load: "Callable[[], tuple[_Open, _Prepare]]"
+
+
+_ENGINES = {"nats": _Kind("shared", _of_nats), "postgres": _Kind("postgres", _of_postgres)}

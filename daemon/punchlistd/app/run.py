@@ -1,0 +1,111 @@
+"""From parsed options to an exit code: settings, the inherited socket, the event loop, and what systemd is told."""
+
+import argparse
+import contextlib
+import gc
+import logging
+import os
+
+import anyio
+import msgspec
+
+from punchlistd.app.app import App
+from punchlistd.net import systemd
+from punchlistd.net.listener import PlaceUnusable, SocketTaken
+from punchlistd.offline.read_only import copied
+from punchlistd.process.guards import LastResort, Replaced, most_telling
+from punchlistd.process.limits import TooFewDescriptors, detach, take_little_address_space
+from punchlistd.process.lock import AlreadyRunning
+from punchlistd.settings import Misconfigured, resolve
+from punchlistd.store.port import LogUnusable, StorageFailed
+
+logger = logging.getLogger(__name__)
+
+EXITS: dict[type[Exception], int] = {
+    StorageFailed: 74,
+    Replaced: 74,
+    AlreadyRunning: 75,
+    SocketTaken: 75,
+    PlaceUnusable: 78,
+    LogUnusable: 78,
+    Misconfigured: 78,
+    TooFewDescriptors: 78,
+    OSError: 74,
+}
+"""What an end means to whoever started the daemon: 75 and 78 are not worth a restart."""
+
+FAULT = 70
+"""EX_SOFTWARE: the end by a fault of ours, which the log describes."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one daemon to its end and return its exit code."""
+    if options.ready_fd is not None:
+        with contextlib.suppress(OSError):  # told when it is used
+            os.set_inheritable(options.ready_fd, False)
+    try:
+        take_little_address_space()
+        settings = resolve(os.environ, options.socket, options.data_dir)
+        connections = min(settings.limits.connections, detach())
+        limits = msgspec.structs.replace(settings.limits, connections=connections)
+        settings = msgspec.structs.replace(
+            settings, idle_exit_s=options.idle_exit, grace_s=options.grace, limits=limits
+        )
+        with contextlib.ExitStack() as stack:
+            if options.read_only:
+                settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copied(settings)))
+            ending = LastResort(FAULT).begin
+            app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only, ending=ending)
+            anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
+    except tuple(EXITS) as error:
+        logger.error("%s", error)
+        return next(code for kind, code in EXITS.items() if isinstance(error, kind))
+    except Exception:
+        logger.exception("the daemon ends: that is a fault of ours, please report it")
+        return FAULT
+    return 0
+
+
+async def _run(app: App, ready_fd: int | None) -> None:
+    # What a daemon keeps, it keeps for long, and next to nothing of it in cycles: it is looked through less often.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_notify_manager, app, ready_fd)
+            await app.run()
+            group.cancel_scope.cancel()
+    except ExceptionGroup as failures:
+        raise most_telling(failures, tuple(EXITS)) from None
+
+
+async def _notify_manager(app: App, ready_fd: int | None) -> None:
+    """Say when the daemon serves, that it is well (as often as it is asked for), and when it begins to stop."""
+    await app.ready.wait()
+    if ready_fd is not None:
+        with contextlib.suppress(OSError):  # whoever waited has left
+            os.write(ready_fd, b"ready\n")
+        with contextlib.suppress(OSError):
+            os.close(ready_fd)
+    systemd.notify(os.environ, "READY=1", f"STATUS=Serving {app.settings.socket}")
+    async with anyio.create_task_group() as group:
+        if (interval := systemd.watchdog_s(os.environ)) is not None:
+            group.start_soon(_feed_watchdog, app, interval / 3)
+        await app.stopping.wait()
+        group.cancel_scope.cancel()
+    systemd.notify(os.environ, "STOPPING=1", "STATUS=Answering what was asked")
+
+
+async def _feed_watchdog(app: App, every_s: float) -> None:
+    while True:
+        await app.check()
+        systemd.notify(os.environ, "WATCHDOG=1")
+        await anyio.sleep(every_s)
+
+
+def _have_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        return False
+    return True

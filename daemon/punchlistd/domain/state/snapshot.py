@@ -1,0 +1,165 @@
+"""A state as bytes, so that opening a conversation costs its live size and not its history.
+
+Rows are arrays, and so is what came later in them: a member may be appended with a default, none may be moved or
+taken out. They are decoded without the checks of the wire, because what the log let in once must open for ever.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from punchlist_schemas.things import ListKind, Metadata, Settings, Task
+from punchlistd.domain.state import Claim, State
+from punchlistd.domain.state.members import HAS_RARE, MEMBERS, STORED, arguments, written
+
+_FIRST = STORED[: STORED.index("version") + 1]
+"""What each row has. The members that came later are one more, left empty by most tasks."""
+_LATER = STORED[len(_FIRST) :]
+
+_TYPES = get_type_hints(Task)
+if TYPE_CHECKING:
+    _Later = _Row = tuple[Any, ...]
+else:
+    _Later = msgspec.defstruct(
+        "_Later",
+        [(name, _TYPES[name], MEMBERS[name].default) for name in _LATER],
+        frozen=True,
+        array_like=True,
+        gc=False,
+    )
+    _Row = msgspec.defstruct(
+        "_Row",
+        [*((name, _TYPES[name]) for name in _FIRST), ("later", _Later | None, None)],
+        frozen=True,
+        array_like=True,
+        gc=False,
+    )
+
+
+class _Image(msgspec.Struct, frozen=True, array_like=True):
+    version: int
+    exists: bool
+    title: str
+    user: str
+    settings: Settings
+    sessions: tuple[str, ...]
+    created_at: int
+    updated_at: int
+    next_task: int
+    tasks: list[_Row]
+    ranks: dict[str, str]
+    messages: dict[str, int]
+    cleared: int
+    last_finished: _Row | None
+    claims: dict[str, Claim] = {}
+    offered: list[str] = []
+    origins: dict[str, tuple[str, ...]] = {}
+    kind: ListKind = "list"
+    metadata: Metadata = {}
+    passing: list[str] | None = None
+    hidden: dict[str, str] = {}
+    agents: dict[str, Claim] | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Image)
+
+
+def dump_state(state: State) -> bytes:
+    """The snapshot of a state. Equal states give equal bytes."""
+    ranks = state.ranks
+    last = state.last_finished
+    image = _Image(
+        version=state.version,
+        exists=state.exists,
+        title=state.title,
+        user=state.user,
+        settings=state.settings,
+        sessions=state.sessions,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        next_task=state.next_task,
+        tasks=[_row(task) for task in state.ordered()],
+        ranks={task: ranks[task] for task in state.ids() if task in ranks} if ranks else {},
+        messages=state.messages,
+        cleared=state.cleared,
+        last_finished=None if last is None else _row(last),
+        claims=state.claims,
+        offered=list(state.offered),
+        origins=state.origins,
+        kind=state.kind,
+        metadata=state.metadata,
+        passing=None if state.passing is None else list(state.passing),
+        hidden=state.hidden,
+        agents=state.agents,
+    )
+    return _encoder.encode(image)
+
+
+def load_state(conversation: str, data: bytes) -> State:
+    """The state that `dump_state` made these bytes from.
+
+    Raises:
+        msgspec.DecodeError: the bytes are not a snapshot of this version; the log has everything.
+    """
+    image = _decoder.decode(data)
+    state = State(conversation)
+    state.version = image.version
+    state.exists = image.exists
+    state.title = image.title
+    state.user = image.user
+    state.settings = image.settings
+    state.sessions = image.sessions
+    state.created_at = image.created_at
+    state.updated_at = image.updated_at
+    state.load(map(_task, image.tasks), image.ranks)
+    state.next_task = image.next_task
+    state.messages = image.messages
+    state.cleared = image.cleared
+    state.claims = image.claims
+    state.offered = dict.fromkeys(image.offered)
+    state.origins = image.origins
+    state.kind = image.kind
+    state.metadata = image.metadata
+    if image.passing is not None:
+        state.passing = dict.fromkeys(image.passing)
+    elif image.messages:
+        state.passing = None
+    state.hidden = image.hidden
+    state.agents = (
+        {one.owner: one for one in image.claims.values() if one.session} if image.agents is None else image.agents
+    )
+    state.last_finished = None if image.last_finished is None else _task(image.last_finished)
+    return state
+
+
+_NO_METADATA: Metadata = {}
+"""One for all tasks that have none: nobody changes a task's metadata in place."""
+
+_row: Callable[[Task], _Row] = written(
+    "it",
+    f"Row({arguments('it', _FIRST, {})}, Later({arguments('it', _LATER, {})}) if {HAS_RARE} else None)",
+    Row=_Row,
+    Later=_Later,
+)
+
+
+def _with_later(task: Task, later: Any) -> Task:
+    return replace(task, **asdict(later))
+
+
+_SHARED = {  # equal times share one number, as in a state that was not saved in between
+    "metadata": "row.metadata or no_metadata",
+    "updated_at": "row.created_at if row.updated_at == row.created_at else row.updated_at",
+    "status_changed_at": "row.created_at if row.status_changed_at == row.created_at else row.status_changed_at",
+}
+_TASK = f"Task({arguments('row', _FIRST, _SHARED, keywords=True)})"
+_task: Callable[[_Row], Task] = written(
+    "row",
+    f"{_TASK} if row.later is None else with_later({_TASK}, row.later)",
+    Task=Task,
+    no_metadata=_NO_METADATA,
+    with_later=_with_later,
+)

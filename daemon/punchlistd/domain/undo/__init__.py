@@ -1,0 +1,1 @@
+"""Undo: what events did to a list, and the events that take it back. Pure."""

@@ -1,0 +1,1 @@
+"""The lists in use: what is loaded, who may name it, and its past."""

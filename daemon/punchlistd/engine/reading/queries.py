@@ -1,0 +1,397 @@
+"""What can be asked without changing anything, answered from durable state or from the log.
+
+What the state of one conversation alone answers is in `state_queries`.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import anyio
+import msgspec
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import MessageAppended
+from punchlist_schemas.params import REACHED_S
+from punchlist_schemas.things import AgentTask, Conversation, Message
+from punchlistd.domain.rejections import conversation_not_found, message_not_found
+from punchlistd.domain.state import State
+from punchlistd.engine.calls import Caller, StateQuery
+from punchlistd.engine.claims.lease import Lease
+from punchlistd.engine.lists.access import Access
+from punchlistd.engine.lists.conversations import Conversations, gap_of
+from punchlistd.engine.lists.history import History, fact_of
+from punchlistd.engine.lists.loaded import LoadedConversation, departure_of
+from punchlistd.engine.reading.resolver import Resolver
+from punchlistd.engine.reading.state_queries import LIST_END, filtered
+from punchlistd.engine.replies import Outcome, made
+from punchlistd.engine.watching.subscriptions import Subscriptions
+from punchlistd.engine.watching.views import changes, encoded_rows, row_members
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
+
+READ_BYTES = 512 << 10
+"""About how many bytes of events one `event.read` answers, and of messages one `message.list`."""
+
+TOGETHER = 16
+"""So many messages are read from the log at once."""
+
+
+FILTERED = 64
+"""So many messages are looked at together for those of some roles."""
+
+
+class _Named(msgspec.Struct):
+    conversation: str
+
+
+class Queries:
+    """Answers every read: at once where the state is loaded and durable, else when it is.
+
+    Args:
+        log: for history, messages and events.
+        conversations: the conversations in use.
+        access: leads names to them.
+        history: what happened in them.
+        subscriptions: wakes the calls that wait for events.
+        data_dir: the daemon's data directory.
+        refresh: brings the store's list of conversations up to date.
+        status: makes the answer of `daemon.status` for a user (None: for an unbound connection).
+        backup: makes a copy of the log and the answer of `daemon.backup`.
+    """
+
+    def __init__(  # noqa: PLR0913 - all that can be asked for
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        access: Access,
+        history: History,
+        subscriptions: Subscriptions,
+        *,
+        data_dir: str,
+        refresh: Callable[[], Awaitable[None]],
+        status: Callable[[str | None], Awaitable[r.StatusResult]],
+        backup: Callable[[p.Backup], Awaitable[r.BackupResult | Rejection]],
+    ) -> None:
+        """Queries over what the daemon has."""
+        self.epoch = log.epoch
+        self._access = access
+        self._conversations = conversations
+        self._history = history
+        self._log = log
+        self._subscriptions = subscriptions
+        self._refresh = refresh
+        self._status = status
+        self._backup = backup
+        self.resolve = Resolver(access, data_dir).answer
+
+    def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
+        """The answer, if it needs no waiting."""
+        opened = self._access.find(caller.user, params.conversation)
+        if opened is None or opened.dirty:
+            return None
+        return made(read, params, opened, self._subscriptions.head)
+
+    async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
+        """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
+        return await self._access.durable(caller.user, name)
+
+    def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
+        """Return the tasks of claims, with their parents."""
+        return tuple(
+            AgentTask(
+                conversation=lease.conversation,
+                id=task.id,
+                title=task.title,
+                path=opened.state.path(task),
+                **departure_of(opened.shown([task])[0]),
+            )
+            for lease in leases
+            if (opened := self._conversations.loaded.get(lease.conversation))
+            and (task := opened.state.tasks.get(lease.task)) is not None
+        )
+
+    async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
+        """As `now`, however long it takes until the state is loaded and durable."""
+        opened = await self._access.durable(caller.user, params.conversation)
+        return opened if isinstance(opened, Rejection) else made(read, params, opened, self._subscriptions.head)
+
+    async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
+        """Wait until a conversation has a version, for a while; why it has not."""
+        opened: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
+        with anyio.move_on_after(REACHED_S):
+            while not isinstance(opened, Rejection) and opened.state.version < version:
+                await self._subscriptions.change(opened.state.conversation, caller.user, self._subscriptions.head)
+                opened = await self._access.durable(caller.user, name)
+        if isinstance(opened, Rejection) or opened.state.version >= version:
+            return opened if isinstance(opened, Rejection) else None
+        shared = opened.shared
+        where = "" if shared is None else f" The space {shared.space}: {shared.state}."
+        text = f"{opened.state.conversation} is at version {opened.state.version}; {version} has not come.{where}"
+        return Rejection("version_conflict", text, {"expected": version, "actual": opened.state.version})
+
+    async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
+        """An answer, or the refusal where what it needs of the log can't be had."""
+        try:
+            return await answer
+        except Damaged as damaged:
+            return self._conversations.refusal(damaged)
+        except Gap as gap:
+            return gap_of(gap)
+
+    # from the log
+
+    async def _list_since(self, caller: Caller, params: p.TaskList, since: int) -> Outcome:
+        if params != p.TaskList(conversation=params.conversation, since=since, epoch=params.epoch):
+            text = "A list of what changed can't be filtered: pass since with conversation and epoch alone."
+            return Rejection("invalid_params", text, {"field": "since"})
+        name = await self.position(caller, params.conversation, since, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        reset, ids, gone = changes(opened, since)
+        state, rows = opened.state, encoded_rows(opened, ids)
+        end = LIST_END % (state.version, self._subscriptions.head, len(state.tasks))
+        return b'{"tasks":[],%b%b' % (row_members(opened, rows, gone, reset=reset), end)
+
+    async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
+        """task.list of an older version, or of what changed since a position."""
+        if params.since is not None:
+            return await self._list_since(caller, params, params.since)
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        wanted, newest = params.at_version or 0, opened.state.version
+        if wanted > newest:
+            if opened.cut is not None and opened.damage is not None:
+                return opened.damage
+            text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
+            return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
+        name, history = opened.state.conversation, self._history
+        return await history.at(name, wanted, opened.seq, lambda state, seq: made(filtered, params, state, seq))
+
+    async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
+        """conversation.list."""
+
+        async def listed() -> tuple[list[bytes], str | None]:
+            await self._refresh()
+            return await self._log.list(
+                query=params.query,
+                user=caller.user,
+                active=params.active,
+                kind=None if params.kind == "any" else params.kind,
+                limit=params.limit,
+                cursor=params.cursor,
+            )
+
+        try:
+            rows, cursor = await self._conversations.rebuilt(listed)
+        except BadCursor:
+            text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
+            return Rejection("invalid_params", text, {"field": "cursor"})
+        if any(lane.shared is not None for lane in self._conversations.lanes.values()):
+            rows = [self._with_shared(row) for row in rows]
+        if any(opened.state.claims for opened in self._conversations.loaded.values()):
+            rows = [self._with_departures(row) for row in rows]
+        end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
+        if caller.user is None and (names := await self.short_names(map(_name_in, rows))):
+            end += b',"names":' + _encode(names)
+        return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
+
+    async def short_names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the short names of conversations, by id."""
+        await self._access.fill_short_names()
+        return {id: name for id in ids if (name := self._access.short_names.of(id))}
+
+    def _with_departures(self, row: bytes) -> bytes:
+        """Add departures of owners to an indexed conversation."""
+        opened = self._conversations.loaded.get(_name_in(row))
+        if opened is None or not opened.state.claims:
+            return row
+        seen = msgspec.json.decode(row, type=Conversation)
+        running = opened.with_departures(seen.running)
+        return row if running == seen.running else _encode(msgspec.structs.replace(seen, running=running))
+
+    def _with_shared(self, row: bytes) -> bytes:
+        """A conversation as the index has it, and what is said of it while its newest changes may be missing."""
+        lane = self._conversations.lanes.get(msgspec.json.decode(row)["conversation"])
+        shared = None if lane is None else lane.shared
+        return row if shared is None else b'%b,"shared":%b}' % (row[:-1], _encode(shared))
+
+    async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
+        """message.list."""
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        ids = list(opened.state.messages)
+        if params.order == "desc":
+            ids.reverse()
+        if params.after is not None:
+            if params.after not in opened.state.messages:
+                if opened.cut is not None and opened.damage is not None:
+                    return opened.damage
+                return message_not_found(params.after)
+            ids = ids[ids.index(params.after) + 1 :]
+        if (hidden := opened.state.hidden) and not params.all:
+            ids = [id for id in ids if id not in hidden]
+        if params.roles:
+            messages, has_more = await self._of_roles(opened.state, ids, params)
+        else:
+            messages = await self._messages(opened.state, ids[: params.limit])
+            has_more = len(ids) > len(messages)
+        result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut)
+        return made(_encode, result)
+
+    async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
+        """The first messages of these roles: they are looked for page by page, in the order asked for."""
+        found: list[Message] = []
+        size = 0
+        while ids and size < READ_BYTES:
+            page = await self._messages(state, ids[:FILTERED])
+            for at, message in enumerate(page):
+                if message.role in params.roles:
+                    found.append(message)
+                    size += len(_encode(message))
+                if len(found) == params.limit or size >= READ_BYTES:
+                    return found, len(ids) > at + 1
+            ids = ids[len(page) :]
+        return found, bool(ids)
+
+    async def get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
+        """message.get."""
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        if not opened.state.exists and opened.cut is None:
+            return conversation_not_found(params.conversation)
+        if params.message not in opened.state.messages:
+            if opened.cut is not None and opened.damage is not None:
+                return opened.damage
+            return message_not_found(params.message)
+        (message,) = await self._messages(opened.state, [params.message])
+        return _encode(r.MessageGetResult(message=message))
+
+    async def find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
+        """event.find."""
+        opened = await self._access.durable(caller.user, params.conversation)
+        if isinstance(opened, Rejection):
+            return opened
+        group = await self._log.find_key(opened.state.conversation, params.key)
+        return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
+
+    async def _messages(self, state: State, page: list[str]) -> list[Message]:
+        """The first of these messages, up to about `READ_BYTES` of them and at least one."""
+        found: dict[int, tuple[Message, int]] = {}
+        messages: list[Message] = []
+        size = 0
+        for at, id in enumerate(page):
+            seq = state.messages[id]
+            if seq not in found:
+                near = {state.messages[other] for other in page[at : at + TOGETHER]}
+                found = await self._read_messages(state.conversation, near)
+                if seq not in found:  # the newest is asked for first, and the older ones have taken the page
+                    found |= await self._read_messages(state.conversation, {seq})
+            by = state.hidden.get(id)
+            message = found[seq][0]
+            if by is not None:
+                message = msgspec.structs.replace(message, superseded_by=by, retracted=not by)
+            messages.append(message)
+            size += found[seq][1]
+            if size >= READ_BYTES:
+                break
+        return messages
+
+    async def _read_messages(self, name: str, wanted: set[int]) -> dict[int, tuple[Message, int]]:
+        """The messages at these positions with their sizes, as far as they fit into one page."""
+        first, last = min(wanted), max(wanted)
+        page = await self._log.read(first - 1, 1 + last - first, conversation=name, max_bytes=READ_BYTES)
+        found: dict[int, tuple[Message, int]] = {}
+        for stored in page:
+            fact = fact_of(stored) if stored.seq in wanted else None
+            if fact is not None and isinstance(event := fact.event, MessageAppended):
+                message = Message(
+                    message=event.message,
+                    role=event.role,
+                    content=event.content,
+                    at=fact.at,
+                    actor=fact.actor,
+                    seq=fact.seq,
+                    supersedes=event.supersedes,
+                )
+                found[fact.seq] = message, len(stored.line)
+        if len(wanted) == 1 and not found:
+            raise Damaged(name, first, "the event is missing")
+        return found
+
+    async def position(
+        self, caller: Caller, name: str | None, after: int | None, epoch: str | None
+    ) -> str | None | Rejection:
+        """Check where a reader of events wants to go on; the conversation's own id, or why it can't."""
+        if epoch is not None and epoch != self.epoch:
+            text = "The position belongs to another log; read the list again and go on from its seq."
+            return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
+        if after is not None and after > self._subscriptions.head:
+            head = self._subscriptions.head
+            text = f"The log ends at {head}: position {after} belongs to another one. Read the list again."
+            return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
+        if name is None:
+            return None
+        opened = await self._access.durable(caller.user, name)
+        return opened if isinstance(opened, Rejection) else opened.state.conversation
+
+    async def read_events(self, caller: Caller, params: p.EventRead) -> Outcome:
+        """event.read."""
+        name = await self.position(caller, params.conversation, params.after, params.epoch)
+        if isinstance(name, Rejection):
+            return name
+        events, seq = await self._events(caller, name, params.after, params.limit)
+        return self._events_result(events, seq)
+
+    async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
+        """Events behind `after` that the caller may see, and the position to go on from."""
+        head = self._subscriptions.head
+        stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
+        seq = stored[-1].seq if stored else max(after, head)
+        return [event.wire for event in await self._access.visible(caller.user, stored)], seq
+
+    async def wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
+        """event.wait."""
+        after, events = params.after, list[bytes]()
+        name = await self.position(caller, params.conversation, after, params.epoch)
+        with anyio.move_on_after(params.timeout_ms / 1000):
+            while not isinstance(name, Rejection):
+                if after < self._subscriptions.head:
+                    # Shielded: a position moved on for events that are not answered would lose them.
+                    async with caller.turn():
+                        with anyio.CancelScope(shield=True):
+                            events, after = await self._events(caller, name, after, params.limit)
+                if events:
+                    break
+                if after < self._subscriptions.head:  # nothing on this page was for the caller: the next one may be
+                    continue
+                await self._subscriptions.change(name, caller.user, after)
+                # Once more: it may have been deleted, and be another user's now.
+                name = await self.position(caller, params.conversation, after, params.epoch)
+        return name if isinstance(name, Rejection) else self._events_result(events, after)
+
+    def _events_result(self, events: list[bytes], seq: int) -> Outcome:
+        return made(lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch)))
+
+    async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+        """daemon.status."""
+        return _encode(await self._status(caller.user))
+
+    async def backup(self, _caller: Caller, params: p.Backup) -> Outcome:
+        """daemon.backup."""
+        made = await self._backup(params)
+        return made if isinstance(made, Rejection) else _encode(made)
+
+
+def _name_in(row: bytes) -> str:
+    """Return the id of an indexed conversation."""
+    return msgspec.json.decode(row, type=_Named).conversation
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,175 @@
+"""What the state of one conversation alone answers: functions of the params, the loaded conversation and the head."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from punchlist_schemas import params as p
+from punchlist_schemas import results as r
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, Task
+from punchlistd.domain.explain import explain
+from punchlistd.domain.rejections import task_not_found
+from punchlistd.domain.state import State
+from punchlistd.engine.lists.loaded import LoadedConversation
+from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
+
+LIST_END = b',"version":%d,"seq":%d,"total":%d}'
+"""The last members of a list: its version, the log's position, and how many tasks it has."""
+
+
+def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
+    """conversation.get."""
+    return _encode(r.ConversationGetResult(conversation=opened.view(), name=opened.short_name))
+
+
+def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
+    """task.get."""
+    task = opened.state.tasks.get(params.task)
+    if task is None:
+        return (
+            opened.damage
+            if opened.cut is not None and opened.damage is not None
+            else task_not_found(params.task, opened.state.next_task)
+        )
+    path = b"" if task.parent is None else b',"path":%b' % _encode(opened.state.path(task))
+    if opened.state.running or opened.state.reserved:
+        (task,) = opened.shown([task])
+    return b'{"task":%b%b%b}' % (_encode(task), path, opened.damaged_member)
+
+
+def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
+    """task.explain."""
+    state = opened.state
+    task = None if params.task is None else state.tasks.get(params.task)
+    if params.task is not None and task is None:
+        return (
+            opened.damage
+            if opened.cut is not None and opened.damage is not None
+            else task_not_found(params.task, opened.state.next_task)
+        )
+    explained = explain(state, task, params.owner)
+    shown = {
+        one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
+    }
+    return _encode(
+        r.TaskExplainResult(
+            task=None if task is None else opened.shown([task])[0],
+            path=() if task is None else state.path(task),
+            ready=explained.ready,
+            startable=explained.startable,
+            completable=explained.completable,
+            ahead=explained.ahead,
+            next=explained.next,
+            reasons=tuple(
+                structs.replace(
+                    each,
+                    lease_expires_at=shown[each.by].lease_expires_at,
+                    left_at=shown[each.by].left_at,
+                    silent_at=shown[each.by].silent_at,
+                    machine=shown[each.by].machine,
+                )
+                for each in explained.reasons
+            ),
+            more=explained.more,
+            version=state.version,
+            seq=head,
+            damaged=opened.cut,
+        )
+    )
+
+
+def is_of_the_past(params: p.TaskList) -> bool:
+    """Whether a call of task.list needs the log: it asks for an older version, or for what changed since."""
+    return params.at_version is not None or params.since is not None
+
+
+def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
+    """task.list, of the present state."""
+    if params == p.TaskList(conversation=params.conversation):
+        state = opened.state
+        return opened.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+    return filtered(params, opened.state, head, opened)
+
+
+def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
+    """A part of the list, of the present state if `opened` is given."""
+    asked = [(matches, wanted) for name, matches in _FILTERS.items() if (wanted := getattr(params, name)) is not None]
+    if params.due_before is not None or params.due_by is not None:
+        asked.append((_is_due, (params.due_before, params.due_by)))
+    end = None if params.limit is None else params.offset + params.limit
+    if asked or params.sort is not None:
+        found = [task for task in state.ordered() if all(matches(task, wanted, state) for matches, wanted in asked)]
+        if params.sort is not None:
+            found.sort(key=_SORTS[params.sort])
+        total, page = len(found), found[params.offset : end]
+    else:  # costs what the page does, however long the list is
+        total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
+    page = page if opened is None else opened.shown(page)
+    damaged = b"" if opened is None else opened.damaged_member + opened.shared_member + opened.name_member
+    if params.fields is None:
+        return _list_result(_encode(page), state, head, total, damaged)
+    unknown = [name for name in params.fields if name not in Task.__struct_fields__]
+    if unknown:
+        known = ", ".join(Task.__struct_fields__)
+        return Rejection(
+            "invalid_params",
+            f"A task has no member {unknown[0]}. It has: {known}.",
+            {"field": "fields", "expected": known},
+        )
+    keep = {"id", *params.fields}
+    cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
+    return _list_result(_encode(cut), state, head, total, damaged)
+
+
+_FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
+    "status": lambda task, wanted, _state: (
+        task.status == wanted or (wanted.__class__ is tuple and task.status in wanted)
+    ),
+    "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
+    "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
+    "parent": lambda task, wanted, _state: task.parent == wanted,
+    "label": lambda task, wanted, _state: _labels(wanted).issubset(task.labels),
+    "waits_for": lambda task, wanted, _state: task.waits_for == wanted,
+    "text": lambda task, wanted, _state: wanted.casefold() in _words(task),
+}
+"""Whether a task is one of those that a member of the params asks for."""
+
+
+def _is_due(task: Task, wanted: tuple[int | None, str | None], _state: State) -> bool:
+    """Return whether a task is due before a moment.
+
+    A task that is due on a day is compared with the day, if one is given.
+    """
+    before, by = wanted
+    if task.due_day is not None and by is not None:
+        return task.due_day <= by
+    return task.due is not None and before is not None and task.due < before
+
+
+_SORTS: dict[p.Sort, Callable[[Task], Any]] = {
+    "due": lambda task: task.due or MAX_INTEGER,
+    "priority": lambda task: -PRIORITIES.index(task.priority),
+    "created": lambda task: task.created_at,
+    "updated": lambda task: -task.updated_at,
+    "title": lambda task: task.title.casefold(),
+}
+"""What a list is sorted by; tasks that are equal in that stay in the list's own order."""
+
+
+def _labels(asked: str | tuple[str, ...]) -> set[str]:
+    return {asked} if isinstance(asked, str) else set(asked)
+
+
+def _words(task: Task) -> str:
+    return "\n".join((task.title, task.description, *task.labels, *(note.text for note in task.notes))).casefold()
+
+
+def _list_result(tasks: bytes, state: State, head: int, total: int, damaged: bytes) -> Reply:
+    end = b',"counts":%b%b%b' % (_encode(state.counts()), damaged, LIST_END % (state.version, head, total))
+    return Pieces((b'{"tasks":', tasks, end)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, end)
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,1 @@
+"""What happens to lists because time has passed."""

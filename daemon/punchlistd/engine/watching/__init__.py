@@ -1,0 +1,1 @@
+"""Those who follow a list, and what each of them is shown."""

@@ -1,0 +1,526 @@
+"""Subscriptions: a subscriber is a cursor over the log, never a queue.
+
+A live subscriber is pushed each commit's events as it is published, as bytes made once for all. One whose connection
+does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile. When its connection
+takes bytes again it catches up, from recent commits in memory or from the log, in pieces of whole calls, until it is
+live again. Nothing here waits for a subscriber, and no subscriber waits for another.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from itertools import takewhile
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from punchlist_schemas.errors import Rejection, error_object
+from punchlist_schemas.results import EndPush
+from punchlistd.clock import now_ms
+from punchlistd.domain.state import State
+from punchlistd.engine.lists.access import Access
+from punchlistd.engine.lists.conversations import Conversations, damage_of, gap_of
+from punchlistd.engine.replies import Reply, notification
+from punchlistd.engine.watching.presence import Presence
+from punchlistd.engine.watching.views import Lists, Rows, Same, View
+from punchlistd.settings import Settings
+from punchlistd.store.port import Damaged, EventLog, Gap, Stored
+
+
+class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
+    """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
+
+    conversation: str
+    wire: bytes
+    left: int
+    user: str
+
+
+class Sink(Protocol):
+    """The part of a connection that subscriptions use."""
+
+    @property
+    def actor(self) -> str | None:
+        """The name by which others see it; None: they don't."""
+        ...
+
+    @property
+    def user(self) -> str | None:
+        """The user that the connection is bound to."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """True while the peer takes no bytes."""
+        ...
+
+    def push(self, payload: Reply) -> None:
+        """Pass one notification to the connection."""
+        ...
+
+    @property
+    def push_framed(self) -> Callable[[bytes], Any]:
+        """Takes a notification that already stands in the connection's framing, while the peer takes bytes."""
+        ...
+
+    def framed(self, payload: bytes) -> bytes:
+        """A payload in the connection's framing."""
+        ...
+
+    def ended(self, id: str, payload: bytes) -> None:
+        """Forget a subscription and hand over the notification that says why."""
+        ...
+
+    @property
+    def framing(self) -> str:
+        """The kind of framing: equal kinds frame equally."""
+        ...
+
+
+class Subscription:
+    """A cursor: everything up to `position` has been pushed to the sink, and while it is `live` up to the log's head.
+
+    `individual` means that it catches up after each commit, since its pushes are not those of the others; `fetching`
+    that a piece of the log is on its way; `over` that it has ended. For a view that shows what changed, `stale` are the
+    conversations whose newest state has still to be pushed, complete up to position `known`. `since` is when it began,
+    in milliseconds since 1970.
+    """
+
+    __slots__ = (
+        "conversation",
+        "fetching",
+        "id",
+        "known",
+        "individual",
+        "live",
+        "over",
+        "position",
+        "shown",
+        "since",
+        "sink",
+        "stale",
+        "view",
+    )
+
+    def __init__(
+        self, id: str, sink: Sink, view: str, conversation: str | None, position: int, shown: View | None = None
+    ) -> None:
+        """A subscription of `sink` to one conversation, or (None) to all of them; `shown` shows what changed."""
+        self.id = id
+        self.sink = sink
+        self.view = view
+        self.since = now_ms()
+        self.conversation = conversation
+        self.position = position
+        self.known = position
+        self.live = False
+        self.shown = shown
+        self.individual = shown is not None or sink.user is not None
+        self.fetching = False
+        self.over = False
+        self.stale: dict[str, None] = {}
+
+
+class _Group:
+    """The subscriptions to one conversation, or to all.
+
+    `live` are those that take everything as it comes, by id and framing: equal ones are sent the same bytes.
+    """
+
+    def __init__(self) -> None:
+        self.individual: dict[Subscription, None] = {}
+        self.live: dict[tuple[str, str], dict[Subscription, Callable[[bytes], Any]]] = {}
+
+
+class _Commit(NamedTuple):
+    """The lines of one commit, kept for those who lag a little."""
+
+    first: int
+    last: int
+    lines: Sequence[PublishedEvent]
+    size: int
+
+
+class _Once:
+    """Takes one push, and only that there was one."""
+
+    actor = None
+    paused = False
+    framing = ""
+
+    def __init__(self, user: str | None) -> None:
+        self.user = user
+        self.pushed = asyncio.get_running_loop().create_future()
+
+    def push(self, payload: Reply) -> None:  # noqa: ARG002 - what it says is read from the log
+        if not self.pushed.done():
+            self.pushed.set_result(None)
+
+    push_framed = push
+
+    def framed(self, payload: bytes) -> bytes:
+        return payload
+
+    def ended(self, id: str, payload: bytes) -> None:  # noqa: ARG002 - there is but one
+        self.push(payload)
+
+
+class Subscriptions:
+    """Pushes commits to subscribers.
+
+    Args:
+        log: where lagging subscribers catch up from.
+        conversations: for what views show.
+        access: which events a user may see.
+        settings: sizes of pieces and of what is kept in memory.
+        spawn: runs a coroutine beside everything else.
+
+    Attributes:
+        presence: Who follows which conversation.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        access: Access,
+        settings: Settings,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        """No subscribers."""
+        self._log = log
+        self._conversations = conversations
+        self._access = access
+        self._chunk = settings.chunk_bytes
+        self._recent_limit = settings.recent_bytes
+        self._spawn = spawn
+        self._recent: deque[_Commit] = deque()
+        self._recent_bytes = 0
+        self._groups: dict[str | None, _Group] = {}
+        self._delivering = False
+        self._same: Same = {}
+        self._pausing: list[Subscription] = []
+        self._turn = asyncio.Lock()
+        self.presence = Presence(self._show_presence)
+        self.head = log.head
+
+    # who listens
+
+    def add(self, subscription: Subscription) -> None:
+        """Register a subscription; let it `catch_up` once its answer is in the outgoing bytes."""
+        if subscription.individual:
+            self._group(subscription).individual[subscription] = None
+        self.presence.come(subscription)
+
+    def remove(self, subscription: Subscription) -> None:
+        """Forget a subscription."""
+        subscription.over = True
+        self._stop(subscription)
+        group = self._group(subscription)
+        group.individual.pop(subscription, None)
+        if not (group.individual or group.live):
+            del self._groups[subscription.conversation]
+        self.presence.go(subscription)
+
+    def _show_presence(self, conversation: str) -> None:
+        self._show(conversation, conversation, lambda subscription: subscription.view == "presence")
+
+    def show_again(self, conversation: str) -> None:
+        """Show a list that stands otherwise to those who are shown lists, though its log does not go on."""
+        self._show(conversation, conversation, _shows_lists)
+        if None in self._groups:
+            self._spawn(self._show_in_boards(conversation))
+
+    def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
+        """Push tasks whose display has changed without a new event."""
+        if (opened := self._conversations.loaded.get(conversation)) is not None:
+            opened.forget_listing()
+        group = self._groups.get(conversation)
+        for subscription in [] if group is None else list(group.individual):
+            if isinstance(subscription.shown, Lists | Rows):
+                if isinstance(subscription.shown, Rows):
+                    subscription.shown.show(tasks)
+                subscription.stale[conversation] = None
+                self.catch_up(subscription)
+        if opened is not None:
+            self._show_in_board(opened.state)
+
+    async def _show_in_boards(self, conversation: str) -> None:
+        self._show_in_board((await self._conversations.durable(conversation)).state)
+
+    def _show_in_board(self, state: State) -> None:
+        if state.exists:
+            self._show(state.conversation, None, lambda each: _shows_lists(each) and _may_see(each, state.user))
+
+    def _show(self, conversation: str, followed: str | None, concerns: Callable[[Subscription], bool]) -> None:
+        """Push the newest of a conversation to some of those who follow it, or all conversations."""
+        group = self._groups.get(followed)
+        for subscription in [] if group is None else list(group.individual):
+            if concerns(subscription):
+                subscription.stale[conversation] = None
+                self.catch_up(subscription)
+
+    @property
+    def subscribed(self) -> int:
+        """How many subscriptions each commit visits."""
+        return sum(len(group.individual) + sum(map(len, group.live.values())) for group in self._groups.values())
+
+    def pause(self, subscription: Subscription) -> None:
+        """Stop pushing to a subscription until it catches up: its connection takes no bytes."""
+        if self._delivering:
+            self._pausing.append(subscription)  # it gets the push of this commit, as the others do, and then no more
+        else:
+            self._stop(subscription)
+
+    def _group(self, subscription: Subscription) -> _Group:
+        return self._groups.setdefault(subscription.conversation, _Group())
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.live = True
+        if not subscription.individual:
+            sink, live = subscription.sink, self._group(subscription).live
+            live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
+
+    def _stop(self, subscription: Subscription) -> None:
+        if not subscription.live:
+            return
+        subscription.live = False
+        subscription.position = self.head
+        if not subscription.individual:
+            key, live = (subscription.id, subscription.sink.framing), self._group(subscription).live
+            del live[key][subscription]
+            if not live[key]:
+                del live[key]
+
+    async def change(self, conversation: str | None, user: str | None, after: int) -> None:
+        """Return once something happened behind `after`, in all conversations or in one: a subscription to one push.
+
+        Of all conversations, only events that the user may see count. Of a single one the caller has to look what it
+        was: the conversation may have become another user's, or its events may end in damage.
+        """
+        once = _Once(user if conversation is None else None)
+        subscription = Subscription("", once, "events", conversation, after)
+        self.add(subscription)
+        self.catch_up(subscription)
+        try:
+            await once.pushed
+        finally:
+            if not subscription.over:
+                self.remove(subscription)
+
+    # pushes
+
+    def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
+        """Push one commit, whose last event has position `head`, to its subscribers.
+
+        Of the conversations that were `erased` with it, nothing that came before is pushed any more.
+        """
+        before, self.head = self.head, head
+        if erased:
+            self._recent = deque(each._replace(lines=_without(erased, each.lines)) for each in self._recent)
+        self._recent.append(_Commit(before + 1, head, lines, size := sum(map(len, map(_wire, lines)))))
+        self._recent_bytes += size
+        while self._recent_bytes > self._recent_limit and len(self._recent) > 1:
+            self._recent_bytes -= self._recent.popleft().size
+        if not self._groups:
+            return
+        by_conversation: dict[str, list[PublishedEvent]] = {}
+        for line in lines:
+            by_conversation.setdefault(line.conversation, []).append(line)
+        self._delivering = True
+        for conversation, its_lines in (*by_conversation.items(), (None, lines)):
+            if (group := self._groups.get(conversation)) is not None:
+                self._deliver(group, its_lines, before)
+        self._delivering = False
+        self._same = {}
+        pausing, self._pausing = self._pausing, []
+        for subscription in pausing:
+            self._stop(subscription)
+
+    def _deliver(self, group: _Group, lines: Sequence[PublishedEvent], before: int) -> None:
+        joined = b",".join(map(_wire, lines))
+        behind = list(group.individual)
+        if len(joined) > self._chunk:
+            behind += [subscription for live in group.live.values() for subscription in live]
+            group.live = {}
+        for (id, _), live in group.live.items():
+            framed = next(iter(live)).sink.framed(_EVENTS % (id.encode(), joined))
+            for push in live.values():
+                push(framed)
+        for subscription in behind:
+            if subscription.shown is not None:
+                _note_stale(subscription, lines, before, self.head)
+            if subscription.live:
+                subscription.live, subscription.position = False, before
+            if len(joined) <= self._chunk:
+                self.catch_up(subscription)
+            elif not subscription.fetching:
+                self._fetch(subscription, self._take_turn)
+
+    # catching up
+
+    def catch_up(self, subscription: Subscription) -> None:
+        """Push as much as the connection takes now, and the rest once it takes bytes again."""
+        if subscription.shown is not None:
+            self._catch_up_view(subscription, subscription.shown)
+            return
+        while _may_push(subscription) and not subscription.live:
+            if subscription.position >= self.head:
+                self._start(subscription)
+            elif self._recent and subscription.position + 1 >= self._recent[0].first:
+                self._from_memory(subscription)
+            else:
+                self._fetch(subscription, self._from_log)
+
+    def catch_up_stale(self) -> None:
+        """Let those catch up who were waiting for a list that a refused append has set back."""
+        for group in self._groups.values():
+            for subscription in group.individual:
+                if subscription.stale:
+                    self.catch_up(subscription)
+
+    def _from_memory(self, subscription: Subscription) -> None:
+        """One piece out of memory: whole calls, up to the piece's size."""
+        wires, size = list[bytes](), 0
+        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._recent))
+        for published in reversed(list(behind)):
+            for seq, line in enumerate(published.lines, published.first):
+                if seq <= subscription.position:
+                    continue
+                concerned = line.wire and subscription.conversation in (None, line.conversation)
+                if concerned and _may_see(subscription, line.user):
+                    wires.append(line.wire)
+                    size += len(line.wire)
+                if size >= self._chunk and line.left == 0:
+                    return self._push(subscription, wires, seq)
+        return self._push(subscription, wires, self.head)
+
+    def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
+        """Get something from the log, and then let the subscription catch up."""
+        subscription.fetching = True
+        self._spawn(self._fetched(subscription, fetch))
+
+    async def _fetched(
+        self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]
+    ) -> None:
+        try:
+            await fetch(subscription)
+        except Damaged as damaged:
+            self._end(subscription, damage_of(damaged), subscription.position)
+        except Gap as gap:
+            self._end(subscription, gap_of(gap), gap.first - 1)
+        finally:
+            subscription.fetching = False
+        self.catch_up(subscription)
+
+    async def _from_log(self, subscription: Subscription) -> None:
+        """Pieces out of the log, until the connection is full or memory can take over."""
+        wires, size = list[bytes](), 0
+        stored, seq, visible = await self._read(subscription, subscription.position)
+        for at, event in enumerate(stored):
+            if event.seq in visible:
+                wires.append(event.wire)
+                size += len(event.wire)
+            if size >= self._chunk and (at + 1 == len(stored) or not event.left):
+                self._push(subscription, wires, event.seq)
+                wires, size = [], 0
+                if subscription.sink.paused:
+                    return
+        self._push(subscription, wires, seq)
+
+    async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
+        """The next events of the log, the position behind them, and the positions of those that may be seen.
+
+        What is durable but not published yet is left out: it comes with its publication, and would come twice.
+        """
+        name, head = subscription.conversation, self.head
+        stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
+        visible = await self._access.visible(subscription.sink.user, stored)
+        stored = [event for event in stored if event.seq <= self.head]
+        return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
+
+    def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
+        """End a subscription: say why nothing more comes, and the position to go on from."""
+        if not subscription.over:
+            self.remove(subscription)
+            error = msgspec.to_builtins(error_object(rejection))
+            push = EndPush(subscription=subscription.id, error=error, next=position)
+            subscription.sink.ended(subscription.id, notification("end", msgspec.json.encode(push)))
+
+    def _push(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
+        subscription.position = max(seq, subscription.position)
+        if not subscription.over and (joined := b",".join(wires)):
+            subscription.sink.push(_EVENTS % (subscription.id.encode(), joined))
+
+    def _catch_up_view(self, subscription: Subscription, shown: View) -> None:
+        """The newest of each conversation that changed, as long as the connection takes them."""
+        while _may_push(subscription):
+            name = next(iter(subscription.stale), None)
+            opened = None if name is None else self._conversations.loaded.get(name)
+            if subscription.conversation is None and subscription.known < self.head:
+                self._fetch(subscription, self._note_stale_from_log)
+            elif name is None:
+                subscription.position, subscription.live = self.head, True
+                return
+            elif opened is None or opened.dirty:
+                self._fetch(subscription, self._load_list)
+            else:
+                push, more = None, False
+                if not opened.state.exists or _may_see(subscription, opened.state.user):
+                    behind = subscription.known if len(subscription.stale) == 1 else subscription.position
+                    same = self._same if self._delivering else {}
+                    push, more = shown.push(subscription.id, opened, behind, same)
+                if not more:
+                    del subscription.stale[name]
+                if push is not None:
+                    subscription.sink.push(push)
+                if more:
+                    self._fetch(subscription, self._take_turn)
+
+    async def _note_stale_from_log(self, subscription: Subscription) -> None:
+        stored, seq, visible = await self._read(subscription, subscription.known)
+        subscription.stale.update({event.conversation: None for event in stored if event.seq in visible})
+        subscription.known = max(seq, subscription.known)
+
+    async def _take_turn(self, _subscription: Subscription) -> None:
+        """Wait for a turn of the loop in which nobody else is told much: all other work goes on in between."""
+        async with self._turn:
+            await asyncio.sleep(0)
+
+    async def _load_list(self, subscription: Subscription) -> None:
+        for name in list(subscription.stale)[:1]:
+            await self._conversations.durable(name)
+
+
+_wire = attrgetter("wire")
+
+
+def _shows_lists(subscription: Subscription) -> bool:
+    """Return True if it shows tasks or lists, not events and not who is there."""
+    return subscription.view in ("list", "rows", "board")
+
+
+def _may_push(subscription: Subscription) -> bool:
+    """Return True if something can be pushed now."""
+    return not (subscription.over or subscription.fetching or subscription.sink.paused)
+
+
+def _without(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
+    """Lines of a commit, in their places, without what those of some conversations said."""
+    return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
+
+
+def _may_see(subscription: Subscription, user: str) -> bool:
+    """Return True if the subscriber may see conversations of this user."""
+    return subscription.sink.user in (None, user)
+
+
+def _note_stale(subscription: Subscription, lines: Sequence[PublishedEvent], before: int, head: int) -> None:
+    """Note whose list is not the newest any more."""
+    subscription.stale.update({line.conversation: None for line in lines if _may_see(subscription, line.user)})
+    if subscription.known >= before:
+        subscription.known = head
+
+
+_EVENTS = notification("events", b'{"subscription":"%b","events":[%b]}')

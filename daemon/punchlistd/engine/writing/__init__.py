@@ -1,0 +1,1 @@
+"""Changes: from the queue to the commit, the answer and the push."""

@@ -1,0 +1,754 @@
+"""Transactions: what one group commit is made of, and how calls become part of it.
+
+What they need is loaded first, then each call is decided on the state that the calls before it made. Nothing is visible
+outside before the transaction is in the log: the conversations that it touches are dirty until then.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from punchlist_schemas.changes import ListApply
+from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import (
+    AnyEvent,
+    ConversationConfigured,
+    ConversationDeleted,
+    ConversationOpened,
+    KnownEvent,
+)
+from punchlist_schemas.params import (
+    Confirmable,
+    ConversationAttach,
+    ListReplace,
+    ListUndo,
+    Mutation,
+    TaskAddMany,
+    TaskClaim,
+    TaskDelete,
+)
+from punchlist_schemas.results import ClaimResult, TaskResult, Written
+from punchlistd.domain.commands import Command, Decision, EndClaims, EndReservations, Wake, to_the_end
+from punchlistd.domain.decide import IN_PARTS, decide, deciding, follow_up, has_follow_ups
+from punchlistd.domain.evolve import evolve
+from punchlistd.domain.rejections import ambiguous, conversation_not_found
+from punchlistd.domain.responses import respond
+from punchlistd.domain.state import State
+from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
+from punchlistd.engine.claims import CLAIMS, Claims
+from punchlistd.engine.lists.access import Access, refused
+from punchlistd.engine.lists.conversations import Conversations
+from punchlistd.engine.lists.loaded import LoadedConversation, Place
+from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
+from punchlistd.engine.timers.deferrals import Deferrals
+from punchlistd.engine.timers.idle import Idle
+from punchlistd.engine.watching.subscriptions import PublishedEvent
+from punchlistd.engine.writing.confirm import Confirmer
+from punchlistd.engine.writing.idempotency import fingerprint, key_conflict
+from punchlistd.engine.writing.rates import Rates
+from punchlistd.engine.writing.undos import Undos
+from punchlistd.store.port import Damaged, EventLog, Sealed, Side
+from punchlistd.store.record import key_hash, seal
+
+logger = logging.getLogger(__name__)
+
+_UNMARKED = Decision()
+
+MOST_PARTS = 512
+"""A call with more parts takes long: it is decided and recorded in slices. Of others so many are taken together."""
+
+OWING_BYTES = 4 * REPLY_BYTES
+"""While answers of so many bytes wait for a commit, further reads are answered behind it."""
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """An event in its place, as it is stored and pushed. The event comes last: a tombstone is known by its end.
+
+    `call`, `undoes` and `reverts_to` are left out where they say nothing.
+    """
+
+    seq: int
+    conversation: str
+    version: int
+    at: int
+    actor: str
+    call: int = 0
+    undoes: tuple[int, ...] = ()
+    reverts_to: int | None = None
+    event: AnyEvent | None = None  # always given: what stands behind a default needs one
+
+
+class Transaction:
+    """What one group commit is made of.
+
+    `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
+    the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
+    conversations to be erased behind it. `parts` are those of its calls that have several.
+    `owed` are the bytes of answers to reads that wait for it, by connection, and
+    `owing` those of all together. `place` is where the post leads to whose last group is being appended.
+    """
+
+    __slots__ = (
+        "deleted",
+        "entries",
+        "head",
+        "items",
+        "lines",
+        "owed",
+        "owing",
+        "parts",
+        "place",
+        "sessions",
+        "touched",
+    )
+
+    def __init__(self, head: int) -> None:
+        """An empty transaction that follows position `head`."""
+        self.head = head
+        self.items: list[Item] = []
+        self.entries: list[Sealed] = []
+        self.lines: list[PublishedEvent] = []
+        self.touched: dict[str, LoadedConversation] = {}
+        self.sessions: list[tuple[str, ConversationConfigured]] = []
+        self.deleted: list[str] = []
+        self.owed: dict[Holder, int] = {}
+        self.owing = 0
+        self.parts = 0
+        self.place: Place | None = None
+
+    def append(  # noqa: PLR0913 - whose events, and what is kept beside them
+        self,
+        events: Sequence[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None = None,
+        params: Mutation | None = None,
+        decision: Decision = _UNMARKED,
+    ) -> Sequence[KnownEvent]:
+        """Let a conversation's state run ahead by a group of events; all of the events.
+
+        With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
+        group takes back.
+        """
+        if len(events) <= 1:  # as nearly always
+            if not events:
+                return events
+            event = events[0]
+            if type(event) not in _CONFIGURES:
+                state = opened.state
+                self._happen(event, opened, command.at)
+                if params is not None and has_follow_ups(state, events):
+                    self.parts += 1
+                    happened = [event]
+                    return to_the_end(self._following(happened, opened, command, side, params, decision, state.user))
+                self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
+                return events
+        self.parts += len(events)
+        return to_the_end(self.appending(events, opened, command, side, params, decision))
+
+    def appending(  # noqa: PLR0913 - whose events, and what is kept beside them
+        self,
+        events: Sequence[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None = None,
+        params: Mutation | None = None,
+        decision: Decision = _UNMARKED,
+    ) -> Generator[None, None, list[KnownEvent]]:
+        """As `append`, with a pause after each event, and after the bytes of each.
+
+        Nobody looks at the state meanwhile, since it is dirty from the first one on.
+        """
+        owner = opened.state.user
+        happened: list[KnownEvent] = []
+        for event in events:
+            self._happen(event, opened, command.at)
+            happened.append(event)
+            yield
+        return (yield from self._following(happened, opened, command, side, params, decision, owner))
+
+    def _following(  # noqa: PLR0913, PLR0917 - as for `append`
+        self,
+        happened: list[KnownEvent],
+        opened: LoadedConversation,
+        command: Command,
+        side: Side | None,
+        params: Mutation | None,
+        decision: Decision,
+        owner: str,
+    ) -> Generator[None, None, list[KnownEvent]]:
+        """Apply the follow-ups of applied events, and append the bytes of all. `owner` is the task's former owner.
+
+        What follows is asked for only now: a list may be serial only since these events.
+        """
+        state = opened.state
+        for event in follow_up(state, params, (*happened,), opened.present(state)) if params is not None else ():
+            self._happen(event, opened, command.at)
+            happened.append(event)
+            yield
+        owner = state.user or owner  # of an opened one and of a deleted one too
+        call, left, first = 0, len(happened), state.version - len(happened) + 1
+        for event in happened:
+            left -= 1
+            beside = side
+            if type(event) is ConversationDeleted:
+                self.deleted.append(state.conversation)
+                opened.forget_replies()
+                beside = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
+            elif type(event) is ConversationConfigured:
+                self.sessions.append((state.conversation, event))
+            self._seal(event, opened, command, self.head - left, left, beside, owner, call, decision)
+            call, side, decision = first, None, _UNMARKED  # the first one has said it
+            yield
+        return happened
+
+    def _happen(self, event: KnownEvent, opened: LoadedConversation, at: int) -> None:
+        """Let the conversation's state run ahead by an event."""
+        state = opened.state
+        if state.conversation not in self.touched:
+            self.touched[state.conversation] = opened
+            opened.dirty += 1
+        self.head = opened.seq = self.head + 1
+        evolve(state, event, self.head, state.version + 1, at)
+
+    def _seal(  # noqa: PLR0913, PLR0917 - an event, its place and its company; by name they cost twice as much
+        self,
+        event: KnownEvent,
+        opened: LoadedConversation,
+        command: Command,
+        seq: int,
+        left: int,
+        side: Side | None,
+        owner: str,
+        call: int,
+        decision: Decision,
+    ) -> None:
+        """Add the bytes of an event at `seq`, behind which `left` more of its group come.
+
+        `call` is the version of the group's first event, 0 of that one itself. The first one has what is kept beside
+        the group in `side`, and says what the group takes back.
+        """
+        name, version = opened.state.conversation, opened.state.version - left
+        if left:
+            side = msgspec.structs.replace(side or _NO_SIDE, left=left)
+        elif self.place is not None:
+            side = msgspec.structs.replace(side or _NO_SIDE, position=self.place.position, chain=self.place.check)
+        wire = _encode(
+            _Wire(seq, name, version, command.at, command.actor, call, decision.touches, decision.reverts_to, event)
+        )
+        line, opened.check = seal(opened.check, wire, side)
+        key = "" if side is None else side.key
+        self.entries.append(Sealed(name, version, line, key, type(event) is ConversationDeleted))
+        self.lines.append(PublishedEvent(name, wire, left, owner))
+
+
+class Unfinished(NamedTuple):
+    """What is left to be done of a call that takes long: in slices, and as the first of a transaction.
+
+    A call that `is_decided` is not decided again as long as its list stays as it is: its token is used up, and it
+    counts against its actor's rate. Of another one nothing is done yet.
+    """
+
+    work: Callable[[Transaction], Generator[None, None, None]]
+    is_decided: bool
+
+
+class Transactor:
+    """Makes calls part of a transaction, one after the other.
+
+    Args:
+        log: for the keys that were used before.
+        conversations: the conversations in use.
+        access: leads names to them.
+        claims: who has tasks, and who waits for them.
+        idle: the finished lists that are going to be cleared.
+        deferrals: when which list has a deferred task to wake.
+        confirmer: gives and takes confirmation tokens.
+        undos: works out what undos take back.
+    """
+
+    def __init__(  # noqa: PLR0913 - what calls are decided by
+        self,
+        log: EventLog,
+        conversations: Conversations,
+        access: Access,
+        *,
+        claims: Claims,
+        idle: Idle,
+        deferrals: Deferrals,
+        confirmer: Confirmer,
+        undos: Undos,
+    ) -> None:
+        """A transactor over what the daemon has."""
+        self._log = log
+        self._conversations = conversations
+        self._access = access
+        self._claims = claims
+        self._idle = idle
+        self._deferrals = deferrals
+        self._confirmer = confirmer
+        self._undos = undos
+        self._rates = Rates()
+        self.unfinished: Unfinished | None = None
+        """What `decide` left to be done of a call that takes long."""
+
+    # before its turn
+
+    def prepare(self, items: Sequence[Item]) -> list[Item]:
+        """Find what these calls need; the ones for which it has to be loaded, since deciding never waits."""
+        late: list[Item] = []
+        for item in items:
+            if (type(item) is not Write and type(item) is not Read) or type(item.params) in _LOOK_FURTHER:
+                late.append(item)
+                continue
+            found = self._access.find(item.caller.user, item.params.conversation)
+            if found is None or (type(item) is Write and item.params.key is not None and not found.tells_keys):
+                late.append(item)
+            else:
+                item.opened, item.outcome = found, None
+        return late
+
+    async def load(self, items: Sequence[Item]) -> None:
+        """Load what these calls need."""
+        for item in items:
+            if type(item) is Barrier:
+                continue
+            if type(item) is Arrival:
+                item.opened = await self._conversations.load(item.conversation)
+                continue
+            user, name = item.caller.user, item.params.conversation
+            try:
+                opened = self._access.find(user, name) or await self._access.load(user, name)
+                item.opened, item.outcome = (None, opened) if isinstance(opened, Rejection) else (opened, None)
+                if type(item) is Write and item.opened is not None:
+                    params = item.params
+                    if params.key is not None:
+                        item.opened = await self._keyed(item, params.key, item.opened)
+                    if type(params) is ListUndo and item.opened.damage is None:
+                        if not await self._undos.decide(item, params, item.opened):
+                            item.opened = None  # it has to be worked out again
+                    elif type(params) is ConversationAttach:
+                        await self._access.load(user, params.session)
+            except Damaged as damaged:
+                item.opened, item.outcome = None, self._conversations.refusal(damaged)
+
+    async def _keyed(self, item: Write, key: str, opened: LoadedConversation) -> LoadedConversation:
+        """The list that a call with a key is about: one that its session has left since, if the key was used there."""
+        if opened.tells_keys:
+            return opened
+        session, hashed = item.params.conversation, key_hash(key)
+        lists, seen = [opened], {opened.state.conversation}
+        for found in lists:  # which grows meanwhile
+            name = found.state.conversation
+            if found.keys is None:
+                found.keys = set(await self._log.keys(name))
+            if hashed in found.keys and (
+                found is opened or key in found.replies or await self._log.find_key(name, key)
+            ):
+                return found
+            for former in found.state.origins.get(session, ()):
+                loaded = None if former in seen else await self._access.load(item.caller.user, former)
+                if isinstance(loaded, LoadedConversation):
+                    lists.append(loaded)
+                seen.add(former)
+        return opened
+
+    # in its turn
+
+    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901 - one kind of call after the other
+        """Make a call part of the transaction: set its outcome or its stage, and append its events.
+
+        Returns:
+            Whether the outcome holds already: it rests on nothing that is not in the log yet.
+        """
+        if type(item) is not Write:
+            return self._decide_other(item, transaction)
+        opened, params, user = item.opened, item.params, item.caller.user
+        if opened is not None and user is not None:  # again: a call before it may have opened it for somebody else
+            item.outcome = refused(user, params.conversation, opened.state)
+        if item.outcome is not None:
+            item.to(Stage.DECIDED)
+            self._claims.forget(item)
+        elif opened is None:
+            item.to(Stage.READING_PAST)
+        elif params.key is not None and self._was_used(item, params.key, opened):
+            pass  # its outcome or its stage is set
+        elif opened.lane is not None and opened.damage is None:
+            item.to(Stage.POSTING)
+        elif type(params) in _PARTS and self._takes_long(params, opened.state, transaction):
+            self.unfinished = Unfinished(partial(self._in_slices, item, opened), is_decided=False)
+        elif (decision := (self.consider if type(params) is TaskClaim else self._decision)(item, opened)) is None:
+            item.to(Stage.PARKED)
+        elif type(decision) is Decision and (type(params) is ListUndo or len(decision.events) > MOST_PARTS):
+            self.unfinished = Unfinished(partial(self._recording, item, decision, opened), is_decided=True)
+        else:
+            item.to(Stage.DECIDED)
+            if type(decision) is Rejection:
+                item.outcome = self._alike(item, opened, decision)
+            else:
+                self._record(item, decision, opened, transaction)
+        return False
+
+    @staticmethod
+    def _takes_long(params: Mutation, state: State, transaction: Transaction) -> bool:
+        parts = _parts(params, state)
+        if parts <= MOST_PARTS:
+            transaction.parts += parts
+        return parts > MOST_PARTS
+
+    def _work_out(self, item: Write, opened: LoadedConversation) -> Generator[None, None, None]:
+        """Work out what follows from a call that takes long, with a pause after each of its parts, for `_decision`."""
+        if type(item.params) not in IN_PARTS:
+            return
+        opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
+        try:
+            decided = yield from deciding(opened.state, item.command)
+        except MemoryError:
+            raise
+        except Exception:
+            decided = _fault(item)
+        finally:
+            opened.dirty -= 1
+        item.command = msgspec.structs.replace(item.command, decided=decided)
+
+    def _in_slices(
+        self, item: Write, opened: LoadedConversation, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """Decide and record a call that takes long, with a pause after each of its parts."""
+        yield from self._work_out(item, opened)
+        decision = self._decision(item, opened)
+        if type(decision) is Rejection:
+            item.to(Stage.DECIDED)
+            item.outcome = self._alike(item, opened, decision)
+        else:
+            yield from self._recording(item, decision, opened, transaction)
+
+    def _decide_other(self, item: Read | Barrier | Arrival, transaction: Transaction) -> bool:
+        if type(item) is Arrival:
+            work = partial(self._arrive, item)
+            if sum(len(step.events) for step in item.steps) > MOST_PARTS:
+                self.unfinished = Unfinished(work, is_decided=True)
+            else:
+                to_the_end(work(transaction))
+        if type(item) is not Read:
+            return False
+        opened, user = item.opened, item.caller.user
+        if opened is not None and user is not None:
+            item.outcome = refused(user, item.params.conversation, opened.state)  # again, as for a write
+        lane = None if opened is None else opened.lane
+        if lane is not None and item.lane is not lane:
+            item.lane = lane  # writes of the connection may be on their way there
+            return False
+        item.lane = None
+        return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
+
+    def consider(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
+        """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
+        decision = self._decision(item, opened)
+        if type(item.params) is TaskClaim:
+            return self._claims.decided(item, item.params, opened.state, decision)
+        return decision
+
+    def considering(
+        self, item: Write, opened: LoadedConversation
+    ) -> Generator[None, None, Decision | Rejection | None]:
+        """As `consider`, with a pause after each part of a call that takes long."""
+        asked = item.command
+        if _parts(item.params, opened.state) > MOST_PARTS:
+            yield from self._work_out(item, opened)
+        decision = self.consider(item, opened)
+        item.command = asked  # what was worked out holds for this state alone
+        return decision
+
+    def _arrive(  # noqa: C901 - one step after the other
+        self, arrival: Arrival, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """Append what a post brought, and answer the calls that it holds, with a pause after each event of many."""
+        opened = arrival.opened
+        assert opened is not None, "it was prepared"
+        state = opened.state
+        if opened.damage is not None or opened.place != arrival.behind:
+            arrival.refusal = opened.damage or OVERTAKEN
+            return
+        last = next((step for step in reversed(arrival.steps) if step.events), None)
+        if last is not None and state.version < arrival.first - 1:
+            state.version = arrival.first - 1  # it is a tombstone: what was before it is erased
+        for step in arrival.steps:
+            write, had_claims = step.write, bool(state.claims)
+            if write is not None:
+                write.to(Stage.PARKED if step.parked else Stage.DECIDED)
+                if step.parked:
+                    continue
+                if step.refusal is not None:
+                    write.outcome = self._alike(write, opened, step.refusal)
+                    self._claims.forget(write)
+                    continue
+            transaction.place = arrival.place if step is last else None
+            command = Command(_NOTHING, step.at, step.actor)
+            happened = step.events, opened, command, step.side, None, step.decision
+            if len(step.events) <= 1:
+                events = transaction.append(*happened)
+            else:
+                transaction.parts += len(step.events)
+                events = yield from transaction.appending(*happened)
+            if write is not None:
+                self._recorded(write, step.decision, opened, transaction, events, had_claims=had_claims)
+                continue
+            self._follow_lists(state, events)
+            if had_claims or state.claims:
+                self._claims.observe_arrival(state, events)
+            if step.side is not None and step.side.key and opened.keys is not None:
+                opened.keys.add(key_hash(step.side.key))
+        transaction.place = None
+        opened.place = arrival.place
+
+    def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
+        """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
+        holder, owed = item.caller.holder, transaction.owed
+        if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
+            return False
+        if transaction.owing >= OWING_BYTES:
+            return False
+        try:
+            item.outcome = self._alike(item, opened, item.query(item.params, opened, transaction.head))
+        except Exception:
+            item.outcome = _fault(item)
+        if opened.dirty and holder is not None:  # the answer waits for the commit
+            owed[holder] = owed.get(holder, 0) + (size := size_of(item.outcome))
+            transaction.owing += size
+        return not opened.dirty
+
+    def _alike(self, item: Write | Read, opened: LoadedConversation, outcome: Outcome) -> Outcome:
+        """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
+        user, name = item.caller.user, item.params.conversation
+        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not opened.state.exists
+        return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
+
+    def _was_used(self, item: Write, key: str, opened: LoadedConversation) -> bool:
+        """Whether the item's key was used before: then it has its outcome, or that is to be rebuilt from the log."""
+        item.call = item.asked = fingerprint(item.method.name, item.params)
+        if item.params.conversation != (id := opened.state.conversation):
+            item.call = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
+        if (kept := opened.replies.get(key)) is not None:
+            item.to(Stage.DECIDED)
+            item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
+            self._claims.forget(item)
+            if kept[0] == item.call and type(item.params) is TaskClaim:
+                self._claims.observe_repeat(item, opened.state, kept[1])
+            return True
+        if item.fresh or opened.keys is None or key_hash(key) not in opened.keys:
+            return False
+        item.to(Stage.REPLAYING)
+        return True
+
+    def _decision(self, item: Write, opened: LoadedConversation) -> Decision | Rejection:
+        state, params = opened.state, item.params
+        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
+            self._conversations.refusal(self._log.spoiled[state.conversation])
+        if (refused_list := opened.damage or self._name_refusal(item, state)) is not None:
+            return refused_list
+        try:
+            decision = None
+            if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
+                decision = self._refused_before(item, opened)
+            if decision is None:
+                decision = decide(state, item.command)
+            if type(decision) is Rejection:
+                return self._claims.explained(state, decision)
+            if type(params) in _CONFIRMABLE:
+                # Last: nobody should confirm what is refused afterwards.
+                audience = None if opened.lane is None else opened.lane.audience
+                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at, audience)
+                return asked or decision
+            return decision
+        except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
+            raise
+        except Exception:
+            return _fault(item)
+
+    def _name_refusal(self, item: Write, state: State) -> Rejection | None:
+        """Reject a change that would create a list under a short name that other lists share."""
+        if state.exists or item.caller.user is not None:
+            return None
+        names = self._access.short_names.sharing(state.conversation)
+        return ambiguous(state.conversation, names) if names else None
+
+    def _refused_before(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
+        """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""
+        state, params = opened.state, item.params
+        decision = self._claims.admit(item, state)
+        if decision is None and type(params) is ConversationAttach:
+            decision = self._session_refusal(item, params) or self._move_refusal(item, params, opened)
+        if decision is None and state.settings.rate_limit:
+            decision = self._rates.refusal(state, params, item.command.actor)
+        return decision
+
+    def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
+        """Why a session can't be attached; what others call by this name is no reason, nor told."""
+        user, session = item.caller.user, params.session
+        named = self._access.find(user, session)
+        if named is None:
+            is_taken = self._access.is_own(user, session)
+        elif named.state.exists and (is_taken := session not in named.state.sessions) is False:
+            return named.damage
+        else:
+            is_taken = named.state.exists
+        if not is_taken:
+            return None
+        message = f"{session} is a conversation itself: a session needs an id of its own."
+        return Rejection("invalid_params", message, {"field": "session"})
+
+    def _move_refusal(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:
+        """Why a session can't move: its two lists would change together, and machines share one of them."""
+        name, shared = target.state.conversation, self._conversations.lanes
+        if not shared:
+            return None
+        for holder in self._access.holders(item.caller.user, params.session, target):
+            held = holder.state.conversation
+            if held != name and (held in shared or name in shared):
+                message = f"{params.session} is attached to {held}: detach it there first, since machines share a list."
+                return Rejection("invalid_params", message, {"field": "session"})
+        return None
+
+    def _recording(
+        self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
+    ) -> Generator[None, None, None]:
+        """As `_record`, with a pause after each event."""
+        item.to(Stage.DECIDED)
+        transaction.parts += len(decision.events)
+        had_claims, side = bool(opened.state.claims), _side(item, decision)
+        events = yield from transaction.appending(decision.events, opened, item.command, side, item.params, decision)
+        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
+
+    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
+        """Append the events of a decision, and make the answer."""
+        command, params, decided = item.command, item.params, decision.events
+        if type(params) is ConversationAttach:
+            former = self._detach_first(params.session, opened, command, transaction)
+            if former is not None:
+                decided = tuple(
+                    msgspec.structs.replace(event, moved_from=former)
+                    if isinstance(event, ConversationConfigured)
+                    else event
+                    for event in decided
+                )
+        had_claims = bool(opened.state.claims)
+        events = transaction.append(decided, opened, command, _side(item, decision), params, decision)
+        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
+
+    def _follow_lists(
+        self, state: State, events: Sequence[KnownEvent], *, undone: bool = False, by: Holder | None = None
+    ) -> None:
+        if events and state.settings.auto_clear == "idle":
+            self._idle.follow(state, undone=undone, by=by)
+        if state.deferred or state.conversation in self._deferrals.due:
+            self._deferrals.follow(state)
+        if (
+            state.reserved
+            or len(state.claims) < len(state.running)
+            or state.conversation in self._claims.reservations.lists
+        ):
+            self._claims.reservations.follow(state)
+
+    def _recorded(  # noqa: PLR0913 - a call, and what came of it
+        self,
+        item: Write,
+        decision: Decision,
+        opened: LoadedConversation,
+        transaction: Transaction,
+        events: Sequence[KnownEvent],
+        *,
+        had_claims: bool,
+    ) -> None:
+        params, state, holder = item.params, opened.state, item.caller.holder
+        self._follow_lists(state, events, undone=type(params) is ListUndo, by=holder)
+        if holder is not None and item.command.actor != ANONYMOUS:
+            self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
+        if had_claims or state.claims:  # an undo may give back a claim that is over
+            self._claims.observe(item, state, events)
+        try:
+            answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)
+        except Exception:
+            item.outcome = _fault(item)
+            return
+        item.outcome = _encode(_timed(answer, opened) if state.running or state.reserved else answer)
+        if params.key is not None:
+            opened.remember(params.key, item.call, item.outcome)
+            if events and opened.keys is not None:
+                opened.keys.add(key_hash(params.key))
+
+    def _detach_first(
+        self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
+    ) -> str | None:
+        """A session attached elsewhere moves: its old conversation says so in its own log.
+
+        Returns:
+            The conversation that it leaves, if that has the same owner: others must not learn its name.
+        """
+        owner = target.state.user if target.state.exists else command.user or ""
+        former: str | None = None
+        for holder in self._access.holders(command.user, session, target):
+            former = holder.state.conversation if holder.state.user == owner else former
+            transaction.append((ConversationConfigured(detached=session),), holder, command)
+        return former
+
+
+_NO_SIDE = Side()
+_NOTHING = Mutation(conversation="")
+OVERTAKEN = Rejection("version_conflict", "Another post came first.")
+"""Why what was decided for a shared list is not appended: its replica is further, or not so far. No client sees it."""
+_CONFIGURES = frozenset({ConversationOpened, ConversationConfigured, ConversationDeleted})
+"""Events behind which something may follow that could not follow before, or which change where names lead."""
+_LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
+"""Calls that need more than their conversation: its past, or where a session leads."""
+_PARTS: dict[type, Callable[[Any, State], int]] = {
+    ListApply: lambda params, state: len(params.changes) + len(state.tasks),
+    ListReplace: lambda params, state: len(params.tasks) + len(state.tasks),
+    TaskAddMany: lambda params, state: len(params.tasks) + params.keep_equal * len(state.tasks),
+    TaskDelete: lambda params, _: len(params.tasks),
+    EndClaims: lambda params, _: len(params.claims),
+    EndReservations: lambda _, state: sum(map(len, state.reserved.values())),
+    Wake: lambda _, state: len(state.deferred),
+}
+"""How many parts a call has: what it asks for, and where it looks at all tasks, these. Others have none."""
+
+
+def _parts(params: Mutation, state: State) -> int:
+    count = _PARTS.get(type(params))
+    return 0 if count is None else count(params, state)
+
+
+_ASKED_BEFORE = CLAIMS | {ConversationAttach}
+"""Calls that are looked at before they are decided, whatever the list is like."""
+_CONFIRMABLE = frozenset(Confirmable.__subclasses__())
+_WITH_LEASES = (ClaimResult, TaskResult)
+
+
+def _side(item: Write, decision: Decision) -> Side | None:
+    """What is kept beside the events of a call."""
+    key = item.params.key
+    return None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
+
+
+def _timed(answer: Written, opened: LoadedConversation) -> Written:
+    """The answer with the time that the lease of its task has left."""
+    if not isinstance(answer, _WITH_LEASES):
+        return answer
+    if isinstance(answer, ClaimResult) and answer.tasks:
+        tasks = tuple(opened.shown([*answer.tasks]))
+        return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
+    if answer.task is not None:
+        return msgspec.structs.replace(answer, task=opened.shown([answer.task])[0])
+    return answer
+
+
+def _fault(item: Write | Read) -> Rejection:
+    """A fault of ours in one call takes no other down with it."""
+    logger.exception("%s failed", item.method.name)
+    return INTERNAL_ERROR
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,1 @@
+"""The shared log in NATS JetStream; it alone imports the extra `shared`."""

@@ -1,0 +1,287 @@
+"""A space as a stream of JetStream: its subjects, the settings without which it would lose posts, and how it is made.
+
+Members post to `pl.SPACE.log.LIST`; the server repeats each stored post as `pl.SPACE.new.LIST`, with its position and
+that of the list's post before it. `bar` takes the barriers of each member, which vanish after a second; `alive` and
+`want` are never stored.
+"""
+
+import time
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from punchlistd.replication.adapters.nats.link import Answer, Connection
+from punchlistd.replication.adapters.nats.refusals import Refused
+from punchlistd.replication.port import Forbidden, Garbled, OutcomeUnknown, Posted, SharedLogError, Unreachable
+from punchlistd.replication.posts.foreign import MAX_NONCE, decode, number
+
+_NOT_FOUND = 10059
+_NO_JETSTREAM = frozenset({10039, 10076})
+_TOO_FEW = frozenset({10005, 10074})
+_IN_USE = 10058
+
+
+class Subjects(NamedTuple):
+    """The subjects of a space, each to be followed by a word."""
+
+    stream: str
+    log: str
+    new: str
+    bar: str
+    alive: str
+    want: str
+
+    @classmethod
+    def of(cls, space: str) -> "Subjects":
+        """Those of a space."""
+        return cls(f"punch-{space}", *(f"pl.{space}.{part}." for part in cls._fields[1:]))
+
+
+def word(list: str) -> str:
+    """A list's id as one word of a subject."""
+    return list.replace(".", "=")
+
+
+def list_of(subject: str, part: str) -> str:
+    """Return the id of the list whose messages have this subject: `part` and one word.
+
+    Raises:
+        Garbled: The subject has another form. Members can publish there, but no list's log contains it.
+    """
+    name = subject.removeprefix(part)
+    if name == subject or not name or "." in name:
+        raise Garbled(f"{subject[:200]!r} is the subject of no list.")
+    return name.replace("=", ".")
+
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+
+
+def read_post(list: str, answer: Answer) -> Posted:
+    """Read a stored message. A member may leave out or forge any header but those that the server adds.
+
+    Raises:
+        Garbled: The server names no position.
+    """
+    headers = answer.headers
+    position, before = number(headers.get("Nats-Sequence")), number(headers.get(EXPECTED))
+    if not position:
+        raise Garbled("The server names no position of a post.")
+    fault = ""
+    if before is None:
+        fault = f"its header {EXPECTED} is " + ("not a position" if EXPECTED in headers else "missing")
+    elif before >= position:
+        fault = f"its header {EXPECTED} names a later position, {before}"
+    nonce = headers.get("Nats-Msg-Id", "")[:MAX_NONCE]
+    at = round((seconds(headers.get("Nats-Time-Stamp", "")) or 0) * 1000)
+    return Posted(list, position, 0 if fault else before or 0, nonce, b"" if fault else answer.data, at, fault)
+
+
+class Error(msgspec.Struct, frozen=True):
+    """Why JetStream did not do something."""
+
+    err_code: int = 0
+    description: str = ""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What JetStream answers; one of its replies has an error or the rest."""
+
+    error: Error | None = None
+
+
+class Stored(Reply, frozen=True):
+    """The reply to a message that is to be stored."""
+
+    seq: int = 0
+
+
+class Removed(Reply, frozen=True):
+    """The reply to the removal of a message."""
+
+    success: bool = False
+
+
+class _Message(msgspec.Struct, frozen=True):
+    seq: int
+
+
+class Got(Reply, frozen=True):
+    """The reply to a question for a message."""
+
+    message: _Message | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    subjects: dict[str, int] | None = None
+
+
+class Info(Reply, frozen=True):
+    """The reply to a request for the stream's state; `total` is its number of subjects."""
+
+    config: dict[str, Any] = {}
+    state: _State = _State()
+    created: str = ""
+    ts: str = ""
+    total: int = 0
+
+
+R = TypeVar("R", bound=Reply)
+
+
+def settings(space: str, replicas: int) -> dict[str, Any]:
+    """The stream of a space: every post for ever, on the disk, and repeated to whoever listens."""
+    names = Subjects.of(space)
+    return {
+        "name": names.stream,
+        "description": f"punchlist: the shared lists of the space {space}",
+        "subjects": [f"{names.log}>", f"{names.bar}>"],
+        "retention": "limits",
+        "discard": "new",
+        "storage": "file",
+        "num_replicas": replicas,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_age": 0,
+        "max_msg_size": -1,
+        "max_msgs_per_subject": -1,
+        "allow_direct": True,
+        "allow_msg_ttl": True,
+        "duplicate_window": 120_000_000_000,
+        "republish": {"src": f"{names.log}>", "dest": f"{names.new}>"},
+    }
+
+
+_FREE = frozenset({"description", "num_replicas", "duplicate_window"})
+"""Settings that an operator may change: no post is lost by it."""
+
+
+class Found(NamedTuple):
+    """A stream that is there, and the server's clock when it said so. `replicas` is 0 where it does not say that."""
+
+    replicas: int
+    created: str
+    skew_s: float
+
+
+async def ask(connection: Connection, what: str, reply: type[R], body: dict[str, Any] | None = None) -> R:
+    """Ask JetStream something; its answer, which may be an error.
+
+    Raises:
+        Unreachable, OutcomeUnknown, Forbidden: As `Connection.request`.
+        Garbled: The answer can't be read.
+    """
+    answer = await connection.request(f"$JS.API.{what}", b"" if body is None else msgspec.json.encode(body))
+    return decode(answer.data, reply)
+
+
+def read_stored(data: bytes) -> Stored:
+    """Read the reply to a message that is to be stored: it has an error or a position.
+
+    Raises:
+        Garbled: It has neither.
+    """
+    reply = decode(data, Stored)
+    if reply.error is None and reply.seq < 1:
+        raise Garbled("The server of the space does not say whether it stored a message.")
+    return reply
+
+
+async def stores(connection: Connection, barrier: str) -> bool:
+    """Whether the servers take posts: with a full disk they answer everything else. `barrier` is a subject for this.
+
+    Raises:
+        Forbidden: This member may not post.
+    """
+    try:
+        return read_stored((await connection.request(barrier, b"", {"Nats-TTL": "1s"})).data).error is None
+    except (Unreachable, OutcomeUnknown):
+        return False
+
+
+async def find(connection: Connection, space: str) -> Found:
+    """The stream of a space, checked.
+
+    Raises:
+        Refused: It is not there, is another's, or may lose posts; or the server can't say so now.
+    """
+    names = Subjects.of(space)
+    asked = time.time()
+    try:
+        answer = await ask(connection, f"STREAM.INFO.{names.stream}", Info)
+    except Forbidden:
+        raise Refused("no_permission", where=connection.url, space=space) from None
+    except OutcomeUnknown:
+        raise Refused("no_quorum", where=connection.url) from None
+    except Garbled as error:
+        raise Refused("unreachable", where=connection.url, cause=str(error).rstrip(".")) from None
+    except SharedLogError:
+        raise _nobody(connection) from None
+    middle = (asked + time.time()) / 2
+    if answer.error is not None:
+        code = answer.error.err_code
+        kind = "no_stream" if code == _NOT_FOUND else "no_jetstream" if code in _NO_JETSTREAM else "no_quorum"
+        raise Refused(kind, where=connection.url, space=space)
+    wrong = differences(answer.config, space)
+    if "subjects" in wrong:
+        raise Refused("name_taken", where=connection.url, stream=names.stream, cause=wrong["subjects"])
+    if wrong:
+        cause = ", ".join(f"{name} {how}" for name, how in sorted(wrong.items()))
+        raise Refused("stream_changed", where=connection.url, space=space, stream=names.stream, cause=cause)
+    replicas, now = answer.config.get("num_replicas"), seconds(answer.ts)
+    return Found(replicas if isinstance(replicas, int) else 0, answer.created, 0.0 if now is None else now - middle)
+
+
+async def make(connection: Connection, space: str, replicas: int) -> None:
+    """Make the stream of a space; nothing happens where it is already there just so.
+
+    Raises:
+        Refused: It can't be made.
+    """
+    stream = Subjects.of(space).stream
+    try:
+        answer = await ask(connection, f"STREAM.CREATE.{stream}", Reply, settings(space, replicas))
+    except Forbidden:
+        raise Refused("may_not_make", where=connection.url, space=space) from None
+    except OutcomeUnknown:
+        raise Refused("no_quorum", where=connection.url) from None
+    except SharedLogError:
+        raise _nobody(connection) from None
+    if answer.error is None:
+        return
+    code = answer.error.err_code
+    if code in _TOO_FEW:
+        raise Refused("too_few_servers", where=connection.url, replicas=replicas)
+    if code == _IN_USE:
+        raise Refused("name_taken", where=connection.url, stream=stream, cause="it has other settings")
+    if code in _NO_JETSTREAM:
+        raise Refused("no_jetstream", where=connection.url)
+    raise Refused("no_quorum", where=connection.url)
+
+
+def _nobody(connection: Connection) -> Refused:
+    """Why nobody answered: the connection ended, or the server has no JetStream."""
+    if connection.ended.is_set():
+        return Refused("unreachable", where=connection.url, cause=connection.why)
+    return Refused("no_jetstream", where=connection.url)
+
+
+def differences(config: dict[str, Any], space: str) -> dict[str, str]:
+    """What a stream's settings have otherwise than a space needs: name → what stands there."""
+    wrong = {
+        name: f"is {config.get(name)!r}"
+        for name, value in settings(space, 1).items()
+        if name not in _FREE and config.get(name) != value
+    }
+    wrong |= {name: "is set" for name in ("mirror", "sources", "sealed", "subject_transform") if config.get(name)}
+    return wrong
+
+
+def seconds(stamp: str) -> float | None:
+    """A time as the server writes it, to the microsecond, in seconds since 1970; None if it is none."""
+    whole, _, rest = stamp.removesuffix("Z").partition(".")
+    try:
+        return datetime.fromisoformat(f"{whole}+00:00").timestamp() + int(f"{rest:0<6}"[:6]) / 1_000_000
+    except (ValueError, OverflowError):
+        return None

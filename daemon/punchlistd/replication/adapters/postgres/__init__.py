@@ -1,0 +1,1 @@
+"""The shared log in PostgreSQL; it alone imports the extra `postgres`."""

@@ -1,0 +1,1 @@
+"""Posts: how a change of a shared list is written down, posted and refused."""

@@ -1,0 +1,63 @@
+"""Decodes data from a space: replies of its server and messages of members become typed values or `Garbled`.
+
+Members may send any bytes, and an address may be that of another program. The bodies of posts are decoded in `posts`,
+everything else here, and nothing else raises an error over such data.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from punchlist_schemas.results import Limits
+from punchlist_schemas.strict_json import Refused, check_limits
+from punchlistd.replication.port import Garbled
+
+T = TypeVar("T")
+
+MAX_DEPTH = 2 * Limits().depth
+"""Upper limit for nesting: that of a frame, and room for the envelope around it."""
+
+MAX_POSITION = 2**63 - 1
+MAX_NONCE = 128
+"""Upper limit for the characters of a nonce; those of daemons have less than half as many."""
+
+
+@cache
+def _decoder(type: type[T]) -> "msgspec.json.Decoder[T]":
+    return msgspec.json.Decoder(type)
+
+
+def decode(data: bytes | str, type: type[T]) -> T:
+    """Decode JSON.
+
+    Raises:
+        Garbled: It is not JSON of this form.
+    """
+    try:
+        text = data.encode() if isinstance(data, str) else data
+        check_limits(text, MAX_DEPTH)
+        return _decoder(type).decode(text)
+    except (ValueError, RecursionError, Refused) as error:
+        raise Garbled(f"The space sent what can't be read ({error}).") from error
+
+
+def convert(row: Mapping[str, Any], type: type[T]) -> T:
+    """Check the types of a row of a database.
+
+    Raises:
+        Garbled: A column has another type.
+    """
+    try:
+        return msgspec.convert(dict(row), type)
+    except (ValueError, RecursionError) as error:
+        raise Garbled(f"The space sent a row that can't be read ({error}).") from error
+
+
+def number(text: str | None) -> int | None:
+    """Return a position from decimal digits, None where they are anything else."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(MAX_POSITION)):
+        return None
+    value = int(text)
+    return value if value <= MAX_POSITION else None

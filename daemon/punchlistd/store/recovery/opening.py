@@ -1,0 +1,64 @@
+"""Opening a log: the one function that decides whether a file may serve, for a start and for a restored backup."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from punchlistd.store.file import reading, schema
+from punchlistd.store.file.filesystem import file_system_of, is_remote
+from punchlistd.store.file.operations import Operations
+from punchlistd.store.port import LogUnusable
+from punchlistd.store.recovery import integrity
+
+
+def _unusable(path: str, error: Exception) -> LogUnusable:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LogUnusable(f"{path} is in use by another program; end that one first")
+    if isinstance(error, sqlite3.DatabaseError):
+        return LogUnusable(f"{path} can't be opened ({error}); run punch daemon verify, or put a backup in its place")
+    return LogUnusable(f"{path} can't be opened ({error}); allow it or choose another data directory")
+
+
+def open_log(
+    path: str,
+    *,
+    watch: Sequence[str] = (),
+    twin: str | None = None,
+    reserve_bytes: int = 0,
+    allow_network: bool = False,
+    file_system: Callable[[str], str] = file_system_of,
+) -> Operations:
+    """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
+    kind = file_system(path)
+    if is_remote(kind) and not allow_network:
+        raise LogUnusable(f"{path} is on a network file system ({kind}), which can lose it; choose a local directory")
+    connection = None
+    try:
+        if not schema.identify(path, 1 + len(schema.UPGRADES)):
+            schema.create(path)
+        integrity.check_pages(path)
+        connection = schema.connect(path, "rw")
+        schema.apply_settings(connection)
+        schema.upgrade(connection, path, schema.UPGRADES)
+        integrity.check_schema(connection, path)
+        operations = Operations(connection, path, reserve_bytes, watch, twin)
+        reading.scan(operations, operations.indexed)
+        return operations
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise _unusable(path, error) from error
+        raise
+
+
+def try_log(path: str) -> None:
+    """Open a log as a start does, and leave it closed.
+
+    Raises:
+        LogUnusable: A start would reject it.
+    """
+    log = open_log(path)
+    try:
+        log.finish()
+    finally:
+        log.connection.close()

@@ -1,0 +1,32 @@
+import pytest
+
+from punchlist.base.actors import chat_actor, is_agents
+
+
+@pytest.mark.parametrize(
+    ("actor", "agent", "is_so"),
+    [
+        ("ann", "ann", True),
+        ("ann/scout", "ann", True),
+        ("anna", "ann", False),
+        ("ann", "ann/scout", False),
+        ("", "", False),
+    ],
+)
+def test_an_agents_own_are_itself_and_its_sub_agents_alone(actor: str, agent: str, *, is_so: bool) -> None:
+    assert is_agents(actor, agent) is is_so
+
+
+@pytest.mark.parametrize(
+    ("thread", "actor"),
+    [
+        ("chat-0d1f2a3b-4c5d-4e6f-8a9b-0c1d2e3f4a5b", "chat/0d1f2a3b"),
+        ("chat-project-one", "chat/project-one"),
+        ("of:ann:chat-project-one", "chat/project-one"),
+        ("chat-chat-one", "chat/chat-one"),
+        ("talk", "chat/talk"),
+        ("t" * 128, "chat/" + "t" * 123),
+    ],
+)
+def test_threads_of_one_list_are_actors_of_their_own(thread: str, actor: str) -> None:
+    assert chat_actor(thread) == actor

@@ -1,0 +1,130 @@
+"""What only the blocking face has: threads that share a client, and finalizers."""
+
+import gc
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from punchlist import Client, ConnectionLost, Conversation, TimedOut, connect
+from punchlist.connection.portal import portal
+from punchlist_testing.blocking import PATIENCE_S, eventually, waits
+from punchlist_testing.daemon import Running
+
+
+@pytest.fixture
+def client(daemon: Running) -> Generator[Client]:
+    with connect(socket=daemon.socket, autostart=False, timeout_s=5) as client:
+        yield client
+
+
+@pytest.fixture
+def plan(client: Client) -> Conversation:
+    return client.conversation("c")
+
+
+# threads
+
+
+def test_threads_share_a_client(plan: Conversation) -> None:
+    def add() -> list[int]:
+        return [int(plan.add("t").id) for _ in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        made = [pool.submit(add) for _ in range(8)]
+        assert sorted(one for ids in made for one in ids.result(PATIENCE_S)) == list(range(1, 161))
+
+
+def test_a_waiting_call_holds_up_no_other_thread(client: Client, plan: Conversation) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.conversation("empty").take, "ann", wait_ms=60_000)
+        assert eventually(waits)
+        began = time.monotonic()
+        for _ in range(20):
+            plan.add("t")
+        assert time.monotonic() - began < 5
+        assert not waiting.done()
+        client.conversation("empty").add("at last")
+        taken = waiting.result(PATIENCE_S).task
+        assert taken is not None and taken.title == "at last"
+
+
+def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_meanwhile(
+    client: Client, plan: Conversation
+) -> None:
+    """Six workers on one client, some of them waiting for a task, while bodies run for longer than a lease."""
+    plan.add_many([f"job {n}" for n in range(4)])
+    runs: Counter[str] = Counter()
+
+    def work(worker: int) -> None:
+        with client.conversation("c").work(f"w{worker}", lease_ms=1_000, wait_ms=1_400) as tasks:
+            for task in tasks:
+                runs[task.id] += 1
+                with client.conversation("c").watch() as changes, pytest.raises(TimedOut):
+                    while True:  # a body that takes longer than its lease
+                        changes.next(timeout_s=1.2)
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(work, n) for n in range(6)]:
+            done.result(PATIENCE_S)
+    assert runs == {"1": 1, "2": 1, "3": 1, "4": 1}
+    assert {task.status for task in plan.list()} == {"completed"}
+
+
+def test_closing_ends_the_calls_of_other_threads_and_the_client_can_be_used_again(
+    client: Client, plan: Conversation
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(plan.take, "ann", wait_ms=60_000)
+        assert eventually(waits)
+        client.close()
+        with pytest.raises(ConnectionLost, match="closed"):
+            waiting.result(PATIENCE_S)
+    assert plan.add("one").id == "1"
+
+
+# what is left behind
+
+
+def test_a_watch_that_is_left_behind_lets_go_of_its_connection(client: Client, plan: Conversation) -> None:
+    plan.add("one")
+    for change in plan.watch(after=0):
+        assert change.version == 1
+        break
+    gc.collect()
+    assert eventually(lambda: client.status().subscriptions == ())
+
+
+def test_a_client_that_is_left_behind_lets_go_of_its_connection(client: Client, daemon: Running) -> None:
+    connect(socket=daemon.socket, autostart=False, name="forgotten")
+    gc.collect()
+    assert eventually(lambda: [one.name for one in client.status().clients] == ["python"])
+
+
+def test_a_finalizer_waits_for_nothing(plan: Conversation) -> None:
+    """Work in a cycle is collected wherever something is allocated: also in the loop's thread, in a call."""
+    plan.add("one")
+
+    def leave() -> None:
+        work = plan.work("w")
+        work.take()
+        cycle: list[object] = [work]
+        cycle.append(cycle)
+
+    gc.disable()
+    try:
+        leave()
+        done = threading.Event()
+
+        async def collect() -> None:
+            gc.collect()
+            done.set()
+
+        portal().call(collect)
+        assert done.is_set()
+    finally:
+        gc.enable()
+    assert eventually(lambda: plan.get("1").status == "pending")

@@ -1,0 +1,284 @@
+"""The core as a table of situations: no socket, no clock."""
+
+import functools
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist.connection.core import PAUSES_S, Request, Retry, Wire, check_hello, given_back, is_passing, result_of
+from punchlist.errors import (
+    Blocked,
+    ConnectionLost,
+    DaemonUnavailable,
+    InvalidParams,
+    LimitExceeded,
+    NotFound,
+    OutcomeUnknown,
+    ProtocolError,
+    PunchlistError,
+    RequestRefused,
+    ShuttingDown,
+    TimedOut,
+)
+from punchlist_schemas import params as p
+from punchlist_schemas.errors import ERRORS
+from punchlist_schemas.jsonrpc import Notice, Reply
+from punchlist_schemas.methods import METHODS, PROTOCOL
+from punchlist_schemas.results import HelloResult, Limits, Stopping
+from punchlistd.net import jsonrpc
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopping":true}}\n'
+REFUSAL = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no","data":{"kind":"not_found","id":"9"}}}\n'
+PUSH = b'{"jsonrpc":"2.0","method":"events","params":{"subscription":"s1","events":[]}}\n'
+
+
+def request() -> Request:
+    return Request.of("daemon.shutdown", p.Nothing())
+
+
+def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
+    request_id, data = Wire().send(Request.of("task.add", p.TaskAdd(conversation="c", title="a\nb", key="k")))
+    assert data.endswith(b"\n")
+    assert data.count(b"\n") == 1
+    call = jsonrpc.decode(data[:-1], Limits())
+    assert isinstance(call, jsonrpc.Call)
+    assert (call.id, call.method) == (str(request_id).encode(), "task.add")
+
+
+def test_each_request_of_a_connection_has_its_own_id() -> None:
+    wire = Wire()
+    assert len({wire.send(request())[0] for _ in range(100)}) == 100
+
+
+def greeting(frame_bytes: int) -> HelloResult:
+    limits = Limits(frame_bytes=frame_bytes)
+    return HelloResult(name="d", version="1", protocol=PROTOCOL, epoch="e", pid=1, limits=limits, features=())
+
+
+def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -> None:
+    def adding(title: str) -> Request:
+        return Request.of("task.add", p.TaskAdd(conversation="c", title=title, key="k"))
+
+    longest = len(Wire().send(adding(""))[1]) - 1 + 100
+    wire = Wire()
+    wire.greeted(greeting(longest))
+    assert len(wire.send(adding("x" * 100))[1]) == longest + 1
+    with pytest.raises(LimitExceeded, match="make several calls") as caught:
+        wire.send(adding("x" * 101))
+    refused = caught.value
+    assert (refused.limit, refused.value, refused.maximum) == ("frame_bytes", longest + 1, longest)
+    assert refused.code == ERRORS["limit_exceeded"].code
+
+
+DEEP: Any = functools.reduce(lambda inner, _: [inner], range(40), 1)
+UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
+    (InvalidParams, 2**53 + 1, "beyond"),
+    (InvalidParams, 2**70, "beyond"),
+    (InvalidParams, float("nan"), "number is nan"),
+    (InvalidParams, [None, {"a": (1.5, float("inf"))}], "number is inf"),
+    (InvalidParams, "half \ud800", "half of a surrogate pair"),
+    (InvalidParams, {1: "a", "1": "b"}, "same name twice"),
+    (LimitExceeded, DEEP, "at most 32 deep"),
+    (LimitExceeded, functools.reduce(lambda inner, _: [inner], range(100_000), 1), "at most 32 deep"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "why"), UNREADABLE)
+def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
+    kind: type[RequestRefused], value: Any, why: str
+) -> None:
+    """As the daemon would refuse it, but without an id: then nobody could tell whose call it was."""
+    wire = Wire()
+    with pytest.raises(kind, match=f"was not sent.*{why}"):
+        wire.send(Request.raw("x.y", {"value": value}))
+    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
+
+
+def test_a_call_of_very_many_values_is_sent_as_long_as_each_of_its_tasks_has_few() -> None:
+    tasks = tuple(p.NewTask(title="x", owner="o", labels=("a", "b", "c", "d"), notes=("n",)) for _ in range(10_000))
+    _, line = Wire().send(Request.of("list.replace", p.ListReplace(conversation="c", tasks=tasks)))
+    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), "at once it would be too much"
+    assert line.count(b'"x"') == 10_000
+
+
+def test_what_is_null_is_sent_as_null() -> None:
+    sent = Wire().send(Request.raw("x.y", {"value": [None, {"a": "null"}]}))[1]
+    assert b'{"value":[null,{"a":"null"}]}' in sent
+
+
+def test_until_the_daemon_has_told_its_limits_the_usual_ones_count() -> None:
+    with pytest.raises(LimitExceeded):
+        Wire().send(Request.raw("x.y", {"text": "x" * Limits().frame_bytes}))
+
+
+def test_messages_come_out_the_same_whole_and_byte_by_byte() -> None:
+    stream = ANSWER + PUSH + REFUSAL
+    whole = Wire().receive(stream)
+    wire = Wire()
+    piecewise = [message for byte in stream for message in wire.receive(bytes([byte]))]
+    assert whole == piecewise
+    assert [type(message) for message in whole] == [Reply, Notice, Reply]
+
+
+def test_what_is_incomplete_waits_for_its_end() -> None:
+    wire = Wire()
+    assert wire.receive(ANSWER + PUSH[:-1]) == Wire().receive(ANSWER)
+    assert [type(message) for message in wire.receive(b"\n")] == [Notice]
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b"nonsense\n", b"{not json}\n", b'{"jsonrpc":"1.0","id":1,"result":1}\n'])
+def test_what_is_no_message_is_a_protocol_error(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        Wire().receive(line)
+
+
+def test_a_refusal_of_the_whole_connection_is_raised_with_its_kind() -> None:
+    line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32008,"message":"full","data":{"kind":"limit_exceeded"}}}\n'
+    with pytest.raises(LimitExceeded, match="full"):
+        Wire().receive(line)
+
+
+def test_an_answer_without_an_id_to_one_unreadable_frame_is_an_answer() -> None:
+    line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?","data":{"kind":"parse_error"}}}\n'
+    (reply,) = Wire().receive(line)
+    assert isinstance(reply, Reply)
+    assert reply.id is None
+
+
+def test_a_result_comes_typed_and_a_refusal_as_its_exception() -> None:
+    good, bad = Wire().receive(ANSWER + REFUSAL)
+    assert isinstance(good, Reply)
+    assert isinstance(bad, Reply)
+    assert result_of(good, Stopping) == Stopping(stopping=True)
+    with pytest.raises(NotFound) as caught:
+        result_of(bad, Stopping)
+    assert caught.value.id == "9"
+
+
+def test_a_result_of_another_shape_is_a_protocol_error() -> None:
+    (reply,) = Wire().receive(b'{"jsonrpc":"2.0","id":1,"result":{"stopping":3}}\n')
+    assert isinstance(reply, Reply)
+    with pytest.raises(ProtocolError, match="Stopping"):
+        result_of(reply, Stopping)
+
+
+def test_cancelling_names_the_request_and_is_a_request_of_its_own() -> None:
+    wire = Wire()
+    request_id, _ = wire.send(request())
+    call = jsonrpc.decode(wire.cancel(request_id)[:-1], Limits())
+    assert isinstance(call, jsonrpc.Call)
+    assert call.params == {"id": request_id}
+    assert call.id != str(request_id).encode()
+
+
+def test_every_mutation_gets_a_key_of_its_own_unless_given() -> None:
+    drawn = [Request.of("task.add", p.TaskAdd(conversation="c", title="t")).params for _ in range(2)]
+    assert len({params.key for params in drawn if isinstance(params, p.TaskAdd)}) == 2
+    given = Request.of("task.add", p.TaskAdd(conversation="c", title="t", key="mine")).params
+    assert isinstance(given, p.TaskAdd)
+    assert given.key == "mine"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_untyped_call_gets_a_key_exactly_when_it_writes(name: str) -> None:
+    raw = Request.raw(name, {}).params
+    assert isinstance(raw, dict)
+    assert ("key" in raw) == (METHODS[name].kind == "write")
+    assert Request.raw(name, {"key": "mine"}).params == {"key": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable"),
+    [
+        ("task.add", True),
+        ("task.list", True),
+        ("daemon.shutdown", False),
+        ("daemon.backup", False),
+        ("event.subscribe", False),
+        ("no.such", False),
+    ],
+)
+def test_only_what_is_known_to_be_safe_is_sent_again(method: str, repeatable: bool) -> None:
+    assert Request.raw(method, {}).repeatable is repeatable
+
+
+def test_a_waiting_call_is_given_the_time_it_asks_for() -> None:
+    assert Request.of("event.wait", p.EventWait(after=0, timeout_ms=2_500)).patience_s == 2.5
+    assert Request.raw("event.wait", {"after": 0, "timeout_ms": 2_500}).patience_s == 2.5
+    assert Request.raw("event.wait", {"timeout_ms": "soon"}).patience_s == 0
+
+
+def test_a_read_of_a_later_version_has_time_to_wait() -> None:
+    later = p.TaskGet(conversation="c", task="1", min_version=7)
+    assert Request.of("task.get", later).patience_s == p.REACHED_S
+    assert Request.raw("task.get", {"conversation": "c", "task": "1", "min_version": 7}).patience_s == p.REACHED_S
+    assert Request.of("task.get", p.TaskGet(conversation="c", task="1")).patience_s == 0
+
+
+def test_a_copy_of_a_long_log_is_waited_for() -> None:
+    assert Request.of("daemon.backup", p.Backup(path="/b")).patience_s > 3_600
+    assert Request.raw("daemon.backup", {"path": "/b"}).patience_s > 3_600
+
+
+PASSING = [
+    (ConnectionLost("gone"), True),
+    (ConnectionLost("closed by us", final=True), False),
+    (ShuttingDown("shutting_down", -32012, "bye"), True),
+    (OutcomeUnknown("outcome_unknown", -32010, "who knows"), True),
+    (OutcomeUnknown("outcome_unknown", -32010, "who knows", {"space": "team"}), False),
+    (DaemonUnavailable("not there", temporary=True), True),
+    (DaemonUnavailable("forbidden"), False),
+    (Blocked("blocked", -32004, "no"), False),
+    (TimedOut("late"), False),
+    (ProtocolError("what"), False),
+]
+
+
+@pytest.mark.parametrize(("error", "passing"), PASSING, ids=lambda value: type(value).__name__)
+def test_which_failures_pass_by_themselves(error: PunchlistError, passing: bool) -> None:
+    assert is_passing(error) is passing
+    retry = Retry(deadline=10.0)
+    if passing:
+        assert retry.pause_s(error, now=0.0) == PAUSES_S[0]
+    else:
+        with pytest.raises(type(error)):
+            retry.pause_s(error, now=0.0)
+
+
+def test_pauses_grow_to_a_last_one_until_the_deadline() -> None:
+    retry, now, pauses = Retry(deadline=5.0), 0.0, list[float]()
+    with pytest.raises(ConnectionLost):
+        while True:
+            pauses.append(retry.pause_s(ConnectionLost("gone"), now))
+            now += pauses[-1]
+    assert pauses == sorted(pauses)
+    assert tuple(pauses[: len(PAUSES_S)]) == PAUSES_S
+    assert sum(pauses) <= 5.0
+
+
+def test_a_call_that_must_not_be_repeated_is_not() -> None:
+    with pytest.raises(ConnectionLost):
+        Retry(deadline=10.0, repeatable=False).pause_s(ConnectionLost("gone"), now=0.0)
+
+
+def test_another_version_of_the_protocol_is_refused_with_the_way_out() -> None:
+    hello = HelloResult(name="punchlistd", version="9", protocol=2, epoch="e", pid=1, limits=Limits(), features=())
+    with pytest.raises(ProtocolError, match="restart the older one"):
+        check_hello(hello)
+
+
+def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:
+    request = Request.of("task.claim", p.TaskClaim(conversation="c", owner="ann", count=2))
+    made = {"id": "1", "title": "t", "status": "in_progress", "priority": "normal", "created_at": 1, "updated_at": 1}
+    task = {**made, "status_changed_at": 1, "version": 1}
+    result = {"version": 1, "seq": 9, "task": task, "fence": 8, "tasks": [task, {**task, "id": "2"}], "fences": [8, 9]}
+    releases = given_back(request, result)
+    told = [msgspec.to_builtins(release.params) for release in releases]
+    assert [(one["conversation"], one["task"], one["owner"], one["fence"]) for one in told] == [
+        ("c", "1", "ann", 8),
+        ("c", "2", "ann", 9),
+    ]
+    nothing = {"version": 1, "seq": 9, "task": None}
+    assert given_back(request, nothing) == []
+    assert given_back(Request.of("task.get", p.TaskGet(conversation="c", task="1")), nothing) == []

@@ -1,0 +1,164 @@
+"""Starting a daemon: what it is given, how its readiness and its end are noticed, and what is left of it."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from punchlist import DaemonUnavailable, connect
+from punchlist.connection import starter
+from punchlist.connection.launch import Target
+from punchlist.connection.starter import Report, Starting
+
+Pretend = Callable[[str], None]
+
+
+@pytest.fixture
+def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
+    """The interpreter becomes a shell script of these lines, which plays the daemon."""
+    program = tmp_path / "python"
+
+    def write(lines: str) -> None:
+        program.write_text(f"#!/bin/sh\n{lines}\n")
+        program.chmod(0o755)
+
+    write("exit 1")
+    monkeypatch.setattr(sys, "executable", str(program))
+    return write
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[[], Report]:
+    """Starts a daemon below the test's directory and waits for what comes of it."""
+
+    def begin() -> Report:
+        report = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data")).wait(10)
+        assert report is not None
+        return report
+
+    return begin
+
+
+def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descriptors(
+    tmp_path: Path, begin: Callable[[], Report]
+) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    assert begin() == Report(ready=True)
+    assert set(os.listdir("/proc/self/fd")) == before
+    with connect(socket=str(tmp_path / "run" / "s"), autostart=False) as client:
+        assert client.shutdown()
+    assert (tmp_path / "data" / "daemon.log").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_daemon_that_fails_is_reported_with_its_own_last_words(begin: Callable[[], Report], pretend: Pretend) -> None:
+    pretend("for n in $(seq 20); do echo line $n >&2; done; exit 78")
+    report = begin()
+    assert (report.ready, report.lost_race, report.exit_code) == (False, False, 78)
+    assert report.reason.splitlines() == ["it ended with exit code 78", *(f"line {n}" for n in range(11, 21))]
+
+
+def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
+    pretend("exit 3")
+    assert begin() == Report(ready=False, reason="it ended with exit code 3", exit_code=3)
+
+
+def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[[], Report], pretend: Pretend) -> None:
+    pretend("echo another one runs >&2; exit 75")
+    assert begin() == Report(ready=False, lost_race=True, reason="another one runs", exit_code=75)
+
+
+def test_a_word_other_than_ready_is_no_readiness(begin: Callable[[], Report], pretend: Pretend) -> None:
+    pretend("echo almost > /proc/$$/fd/${11}; exit 1")
+    assert begin() == Report(ready=False, reason="it ended with exit code 1", exit_code=1)
+
+
+def test_a_slow_daemon_is_left_alive_and_its_outcome_is_the_same_for_all_who_ask(
+    tmp_path: Path, pretend: Pretend
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    pretend(f"read -r word < {tmp_path}/go; echo ready > /proc/$$/fd/${{11}}")
+    starting = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data"))
+    assert starting.wait(0.05) is None
+    assert starting.wait(0) is None
+    (tmp_path / "go").write_text("now\n")
+    assert [starting.wait(10), starting.wait(0)] == [Report(ready=True)] * 2
+
+
+def test_an_interpreter_that_is_not_there_is_named_and_so_is_a_data_directory_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    (tmp_path / "file").write_text("")
+    for python, data in (("/nowhere/python", tmp_path / "data"), (sys.executable, tmp_path / "file")):
+        monkeypatch.setattr(sys, "executable", python)
+        with pytest.raises(DaemonUnavailable, match=f"could not be started: .{python if 'no' in python else data}"):
+            Target(str(tmp_path / "s"), str(data)).dial()
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relative(
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "daemon:/abs::client")
+    pretend("echo path $PYTHONPATH >&2; exit 1")
+    assert begin().reason.endswith(f"path {tmp_path}/daemon:/abs:{tmp_path}/client")
+
+
+def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_of_ours(
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
+) -> None:
+    inherited, other = os.pipe()
+    os.set_inheritable(inherited, True)
+    pretend(
+        "echo $@ >&2; echo in $PWD >&2; echo $$ of $(cut -d' ' -f6 /proc/$$/stat) >&2\nls -l /proc/$$/fd >&2; exit 1"
+    )
+    report = begin()
+    os.close(inherited)
+    os.close(other)
+    _, arguments, folder, session, *descriptors = report.reason.splitlines()
+    options = f"-P -m punchlistd --socket {tmp_path}/run/s --data-dir {tmp_path}/data --idle-exit 900 --ready-fd "
+    assert arguments.startswith(options)
+    assert folder == "in /"
+    assert session.split(" of ")[0] == session.split(" of ")[1]
+    pipes = [line for line in descriptors if "pipe:" in line]
+    assert len(pipes) == 1
+    assert f" {arguments.split()[-1]} -> " in pipes[0]
+
+
+def test_a_daemon_does_not_keep_the_environment_of_whoever_called_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "NOTIFY_SOCKET", "LISTEN_FDS", "HOMEPAGE"}
+    needed = {"LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "PUNCHLIST_SOCKET", "VIRTUAL_ENV"}
+    for name in secrets | needed:
+        monkeypatch.setenv(name, "C" if name in ("LANG", "LC_ALL") else f"{tmp_path}/{name}")
+    with connect(socket=str(tmp_path / "s"), data_dir=str(tmp_path / "data")) as client:
+        found = Path(f"/proc/{client.open().pid}/environ").read_bytes().decode()
+        client.shutdown()
+    given = {line.partition("=")[0] for line in found.split("\0") if line}
+    assert given >= needed
+    assert given & secrets == set()
+    allowed = (*starter.INHERITED_PREFIXES, *(name for name in starter.INHERITED))
+    assert [name for name in sorted(given) if not name.startswith(allowed)] == []
+
+
+def test_a_log_that_grew_long_is_put_aside(
+    tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starter, "MAX_LOG_BYTES", 10)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "daemon.log").write_text("a longer story\n")
+    pretend("exit 1")
+    assert not begin().ready
+    assert (data / "daemon.log.1").read_text() == "a longer story\n"
+    assert (data / "daemon.log").read_text() == ""
+    assert (data / "daemon.log").stat().st_mode & 0o777 == 0o600

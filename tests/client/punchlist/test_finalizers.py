@@ -1,0 +1,24 @@
+"""Finalizers: they also meet objects whose constructor was interrupted before it did anything."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import pytest
+
+import punchlist
+
+
+@pytest.fixture
+def classes() -> set[type]:
+    """The classes of the library that have a finalizer of their own."""
+    names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.") if not module.ispkg]
+    found = [each for name in names for each in vars(importlib.import_module(name)).values()]
+    return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}
+
+
+def test_a_constructor_that_was_interrupted_leaves_nothing_that_complains(classes: set[type]) -> None:
+    assert {"AsyncClient", "AsyncWork", "Starting", "Watch"} <= {kind.__name__ for kind in classes}
+    for kind in classes:
+        finalize: Any = vars(kind)["__del__"]
+        finalize(object.__new__(kind))

@@ -1,0 +1,44 @@
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import punchlist
+import punchlistd
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    program = "import sys; before = set(sys.modules); import punchlist; print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert run.stdout.split() == ["punchlist", "punchlist.base"]
+
+
+@pytest.mark.parametrize("name", punchlist.__all__)
+def test_every_public_name_is_there_and_explained(name: str) -> None:
+    value = getattr(punchlist, name)
+    assert name in dir(punchlist)
+    if name != "__version__":
+        assert value.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        getattr(punchlist, "no_such_name")  # noqa: B009 - to the type gate it is a misspelling
+
+
+def test_names_for_the_type_checker_are_the_ones_at_run_time() -> None:
+    source = importlib.import_module("inspect").getsource(punchlist)
+    typed = source.split("if TYPE_CHECKING:")[1].split("__version__")[0]
+    for name in set(punchlist.__all__) - {"__version__"}:
+        assert f" {name}" in typed.replace("(", " ").replace(",", " "), name
+
+
+def test_library_and_daemon_have_one_version() -> None:
+    assert punchlist.__version__ == punchlistd.__version__

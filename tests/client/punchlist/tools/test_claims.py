@@ -1,0 +1,702 @@
+"""Two agents of one host on one list: who has what, and what one is told of what the other did."""
+
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from anyio.from_thread import BlockingPortal
+
+from punchlist import Client, SettingsPatch, connect
+from punchlist.calls.conversations import ConversationCalls
+from punchlist.clients.sync import Conversation
+from punchlist.tools import Toolbox, ToolCaller, claims, offered
+from punchlist.tools.agent_memory import Memory
+from punchlist.tools.model import Dialect, ToolContext
+from punchlist_testing.daemon import running_daemon
+
+T = TypeVar("T")
+A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
+
+
+def native(names: list[str]) -> Dialect:
+    (dialect,) = offered(("native",), names)
+    return dialect
+
+
+def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
+    return Toolbox(client, ToolCaller("work", name), memory)
+
+
+@pytest.fixture
+def two(client: Client) -> tuple[Toolbox, Toolbox]:
+    """Two sessions that one process serves, on a list of three tasks."""
+    memory = Memory()
+    client.conversation("work", actor="zed").add_many(["one", "two", "three"])
+    return agent(client, A, memory), agent(client, B, memory)
+
+
+ENDS: list[tuple[Callable[[Conversation], object], str]] = [
+    (lambda plan: plan.clear(), "the list was cleared by zed"),
+    (lambda plan: plan.delete("1"), "task 1 was deleted by zed"),
+    (lambda plan: plan.complete("1", "by hand", fence=plan.get("1").fence), "task 1 was completed by zed"),
+    (lambda plan: plan.pause("1"), "task 1 was paused by zed"),
+]
+"""What ends a claim of task 1, and what its owner reads."""
+
+
+def desk(name: str) -> ToolContext:
+    return ToolContext(ConversationCalls("work", name), name, None, Memory())
+
+
+def done(running: Generator[Any, Any, T]) -> T:
+    """The result of a generator that asks the daemon nothing."""
+    with pytest.raises(StopIteration) as stop:
+        next(running)
+    return stop.value.value
+
+
+def results(client: Client) -> dict[str, tuple[str, str, str]]:
+    return {task.id: (task.status, task.owner, task.result_summary) for task in client.conversation("work").list()}
+
+
+def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, b = two
+    assert "Now #1: one" in a.call("native", "next").text
+    assert "Now #2: two" in b.call("native", "next").text
+    assert "You are at it already.\nNow #2: two" in b.call("native", "next").text
+    assert "#2 done.\nNow #3: three" in b.call("native", "next", {"result": "by B"}).text
+    assert "#1 done." in a.call("native", "next", {"result": "by A"}).text
+    assert results(client)["1"] == ("completed", A, "by A")
+    assert results(client)["2"] == ("completed", B, "by B")
+    assert "#3" in a.call("native", "tasks", {"since": "1"}).text
+
+
+def test_what_the_other_session_did_is_news(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("native", "tasks")
+    b.call("native", "next")
+    assert a.call("native", "tasks", {"since": "last"}).text.splitlines()[1:] == [f"#1 [in_progress {B}] one — by {B}"]
+
+
+def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("native", "next")
+    client.conversation("work", actor="zed").reopen("1")
+    assert "Now #1" in b.call("native", "next").text
+    refused = a.call("native", "next", {"result": "late"})
+    assert refused.refused
+    assert refused.text.startswith(
+        f"Refused: task 1 was set back to pending by zed, then task 1 was taken by {B}: your result was not recorded."
+    )
+    named = a.call("native", "update", {"id": "1", "status": "completed", "note": "late"})
+    assert named.text == f"Refused: task 1 is being worked on by {B}: take another one"
+    assert results(client)["1"] == ("in_progress", B, "")
+    assert "Now #2: two" in a.call("native", "next").text
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("step", "told"), ENDS)
+def test_a_result_without_a_task_names_who_ended_it(
+    client: Client, two: tuple[Toolbox, Toolbox], step: Callable[[Conversation], object], told: str, restarted: bool
+) -> None:
+    a, _ = two
+    a.call("native", "next")
+    step(client.conversation("work", actor="zed"))
+    refused = (agent(client, A) if restarted else a).call("native", "next", {"result": "r"})
+    assert refused.text.startswith(f"Refused: {told}: your result was not recorded."), refused.text
+
+
+def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, _ = two
+    client.conversation("work", actor="zed").start("1")
+    assert a.call("native", "next", {"result": "r"}).text.startswith("Refused: you have no task in progress")
+    assert "Now #2: two" in a.call("native", "next").text
+    theirs = "Refused: zed has begun task 1 without an owner, so it is theirs to finish: take another one"
+    for arguments in ({"id": "1", "status": "completed"}, {"id": "1", "status": "in_progress"}):
+        assert a.call("native", "update", arguments).text == theirs
+    assert a.call("native", "next", {"id": "1", "result": "r"}).text == theirs
+    assert results(client)["1"] == ("in_progress", "", "")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "update", {"id": "1", "status": "in_progress"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+    ],
+)
+def test_what_another_completed_is_not_begun_again(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, b = two
+    a.call("native", "next", {})
+    a.call("native", "next", {"result": "hours of work"})
+    assert f"task 1 was completed by {A}: set it to pending first" in b.call(dialect, tool, arguments).text
+    assert results(client)["1"] == ("completed", A, "hours of work")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
+)
+def test_no_result_is_written_over_that_of_another(
+    client: Client, two: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
+) -> None:
+    client.conversation("work", actor="zed").complete("1", "theirs")
+    refused = two[0].call("native", tool, arguments)
+    said = "task 1 is completed already (zed completed it): its result stays, and yours was not recorded"
+    assert refused.text == f"Refused: {said}"
+    assert results(client)["1"] == ("completed", "", "theirs")
+
+
+BEGUN: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "in_progress")),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("pending", "paused", "deleted")),
+    ("native", "update", {"id": "1", "owner": "me"}),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("pending", "deleted")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress", "owner": "me"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    *(("queue", tool, {"task_id": "1"}) for tool in ("pause_task", "resume_task", "delete_task")),
+    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "UncompleteTask", "DeleteTask")),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("checklist", "ClearTasks", {}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+"""What would finish task 1, take it up or take it away."""
+
+
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
+def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, _ = two
+    zed = client.conversation("work", actor="zed")
+    zed.start("1")
+    refused = a.call(dialect, tool, arguments)
+    assert refused.refused
+    theirs = "ed has begun task 1 without an owner, so it is theirs to finish: take another one"
+    assert theirs in refused.text or "working on #1 (zed): leave these tasks in the list" in refused.text
+    assert results(client)["1"] == ("in_progress", "", "")
+    zed.reopen("1")
+    assert not a.call(dialect, tool, arguments).refused
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("claude", "TodoWrite", {"todos": [{"content": "two", "status": "pending"}]}),
+        ("claude", "TodoWrite", {"todos": [{"content": "one", "status": "completed"}, {"content": "two"}]}),
+        ("checklist", "SetTaskList", {"tasks": [{"title": "two"}]}),
+    ],
+)
+def test_a_new_list_leaves_what_a_person_began(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    client.conversation("work", actor="zed").start("1")
+    told = two[0].call(dialect, tool, arguments)
+    assert "#1 one stays in progress: zed works on it" in told.text
+    assert results(client) == {"1": ("in_progress", "", ""), "2": ("pending", "", "")}
+
+
+def test_what_a_serial_list_started_is_anybodys(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    zed = client.conversation("work", actor="zed")
+    zed.configure(settings=SettingsPatch(execution="serial"))
+    zed.start("1")
+    for at, (dialect, tool, arguments) in enumerate(
+        [
+            ("checklist", "CompleteTask", {"taskId": "1"}),
+            ("claude", "TaskUpdate", {"taskId": "2", "status": "completed"}),
+            ("todo", "complete_todo_task", {"task_id": 3}),
+        ]
+    ):
+        assert results(client)[str(at + 1)] == ("in_progress", "", "")
+        assert not two[1].call(dialect, tool, arguments).refused
+
+
+Step = tuple[str, dict[str, object]]
+COMPLETED: Step = ("TaskUpdate", {"taskId": "1", "status": "completed"})
+BEGINS: list[tuple[str, Step, Step]] = [
+    ("claude", ("TaskUpdate", {"taskId": "1", "status": "in_progress"}), COMPLETED),
+    ("claude", ("TodoWrite", {"todos": [{"content": "one", "status": "in_progress"}]}), COMPLETED),
+    (
+        "queue",
+        ("resume_task", {"task_id": "1"}),
+        ("complete_task", {"task_id": "1", "result_summary": "r"}),
+    ),
+]
+"""How a session begins task 1, and how it finishes it."""
+
+
+@pytest.mark.parametrize(("dialect", "begin", "finish"), BEGINS)
+def test_what_a_session_begins_is_its_own_in_every_dialect(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
+) -> None:
+    a, b = two
+    assert not a.call(dialect, *begin).refused
+    assert results(client)["1"][:2] == ("in_progress", A)
+    refused = b.call(dialect, *finish)
+    assert f"task 1 is being worked on by {A}: take another one" in refused.text
+    assert not a.call(dialect, *begin).refused, "once more changes nothing"
+    assert not agent(client, A).call(dialect, *finish).refused, "nor does a restart"
+    assert results(client)["1"][0] == "completed"
+
+
+def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    a.call("claude", "TaskUpdate", {"taskId": "1", "owner": "researcher"})
+    assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
+    assert results(client)["1"][:2] == ("in_progress", "researcher")
+    assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "tasks", {}),
+        ("claude", "TaskList", {}),
+        ("checklist", "AddTask", {"title": "x"}),
+        ("queue", "list_tasks", {}),
+        ("todo", "list_todo_tasks", {}),
+        ("todo-v1", "list_tasks", {"user_id": "ann"}),
+    ],
+)
+def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
+    client: Client,
+    two: tuple[Toolbox, Toolbox],
+    dialect: str,
+    tool: str,
+    arguments: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = two
+    plan = client.conversation("work")
+
+    def hours() -> int:
+        return round((plan.get("1").lease_expires_at or 0) / 3_600_000 - time.time() / 3_600)
+
+    plan.take(A, "1", lease_ms=3_600_000, keep=True)
+    b.call(dialect, tool, arguments)
+    assert hours() == 1, "another session's call does not"
+    a.call(dialect, tool, arguments)
+    assert hours() == 2
+    plan.renew("1", A, lease_ms=3_600_000)
+    a.call(dialect, tool, arguments)
+    assert hours() == 1, "it asks for that every quarter of an hour alone"
+    monkeypatch.setattr(claims, "RENEW_S", 0.0)
+    a.call(dialect, tool, arguments)
+    assert hours() == 2
+    plan.release("1", A)
+    assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
+
+
+TAKEN_AWAY: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "update", {"id": "1", "status": "pending"}),
+    ("native", "update", {"id": "1", "status": "paused"}),
+    ("native", "update", {"id": "1", "status": "deleted"}),
+    ("native", "update", {"id": "1", "owner": "me"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "pending"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
+    ("checklist", "UncompleteTask", {"taskId": "1"}),
+    ("checklist", "DeleteTask", {"taskId": "1"}),
+    ("queue", "pause_task", {"task_id": "1"}),
+    ("queue", "delete_task", {"task_id": "1"}),
+]
+"""What would take task 1 away from whoever has claimed it."""
+
+
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKEN_AWAY)
+def test_no_session_takes_a_claimed_task_away_from_another(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+) -> None:
+    a, b = two
+    a.call("native", "next")
+    refused = b.call(dialect, tool, arguments)
+    assert refused.refused
+    said = f"1 is being worked on by {A}: leave it to them; a person frees it with: punch reopen 1"
+    assert said in refused.text
+    assert results(client)["1"] == ("in_progress", A, "")
+    parent = agent(client, "claude-code")
+    assert not parent.call(dialect, tool, arguments).refused  # its sub-agents' tasks are its own to free
+
+
+def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    again = agent(client, A)
+    assert "You are at it already.\nNow #1: one" in again.call("native", "next").text
+    assert "#1 done." in agent(client, A).call("native", "next", {"result": "r"}).text
+    client.conversation("work", actor="zed").reopen("1")
+
+
+def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "update", {"id": "1", "status": "in_progress"})
+    assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours."
+    assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours already."
+    refused = a.call("native", "next", {"result": "r"})
+    assert refused.text == "Refused: you are working on #1, #3: give the id of the one that this is about"
+    assert "#3 done." in a.call("native", "next", {"result": "r", "id": "3"}).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"result": "r", "failed": "f"}, "give result or failed, not both: nothing was changed"),
+        ({"id": "2"}, "id needs result or failed; to take task 2: update with status in_progress"),
+    ],
+)
+def test_what_contradicts_itself_changes_nothing(
+    arguments: dict[str, str], said: str, client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, _ = two
+    a.call("native", "next")
+    assert a.call("native", "next", arguments).text == f"Refused: {said}"
+    assert results(client)["1"][0] == "in_progress"
+    assert results(client)["2"][0] == "pending"
+
+
+def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    plan = client.conversation("work", actor="zed")
+    plan.delete("2")
+    plan.edit("3", add_blocked_by=["1"])
+    a.call("native", "next")
+    told = a.call("native", "next", {"failed": "no framework"}).text
+    assert "Nothing ready: 1 blocked, since #1 one failed." in told
+    assert "status pending" in told
+    assert "call wait" not in told.lower()
+    a.call("native", "update", {"id": "1", "status": "pending"})
+    assert "Now #1: one" in a.call("native", "next").text
+
+
+def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
+    box = agent(client, A)
+    assert box.call("native", "next").text.splitlines()[0] == "The list is empty: add tasks with plan."
+    alone = native(["next"])
+    assert box.call(alone, "next").text.splitlines()[0] == "The list is empty."
+    client.conversation("work").add("one")
+    client.conversation("work").complete("1")
+    assert box.call("native", "next").text.splitlines()[0] == "Nothing left: all tasks are finished."
+
+
+def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
+    title = "t" * 150
+    client.conversation("work").add(title)
+    box = agent(client, A)
+    assert box.call("native", "next").text.splitlines()[:2] == [f"Now #1: {title[:99]}…", "(all of it: tasks ids=1)"]
+    assert title in box.call("native", "tasks", {"ids": ["1"]}).text
+
+
+def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    assert "Now #2" in a.call("native", "next", {"agent": "reviewer"}).text
+    assert results(client)["2"][1] == f"{A}/reviewer"
+    assert "#2 done.\nNow #3" in a.call("native", "next", {"agent": "reviewer", "result": "r"}).text
+    assert "Now #1" in a.call("native", "next").text
+    running = client.conversation("work").list(status="in_progress")
+    others = {"1": A, "3": f"{A}/reviewer"}
+    assert done(claims.of_others(desk(B), running)) == others
+    assert done(claims.of_others(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert claims.worked_on(others).text == (
+        f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
+    )
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-a", "x" * 41, "a/b", "a\x1b[2J", "ä"])
+def test_a_sub_agents_name_is_refused_unless_it_is_plain(name: str, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    reply = a.call("native", "next", {"agent": name})
+    assert reply.refused == bool(name)
+    assert "\x1b" not in reply.text
+
+
+def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(client: Client) -> None:
+    client.conversation("work").add_many(["one", "two"])
+    shared = Toolbox(client, ToolCaller("work", "backend", is_nameless=True))
+    refused = shared.call("native", "next")
+    assert refused.data["refused"] == "agent_required"
+    assert not shared.call("native", "tasks").refused
+    assert "Now #1" in shared.call("native", "next", {"agent": "one"}).text
+    assert "Now #2" in shared.call("native", "next", {"agent": "two"}).text
+
+
+@pytest.mark.parametrize("end", [end for end, _ in ENDS])
+def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
+    end: Callable[[Conversation], object], client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="zed")
+    a.call("native", "next")
+    before = plan.get("1")
+    end(plan)
+    plan.undo(1, of="zed")
+    again = plan.get("1")
+    assert (again.status, again.owner) == ("in_progress", A)
+    assert again.fence is not None and before.fence is not None and again.fence > before.fence
+    assert again.lease_expires_at is not None
+    refused = b.call("native", "update", {"id": "1", "status": "completed"})
+    assert f"task 1 is being worked on by {A}" in refused.text
+    assert "#1 done" in a.call("native", "update", {"id": "1", "status": "completed", "note": "by a"}).text
+    assert results(client)["1"] == ("completed", A, "by a")
+
+
+def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
+    client: Client, two: tuple[Toolbox, Toolbox]
+) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.edit("1", owner="root")
+    plan.start("1")
+    for dialect, tool, arguments in (
+        ("native", "update", {"id": "1", "status": "completed"}),
+        ("native", "next", {"id": "1", "result": "x"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}),
+        ("queue", "complete_task", {"task_id": "1", "result_summary": "x"}),
+        ("todo", "complete_todo_task", {"task_id": 1}),
+    ):
+        refused = two[0].call(dialect, tool, arguments)
+        assert "task 1 is being worked on by root: take another one; a person frees it with: punch reopen 1" in (
+            refused.text
+        ), (dialect, tool)
+    assert results(client)["1"][:2] == ("in_progress", "root")
+    plan.reopen("1")
+    assert "Now #1" in two[0].call("native", "next").text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("native", "next", {}),
+        ("native", "update", {"id": "1", "status": "in_progress"}),
+        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+        ("queue", "resume_task", {"task_id": "1"}),
+    ],
+)
+def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.edit("1", owner=A)
+    plan.start("1")
+    assert plan.get("1").fence is None
+    assert not two[0].call(dialect, tool, arguments).refused
+    held = plan.get("1")
+    assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
+
+
+def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not(client: Client) -> None:
+    plan = client.conversation("work", actor="zed")
+    plan.add_many(["one", "two"])
+    plan.take("root", "1", keep=True)
+    plan.set_status("2", "in_progress", actor="chat/22222222")
+    finishes = {id: ("todo", "complete_todo_task", {"task_id": id}) for id in (1, 2)}
+    assert all(agent(client, A).call(*call).refused for call in finishes.values())
+    assert Toolbox(client, ToolCaller("work", "chat/11111111")).call(*finishes[1]).refused
+    chat = Toolbox(client, ToolCaller("work", "chat/11111111", person="root"))
+    for id, call in finishes.items():
+        assert not chat.call(*call).refused
+        assert plan.get(str(id)).status == "completed"
+
+
+def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="ann")
+    plan.edit("3", owner=B)
+    plan.edit("1", owner="ann")
+    assert b.call("native", "next", {}).data["next"]["id"] == "3", "what is reserved for an agent comes first"
+    assert a.call("native", "next", {}).data["next"]["id"] == "2"
+    a.call("native", "update", {"id": "2", "status": "completed"})
+    nothing = a.call("native", "next", {})
+    assert "Nothing ready for you: #1 is reserved for ann." in nothing.text
+    for status in ("in_progress", "completed"):
+        refused = a.call("native", "update", {"id": "1", "status": status})
+        assert (refused.refused, "task 1 is reserved for ann" in refused.text) == (True, True)
+    a.call("native", "update", {"id": "1", "owner": A})
+    assert a.call("native", "next", {}).data["next"]["id"] == "1"
+
+
+RESERVED: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "deleted")),
+    ("native", "update", {"id": "1", "status": "in_progress"}),
+    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    *(("queue", tool, {"task_id": "1"}) for tool in ("resume_task", "delete_task")),
+    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "DeleteTask")),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+"""What would begin, finish or delete task 1."""
+
+
+@pytest.mark.parametrize("owner", ["zed", "codex"])
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), RESERVED)
+def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
+    client: Client,
+    two: tuple[Toolbox, Toolbox],
+    dialect: str,
+    tool: str,
+    arguments: dict[str, object],
+    owner: str,
+) -> None:
+    client.call("agent.enter", {"agent": "codex/ff31a8"})
+    client.conversation("work", actor="zed").edit("1", owner=owner)
+    refused = two[0].call(dialect, tool, arguments)
+    assert refused.refused
+    assert f"ask 1 is reserved for {owner}: " in refused.text
+    assert results(client)["1"] == ("pending", owner, "")
+
+
+def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
+    for is_restarted in (False, True):
+        with (
+            portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon,
+            connect(socket=daemon.socket, autostart=False, name="tester") as client,
+        ):
+            if not is_restarted:
+                client.conversation("work", actor="zed").add("one", owner="zed")
+                continue
+            begun = agent(client, A).call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"})
+            assert "task 1 is reserved for zed: take another one" in begun.text
+
+
+def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    client.conversation("work", actor="zed").edit("2", owner="ann")
+    chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
+    assert chat.call("native", "next", {}).data["next"]["id"] == "2"
+
+
+def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    plan = client.conversation("work", actor=A)
+    a.call("native", "next")
+    for title in ("first half", "second half"):
+        plan.add(title, parent="1")
+    refused = a.call("native", "next", {"result": "all", "id": "1"})
+    assert refused.refused
+    assert "task 1 has 2 open tasks: #4 first half, #5 second half: those come first" in refused.text
+    assert "Now #2: two" in a.call("native", "next").text
+    for part in ("4", "5"):
+        a.call("native", "update", {"id": part, "status": "completed", "note": "done"})
+    a.call("native", "next", {"result": "two", "id": "2"})
+    assert "Now #1: one" in a.call("native", "next").text
+    assert "#1 done." in a.call("native", "next", {"result": "all", "id": "1"}).text
+
+
+@pytest.fixture
+def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
+    """An agent that has split task 1 and works on its only part, where the other tasks are another agent's."""
+    a, b = two
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
+    for task in ("2", "3"):
+        b.call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #4: one › part" in a.call("native", "next").text
+    return a
+
+
+def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
+    reply = split.call("native", "next", {"result": "part"})
+    assert reply.text.splitlines()[:2] == ["#4 done.", "Now #1: one"]
+    assert (reply.data["finished"], reply.data["next"]["id"]) == ("4", "1")
+    assert "#1 done." in split.call("native", "next", {"result": "all"}).text
+
+
+def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
+    client.conversation("work").add("four")
+    assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
+
+
+def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    b.call("native", "next", {"id": "2", "result": "r"})
+    a.call("native", "update", {"id": "4", "status": "pending"})
+    refused = a.call("native", "next", {"result": "all of it"})
+    assert refused.text == "Refused: task 1 has 1 open task: #4 part: those come first"
+    assert "Now #4: one › part" in a.call("native", "next").text
+
+
+def test_next_says_that_a_completion_was_taken_back(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = two
+    a.call("native", "next")
+    a.call("native", "update", {"id": "1", "status": "completed", "note": "done"})
+    client.conversation("work", actor="zed").undo(1, of=A)
+    assert "Now #1: one — by zed: no longer completed\n" in a.call("native", "next").text
+
+
+def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    for task in ("1", "2", "3"):
+        two[0].call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
+
+
+def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    plan = client.conversation("work", actor="zed")
+    plan.delete("3")
+    a.call("native", "next")
+    a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}, {"title": "late", "after": ["1"]}]})
+    b.call("native", "next")
+    a.call("native", "update", {"id": "4", "status": "completed"})
+    assert "Nothing changed within 1 s" in a.call("native", "wait", {"seconds": 1}).text, "another agent works on #2"
+    b.call("native", "next", {"result": "two"})
+    begun = time.monotonic()
+    told = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert told[0] == "Nothing to wait for: #1 one is yours; call next."
+    assert told[2] == f"#2 [completed {B}] two — by {B}"
+    again = a.call("native", "wait", {"seconds": 300}).text.splitlines()
+    assert again[1].startswith("Nothing changed, version ")
+    assert time.monotonic() - begun < 60
+
+
+def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    client.conversation("work").add("part", parent="1")
+    reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
+    assert (reply.data["ok"], reply.data["completed"]) == (True, ["1", "4"])
+
+
+def test_a_heading_is_refused_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    plan = client.conversation("work")
+    plan.add("Phase", metadata={"heading": 2})
+    plan.add("part", parent="4")
+    plan.complete("5")
+    refused = two[0].call("native", "update", {"id": "4", "status": "in_progress"})
+    assert "task 4 is a heading: work on the tasks below it" in refused.text
+    refused = two[0].call("native", "update", {"id": "4", "status": "pending"})
+    assert "all tasks below it are finished: reopen one of them, or add one" in refused.text
+
+
+def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None:
+    a, b = two
+    for _ in range(2):
+        assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
+    told = b.call("native", "update", {"id": "1", "status": "completed"}).text
+    assert told.startswith(f"#1 was completed already ({A} completed it, ")
+
+
+def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+    plan = client.conversation("work", actor="ann")
+    plan.add("Phase", metadata={"heading": 2})
+    plan.add("part", parent="4")
+    plan.edit("3", owner="ann")
+    todos = [{"content": name, "status": "in_progress", "activeForm": name} for name in ("Phase", "three")]
+    reply = two[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
+    assert not reply.refused, reply.text
+    assert [plan.get(one).status for one in ("4", "3", "5")] == ["pending", "pending", "in_progress"]
+    two[0].call("claude", "TodoWrite", {"todos": []})
+    assert plan.get("3").owner == "ann"

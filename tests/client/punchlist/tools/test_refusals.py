@@ -1,0 +1,79 @@
+import pytest
+
+from punchlist.errors import ConnectionLost, NoConversation, refusal
+from punchlist.tools.refusals import problem_of
+from punchlist_schemas.errors import Rejection
+from punchlistd.engine.replies import OUTCOME_UNKNOWN, SHUTTING_DOWN
+from punchlistd.replication.port import Link
+from punchlistd.replication.posts import refusals
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "text"),
+    [
+        ("not_found", {"what": "task", "id": "9"}, "task 9 not found"),
+        (
+            "not_found",
+            {"what": "conversation", "id": "a", "names": ["a-1", "a-2"]},
+            "a is the name of 2 lists: name a-1 or a-2",
+        ),
+        ("dependency_cycle", {"path": ["1", "2", "1"]}, "the dependency would close a cycle: 1 -> 2 -> 1"),
+        ("lease_held", {"task": "3", "owner": "bob"}, "task 3 is being worked on by bob: take another one"),
+        (
+            "illegal_transition",
+            {"task": "3", "from": "failed", "to": "paused", "allowed": ["pending"]},
+            "task 3 is failed and can't become paused; it can become: pending",
+        ),
+        (
+            "blocked",
+            {"task": "2", "blockers": [{"id": "1", "title": "Copy"}]},
+            "task 2 is blocked by #1 Copy: complete that first",
+        ),
+        (
+            "blocked",
+            {"task": "2", "blockers": [{"id": "1", "title": "Copy", "status": "failed"}]},
+            "task 2 is blocked by #1 Copy (failed): complete what has failed, or delete it",
+        ),
+        ("from_a_newer_daemon", {}, "as the daemon said"),
+    ],
+)
+def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data: dict[str, object], text: str) -> None:
+    problem = problem_of(refusal(-32000, "as the daemon said", {"kind": kind, **data}))
+    assert problem.text == text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        refusals.unreachable("team", Link()),
+        refusals.partial("team", Link()),
+        refusals.unknown("team", "It did not answer."),
+        SHUTTING_DOWN,
+        OUTCOME_UNKNOWN,
+    ],
+)
+def test_agents_are_told_to_call_again(told: Rejection) -> None:
+    problem = problem_of(refusal(-32000, told.message, {"kind": told.kind}))
+    assert "call it again" in problem.text and "key" not in problem.text
+
+
+def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:
+    problem = problem_of(ConnectionLost("the daemon went away"))
+    assert (problem.kind, "nothing is lost" in problem.text) == ("unavailable", True)
+    assert problem_of(NoConversation("none")).kind == "no_conversation"
+
+
+def test_a_wrong_member_is_called_as_the_tool_calls_it() -> None:
+    data = {"kind": "invalid_params", "field": "title", "expected": "string of length <= 500"}
+    error = refusal(-32602, "title is wrong: expected string of length <= 500.", data)
+    assert problem_of(error, {"subject"}).text == "subject is wrong: expected at most 500 characters"
+    assert problem_of(error, {"title"}).text == "title is wrong: expected at most 500 characters"
+
+
+def test_taking_an_edge_away_is_advised_where_it_can_be_done() -> None:
+    error = refusal(-1, "blocked", {"kind": "blocked", "task": "2", "blockers": [{"id": "1", "title": "Copy"}]})
+    assert problem_of(error, unblocks=True).text.endswith(": complete that first, or remove the dependency")
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(problem_of(refusal(-1, "x" * 90_000, {"kind": "internal_error"})).text) < 1_100

@@ -1,0 +1,43 @@
+import pytest
+
+from punchlist_apps.chat.rules.reading import Intent
+from punchlist_apps.chat.rules.references import Item
+from punchlist_apps.chat.small_talk import HELP, reply
+
+ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]
+
+
+@pytest.mark.parametrize(
+    ("intent", "items", "said"),
+    [
+        (Intent("help"), [], HELP),
+        (
+            Intent("clarify", need="which", ids=("1", "2")),
+            ITEMS,
+            "Which one do you mean?\n  #1 Buy milk\n  #2 Buy bread",
+        ),
+        (Intent("clarify", need="task"), [], "There is no task on your list."),
+        (Intent("clarify", need="task"), ITEMS, "Which task? I found none that fits. “show my tasks” lists them."),
+        (Intent("clarify", need="title"), ITEMS, "What should it be called?"),
+        (
+            Intent("clarify", need="question"),
+            ITEMS,
+            "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+        ),
+    ],
+)
+def test_what_asks_for_no_tool_is_helped_or_asked_back(intent: Intent, items: list[Item], said: str) -> None:
+    assert reply(intent, "", items) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello there", "Hello! What can I do for you?"),
+        ("THANKS!", "You're welcome."),
+        ("don’t delete anything", "All right: nothing was changed."),
+        ("blah", "I did not understand that, so nothing was changed. Say “help” for what I understand."),
+    ],
+)
+def test_talk_is_answered_and_changes_nothing(text: str, said: str) -> None:
+    assert reply(Intent("talk"), text, ITEMS) == said

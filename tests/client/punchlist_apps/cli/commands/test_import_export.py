@@ -1,0 +1,325 @@
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_apps.cli.commands import import_export
+from punchlist_testing.terminal import terminal
+
+PLAN = "# Plan\n- [x] a\n- [ ] b\n  - [/] c\n"
+
+
+def test_a_check_list_is_imported_in_one_call(punch: Any, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text(PLAN)
+    done = punch("import", str(tmp_path / "plan.md"))
+    assert done.lines == [
+        "imported 3 tasks (markdown)",
+        "  passed over: 1 × the document's title (line 1)",
+        "  take it back: punch undo",
+    ]
+    assert punch("list").lines == ["default  1/3  1 in progress", "  ✓ #1 a", "  ☐ #2 b", "    ● #3 c"]
+    punch("undo")
+    assert punch("list").lines[1:] == ["  no tasks"]
+
+
+def test_standard_input_and_every_json_format(punch: Any) -> None:
+    todos = {"todos": [{"content": "a", "status": "pending", "activeForm": "Doing a"}]}
+    assert punch("import", "-", stdin=json.dumps(todos)).lines[0] == "imported 1 task (todowrite)"
+    assert punch("import", "-", stdin='{"tasks": [{"id": "1", "title": "b"}]}').lines[0] == "imported 1 task (json)"
+    assert punch("import", "-", "--from", "markdown", stdin="- {").lines[0] == "imported 1 task (markdown)"
+    assert punch("import", "-", stdin='{"id": "4", "subject": "d"}').lines[0] == "imported 1 task (claude)"
+
+
+def test_a_task_folder_is_imported_with_its_edges(punch: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    (folder / ".lock").write_text("")
+    (folder / "notes.txt").write_text("no")
+    (folder / "1.json").write_text(json.dumps({"id": "1", "subject": "a", "blocks": ["2"], "blockedBy": []}))
+    (folder / "2.json").write_text("\ufeff" + json.dumps({"id": "2", "subject": "b", "blockedBy": ["1"]}))
+    punch("add", "first")
+    punch("import", str(folder))
+    assert punch("list").lines[1:] == ["  ☐ #1 first", "  ☐ #2 a", "  ▸ #3 b  ← #2"]
+
+
+def test_an_import_that_is_repeated_changes_nothing_and_keeps_what_was_done(punch: Any) -> None:
+    plan = "## Build\n- [ ] a\n- [ ] b\n"
+    punch("import", "-", stdin=plan)
+    punch("done", "2", "-r", "did it")
+    punch("edit", "3", "--label", "mine")
+    version = punch("list", "--json").json["version"]
+    again = punch("import", "-", stdin=plan)
+    assert again.lines == ["imported 0 tasks, 3 unchanged (markdown)"]
+    assert punch("list", "--json").json["version"] == version
+    more = punch("import", "-", stdin=plan.replace("] b", "] b\n  More.\n- [?] c"))
+    assert more.lines[0] == "imported 1 task, 1 brought up to date, 2 unchanged (markdown)"
+    done, changed = punch("list", "--json").json["tasks"][1:3]
+    assert (done["status"], done["result_summary"]) == ("completed", "did it")
+    assert (changed["description"], changed["labels"]) == ("More.", ["mine"])
+
+
+def test_the_issues_of_beads_come_with_notes_links_and_edges_and_go_round(punch: Any, tmp_path: Path) -> None:
+    edges = [{"depends_on_id": "bd-1", "type": kind} for kind in ("blocks", "discovered-from")]
+    issues = [
+        {"id": "bd-2", "title": "b", "status": "open", "dependencies": edges},
+        {"id": "bd-1", "title": "a", "status": "open", "notes": "Hm", "priority": 1, "labels": ["x"]},
+    ]
+    (tmp_path / "issues.jsonl").write_text("\n".join(map(json.dumps, issues)))
+    assert punch("import", str(tmp_path)).lines[0] == "imported 2 tasks (beads)"
+    first, second = punch("list", "--json").json["tasks"]
+    assert (first["blocked_by"], first["links"]) == (["2"], [{"kind": "discovered-from", "to": "2"}])
+    assert (second["notes"][0]["text"], second["labels"], second["priority"]) == ("Hm", ["x"], "high")
+    for form in ("json", "markdown"):
+        punch("export", str(tmp_path / form), "--format", form)
+        assert punch("import", str(tmp_path / form)).lines[0] == f"imported 0 tasks, 2 unchanged ({form})"
+        punch("import", str(tmp_path / form), "-c", form)
+        copied = punch("list", "-c", form, "--json").json["tasks"]
+        assert [one["notes"][0]["text"].endswith("Hm") for one in copied if one.get("notes")] == [True]
+        assert copied[0]["blocked_by"] == ["2"]
+
+
+def test_two_imports_of_one_file_at_once_make_no_doubles(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = import_export.compare
+    raced: list[int] = []
+
+    def late(*args: Any, **options: Any) -> Any:
+        found = real(*args, **options)
+        if not raced:
+            raced.append(1)
+            punch("import", "-", stdin=PLAN)  # another one is quicker
+        return found
+
+    monkeypatch.setattr(import_export, "compare", late)
+    assert punch("import", "-", stdin=PLAN).lines[0] == "imported 0 tasks, 3 unchanged (markdown)"
+    assert len(punch("list", "--json").json["tasks"]) == 3
+
+
+def test_more_than_one_call_takes_is_imported_in_several_and_taken_back(
+    punch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlist_apps.files.importers.matching.CALL_BYTES", 300)
+    text = "".join(f"- [ ] task number {number}\n" for number in range(30))
+    done = punch("import", "-", stdin=text)
+    assert done.lines[0] == "imported 30 tasks (markdown)"
+    assert len(punch("list", "--json").json["tasks"]) == 30
+    calls = done.lines[-1].rpartition(" ")[2]
+    assert int(calls) > 1
+    punch("undo", "-n", calls)
+    assert punch("list").lines[1:] == ["  no tasks"]
+
+
+def test_a_strict_import_refuses_what_is_not_taken_over_whole(punch: Any) -> None:
+    refused = punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n- [Q] b\n- [ ] \n")
+    assert refused.err.startswith(
+        "error: standard input:5: not taken over whole: 1 × tasks without a title, and 1 more kinds"
+    )
+    assert punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n").code == 0
+
+
+def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> None:
+    punch("import", "-", stdin="- [ ] a\n- [ ] b\n")
+    shown = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
+    assert shown.lines == [
+        "would import 0 tasks, 1 brought up to date, 1 unchanged (markdown)",
+        "  ~ #1 a",
+        "      status: pending → completed",
+    ]
+    punch("import", "-", "--take-status", stdin="- [x] a\n- [ ] b\n")
+    assert punch("list").lines[1:] == ["  ✓ #1 a", "  ☐ #2 b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("plan.md", b"words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
+        ("todos.json", b'{"todos": [\n{"content": }]}', "todos.json:2: not JSON"),
+        ("issues.jsonl", b'{"id": "1", "title": "a", "status": "open"}\n{"id": "2", "ti', "issues.jsonl:2: not JSON"),
+        ("plan.md", b"- [ ] a\n- \0\n", "plan.md:2: no text"),
+        ("plan.md", b"", "plan.md: the file is empty"),
+        ("plan.ics", b"BEGIN:VCALENDAR\nBEGIN:VTODO\n", "plan.ics:2: VTODO is not closed"),
+    ],
+)
+def test_a_file_that_cannot_be_read_names_its_line_and_nothing_is_imported(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, told: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    refused = punch("import", str(tmp_path / name))
+    assert refused.code == 1
+    assert refused.err.startswith("error: ")
+    assert told in refused.err
+    assert punch("list", "--json").json["version"] == 0
+
+
+def test_what_is_no_file_is_refused(punch: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").mkdir()
+    assert "not a regular file" in punch("import", str(tmp_path / "pipe")).err
+    assert "no tasks in this folder" in punch("import", str(tmp_path / "empty")).err
+    missing = punch("import", str(tmp_path / "missing.md"))
+    assert (missing.code, "No such file" in missing.err) == (1, True)
+
+
+def test_a_circle_is_opened_and_said_or_refused_with_its_line(punch: Any) -> None:
+    cycle = [{"id": "1", "title": "a", "blocked_by": ["2"]}, {"id": "2", "title": "b", "blocked_by": ["1"]}]
+    refused = punch("import", "-", "--strict", stdin=json.dumps({"tasks": cycle}))
+    assert "a dependency that closes a circle: a → b → a" in refused.err
+    assert punch("list", "--json").json["version"] == 0
+    assert (
+        "a dependency that closes a circle: a → b → a" in punch("import", "-", stdin=json.dumps({"tasks": cycle})).out
+    )
+    assert [len(one.get("blocked_by", ())) for one in punch("list", "--json").json["tasks"]] == [1, 0]
+
+
+def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
+    punch("add", "b", "--label", "old")
+    plan = "## P\n- [x] a\n- [!] b\n  Text.\n  - [/] c\n\nProse.\n"
+    shown = punch("import", "-", "--dry-run", stdin=plan)
+    assert shown.lines == [
+        "would import 3 tasks, 1 brought up to date (markdown)",
+        "  + ☐ P",
+        "  + ✓ a  · part of “P”",
+        "  + ● c  · part of “b”",
+        "  ~ #1 b",
+        "      description: none → Text.",
+        "      priority: normal → high",
+        "      part of “P”",
+        "  passed over: 1 × lines of text that belong to no task",
+        "  read otherwise: 1 × box [!], which is high here (line 3)",
+    ]
+    before = punch("list", "--json").json["version"]
+    as_json = punch("import", "-", "--dry-run", "--json", stdin=plan).json
+    assert (as_json["format"], as_json["added"], len(as_json["tasks"])) == ("markdown", 3, 4)
+    assert punch("list", "--json").json["version"] == before
+    punch("import", "-", stdin=plan)
+    old = punch("list", "--json").json["tasks"][0]
+    assert (old["description"], old["priority"], old["labels"]) == ("Text.", "high", ["old"])
+    assert punch("import", "-", "--dry-run", stdin=plan).lines[0] == "would import 0 tasks, 4 unchanged (markdown)"
+
+
+def test_a_replacement_keeps_what_was_done_and_says_what_goes(punch: Any) -> None:
+    punch("add", "gone", "--status", "completed")
+    punch("add", "open")
+    punch("add", "kept", "--status", "completed")
+    shown = punch("import", "-", "--replace", "--dry-run", stdin="- [ ] new\n- [ ] kept\n")
+    assert shown.lines == [
+        "would import 1 task, 1 unchanged, 1 removed (markdown)",
+        "  + ☐ new",
+        "  - #1 gone",
+    ]
+    punch("import", "-", "--replace", stdin="- [ ] new\n- [ ] kept\n")
+    assert punch("list").lines[1:] == ["  ☐ #2 open", "  ☐ #4 new", "  ✓ #3 kept"]
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_an_export_reads_back_as_the_same_list(punch: Any, tmp_path: Path, form: str) -> None:
+    punch("add", "a", "-d", "two\nlines", "-p", "urgent", "--meta", "k=1")
+    punch("add", "b", "-b", "1", "--parent", "1", "-o", "ada")
+    punch("add", "c -->", "--status", "completed")
+    punch("fail", "2", "--reason", "why")
+    path = str(tmp_path / "list")
+    written = punch("export", path, "--format", form)
+    assert (written.out, written.err) == ("", f"wrote {path} ({form})\n")
+    punch("import", path, "-c", "copy")
+    members = (
+        "id",
+        "title",
+        "description",
+        "priority",
+        "status",
+        "metadata",
+        "owner",
+        "parent",
+        "blocked_by",
+        "fail_reason",
+    )
+    shown = [
+        [{name: task.get(name) for name in members} for task in punch("list", "-c", name, "--json").json["tasks"]]
+        for name in ("default", "copy")
+    ]
+    for one in shown[1]:
+        del one["metadata"]["imported"]
+        one["metadata"] = one["metadata"] or None
+    assert shown[0] == shown[1]
+
+
+def test_a_task_that_was_renamed_here_is_imported_once(punch: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_text("# Plan\n\n## Backend\n\n- [ ] schema\n- [ ] api\n\n## Docs\n\n- [ ] schema\n")
+    punch("import", str(path))
+    punch("edit", "2", "--title", "schema v2")
+    punch("done", "2")
+    again = punch("import", str(path))
+    assert "1 kept as changed here since" in again.out, again.out
+    tasks = punch("list", "--json").json["tasks"]
+    assert [task["title"] for task in tasks if task["id"] == "2"] == ["schema v2"]
+    assert len(tasks) == 5
+    assert "imported" not in punch("show", "2").out + punch("export", "--format", "markdown").out
+
+
+def test_the_format_of_an_export_follows_the_name(punch: Any, tmp_path: Path) -> None:
+    punch("add", "a")
+    for name, start in (("x.md", "- [ ] a"), ("x.jsonl", '{"seq":1'), ("x.json", "{")):
+        punch("export", str(tmp_path / name))
+        assert (tmp_path / name).read_text().startswith(start)
+
+
+def test_an_export_replaces_a_file_only_by_force_and_then_keeps_its_link_and_its_permissions(
+    punch: Any, tmp_path: Path
+) -> None:
+    punch("add", "a")
+    path, link = tmp_path / "plan.md", tmp_path / "link.md"
+    path.write_text("mine\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    for name in (path, link):
+        refused = punch("export", str(name))
+        assert (refused.code, path.read_text()) == (1, "mine\n")
+        assert refused.err == f"error: {name}: there is a file already; --force replaces it\n"
+    assert punch("export", str(link), "--force").code == 0
+    assert path.read_text().startswith("- [ ] a")
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(tmp_path.glob("*.md*")) == [link, path]
+
+
+def test_an_export_that_fails_leaves_nothing_behind(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, mode: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    punch("add", "a")
+    (tmp_path / "old.md").write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", full)
+        told = punch("export", str(tmp_path / "old.md"), "--force").err
+        assert told == f"error: {tmp_path}/old.md: No space left on device\n"
+    assert (tmp_path / "old.md").read_text() == "mine"
+    assert not list(tmp_path.glob("*.tmp"))
+    (tmp_path / "out").mkdir()
+    for words in (("nowhere/x.md",), ("out", "--force")):
+        assert punch("export", str(tmp_path / words[0]), *words[1:]).code == 1
+    (tmp_path / "out" / "plan.md").mkdir()
+    assert "not a regular file" in punch("export", str(tmp_path / "out" / "plan.md"), "--force").err
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["plan.md"]
+
+
+def test_events_are_exported_as_lines_of_json(punch: Any) -> None:
+    punch("add", "a")
+    punch("done", "1")
+    events = [json.loads(line) for line in punch("export", "--format", "jsonl").lines]
+    assert [event["version"] for event in events] == [1, 2, 3]
+    assert events[2]["event"]["type"] == "StatusChanged"
+
+
+@pytest.mark.parametrize("form", ["markdown", "json", "jsonl"])
+def test_an_export_to_a_terminal_does_not_steer_it_and_to_a_pipe_is_as_it_is(punch: Any, form: str) -> None:
+    punch("add", "\x1b[31m \u202eabc")
+    with terminal("export", "--format", form) as shown:
+        assert shown.finish() == 0
+        assert {"\x1b", "\u202e"}.isdisjoint(shown.shown)
+        assert "\\u202eabc" in shown.shown
+    assert "\u202eabc" in punch("export", "--format", form).out

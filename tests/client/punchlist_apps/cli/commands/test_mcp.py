@@ -1,0 +1,63 @@
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_apps.common import extras
+from punchlist_testing.optional import require_package
+from punchlist_testing.terminal import spawned, terminal
+
+
+def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
+    told = run("agent", "mcp", "--dialect", "klingon")
+    assert told.code == 2
+    assert "there are: native" in told.err
+
+
+def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
+    told = run("agent", "mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
+    assert told.code == 2
+    assert "'add_task' in todo: it is a tool of queue and todo-v1" in told.err
+
+
+@pytest.mark.parametrize("module", ["mcp", "uvicorn"])
+def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    told = run("agent", "mcp")
+    assert told.code == 78
+    assert told.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
+    require_package("mcp")
+    with terminal("agent", "mcp") as shown:
+        shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        shown.wait_for('"result"')
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.process.wait(10) == -signal.SIGINT
+
+
+def test_an_unusable_token_is_reported(home: Path) -> None:
+    require_package("mcp")
+    token = home / "token"
+    token.touch(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with spawned("agent", "mcp", "--http", "--port", port, "--token-file", str(token)) as server:
+        assert server.stderr is not None
+        assert server.stderr.readline() == (
+            f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}\n"
+        )
+
+
+def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+    require_package("mcp")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = run("agent", "mcp", "--http", "--port", str(port))
+    assert told.code == 1
+    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err

@@ -1,0 +1,221 @@
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import connect, tools
+from punchlist.taskfiles import report
+from punchlist.taskfiles.config import Config, Entry
+from punchlist_apps.common.autostart import is_running
+from punchlist_testing.daemon import Spawned
+from punchlist_testing.optional import require_package
+from punchlist_testing.savers import sed
+from punchlist_testing.terminal import command, environment, spawned
+
+
+def wait_for(path: Path, text: str) -> None:
+    deadline = time.monotonic() + 15
+    while not (path.exists() and text in path.read_text()):
+        assert time.monotonic() < deadline, f"{path} never said {text!r}"
+        time.sleep(0.02)
+
+
+def test_directories_are_added_listed_and_removed(run: Any, home: Path) -> None:
+    assert run("mirror", "list").lines == ["nothing is mirrored"]
+    assert run("mirror", "add", str(home), "-c", "web").lines[0] == f"{home} mirrors web (checklist)"
+    run("mirror", "add", str(home), "--all", "--format", "claude")
+    assert run("mirror", "list").lines == [f"{home}  checklist  web", f"{home}  claude  all"]
+    assert run("mirror", "remove", str(home)).code == 0
+    assert run("mirror", "remove", str(home)).code == 1
+    assert run("mirror", "list", "--json").json["mirrors"] == []
+
+
+def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
+    assert run("mirror", "add").code == 2
+    assert run("mirror", "add", str(home), "--all", "-c", "web").code == 2
+    assert run("mirror", "add", str(home / "nowhere")).code == 1
+    (home / "data" / "mirror").mkdir(parents=True)
+    (home / "data" / "mirror" / "config.json").write_text("{")
+    assert run("mirror", "list").code == 78
+
+
+def test_a_mirror_without_a_path_asks_for_one(run: Any) -> None:
+    assert run("mirror", "add").err.startswith("error: name a directory or a Markdown file\n")
+
+
+def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
+    punch("add", "one", "-c", "web")
+    punch("mirror", "add", str(home), "-c", "web")
+    process = subprocess.Popen(command("mirror", "run"), env=environment(), stderr=subprocess.PIPE)
+    file = home / ".agents" / "tasks" / "web.json"
+    try:
+        wait_for(file, '"one"')
+        sed(file, 's/"one"/"ONE"/')
+        wait_for(file, '"version": 3')
+        assert json.loads(file.read_text())["tasks"][0]["title"] == "ONE"
+        assert punch("mirror", "run").code == 75
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
+    assert (process.returncode, said) == (0, b"")
+
+
+@pytest.fixture
+def background(home: Path, process: Spawned, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """The file of the list `web` in a place where mirrors are started; they are ended afterwards."""
+    monkeypatch.delenv("PUNCHLIST_AUTOSTART")
+    yield home / ".agents" / "tasks" / "web.json"
+    Config(process.data_dir).remove(str(home))
+    until_ended(process.data_dir)
+
+
+def until_ended(data_dir: str) -> None:
+    deadline = time.monotonic() + 20
+    while is_running(data_dir):
+        assert time.monotonic() < deadline, "the mirror never ended"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", ["add two -c web", "list -c web", "log -c web", "list all"])
+def test_any_command_starts_a_configured_mirror(
+    background: Path, process: Spawned, run: Any, home: Path, words: str
+) -> None:
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    with connect(socket=process.socket, autostart=False) as client:
+        client.conversation("web").add("one")
+    assert run(*words.split()).code == 0
+    wait_for(background, '"one"')
+
+
+def test_an_agents_server_starts_a_configured_mirror(background: Path, process: Spawned, home: Path) -> None:
+    require_package("mcp")
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    with connect(socket=process.socket, autostart=False) as client:
+        client.conversation("web").add("one")
+    words = command("agent", "mcp", "--dialect", "checklist")
+    assert subprocess.run(words, input=b"", env=environment(), timeout=30, check=False).returncode == 0
+    wait_for(background, '"one"')
+
+
+def test_prompts_and_stopped_daemons_start_no_mirror(background: Path, process: Spawned, run: Any, home: Path) -> None:
+    Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
+    assert run("list", "--line", "-c", "web").code == 0
+    assert run("add", "one", "-c", "web", "--no-autostart").code == 0
+    assert run("daemon", "stop").code == 0
+    assert not (Path(process.data_dir) / "mirror" / "run.log").exists()
+
+
+def test_a_mirror_starts_when_it_is_added_and_ends_when_it_is_removed(
+    background: Path, process: Spawned, run: Any, home: Path
+) -> None:
+    assert run("add", "one", "-c", "web").code == 0
+    told = run("mirror", "add", str(home), "-c", "web")
+    assert told.lines[1] == "  a process in the background keeps that up; punch mirror list shows problems"
+    wait_for(background, '"one"')
+    assert run("mirror", "remove", str(home)).code == 0
+    until_ended(process.data_dir)
+
+
+@pytest.mark.usefixtures("process")
+def test_a_mirror_of_nothing_ends(run: Any) -> None:
+    assert run("mirror", "run").code == 0
+
+
+@pytest.mark.usefixtures("process")
+def test_a_configuration_that_breaks_ends_no_running_mirror(run: Any, home: Path) -> None:
+    run("mirror", "add", str(home), "-c", "web")
+    file, config = home / ".agents" / "tasks" / "web.json", home / "data" / "mirror" / "config.json"
+    kept = config.read_text()
+    with spawned("mirror", "run") as process:
+        run("add", "one", "-c", "web")
+        wait_for(file, '"one"')
+        config.write_text('{"mirrors": [{"directory": 7}]}')
+        wait_for(home / "data" / "mirror-status.json", "trouble")
+        assert run("mirror", "run").code == 78
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(2.5)
+        config.write_text(kept)
+        run("add", "two", "-c", "web")
+        wait_for(file, '"two"')
+
+
+@pytest.mark.usefixtures("process")
+def test_an_idle_mirror_ends_as_it_was_told(run: Any, home: Path) -> None:
+    assert run("add", "one", "-c", "web").code == 0
+    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it up: punch mirror run"
+    (home / "PLAN.md").write_text("- [ ] two\n")
+    run("mirror", "add", "PLAN.md", "-c", "plan")
+    with spawned("mirror", "run", "--idle", "1s") as process:
+        wait_for(home / ".agents" / "tasks" / "web.json", '"one"')
+        assert process.wait(20) == 0
+
+
+def corrupt(home: Path, pid: int) -> Path:
+    """A mirrored file that can't be read, reported by a process."""
+    file = home / ".agents" / "tasks" / "web.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{not JSON")
+    problem = {"conversation": "web", "file": str(file), "kind": "corrupt", "text": "not JSON", "at": 1}
+    status = {"pid": pid, "at": 1, "problems": [problem]}
+    (home / "data" / "mirror-status.json").write_text(json.dumps(status))
+    return file
+
+
+def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
+    punch("mirror", "add", str(home), "-c", "web")
+    file = corrupt(home, 1)
+    assert f"  corrupt: {file}: not JSON" in punch("mirror", "list").lines
+    assert str(file) in punch("doctor").out
+
+
+@pytest.mark.parametrize("end", ["put right", "deleted", "removed", "ended"])
+def test_tools_of_the_checklist_say_that_its_file_is_corrupt_for_as_long_as_it_is(
+    end: str, punch: Any, home: Path
+) -> None:
+    punch("add", "a", "-c", "web")
+    punch("mirror", "add", str(home), "-c", "web")
+    file = corrupt(home, os.getpid())
+    assert tools.call("checklist", "ListTasks", conversation="web").text == "Error: Task file is corrupt or invalid."
+    assert '"a"' in tools.call("queue", "list_tasks", conversation="web").text
+    if end == "put right":
+        file.write_text('{"tasks": []}')
+    elif end == "deleted":
+        file.unlink()
+    elif end == "removed":
+        punch("mirror", "remove", str(home))
+    else:
+        corrupt(home, 2**22 + 1)  # beyond the greatest process id
+    assert '"a"' in tools.call("checklist", "ListTasks", conversation="web").text
+    assert ("corrupt" in punch("mirror", "list").out) == (end == "ended")
+
+
+def test_tools_find_the_list_that_the_project_file_names(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "a", "-c", "web")
+    monkeypatch.chdir(home)
+    (home / ".punchlist.toml").write_text('conversation = "web"')
+    assert "punch init --trust" in tools.call("claude", "TaskList").text
+    assert punch("init", "--trust").code == 0
+    assert "(conversation: web)" in tools.call("claude", "TaskList").text
+    (home / ".punchlist.toml").write_text("conversation = [")
+    assert ".punchlist.toml" in tools.call("claude", "TaskList").text
+
+
+def test_what_the_mirror_keeps_is_for_us_alone_whatever_the_umask(run: Any, home: Path) -> None:
+    data = home / "share" / "deep"
+    before = os.umask(0)
+    try:
+        run("mirror", "add", str(home), "-c", "a", "--data-dir", str(data))
+        report.Report(str(data), print).save()
+    finally:
+        os.umask(before)
+    made = [home / "share", *(home / "share").rglob("*")]
+    assert {"config.json", "mirror-status.json"} <= {path.name for path in made}
+    assert {oct(path.stat().st_mode & 0o077) for path in made} == {"0o0"}

@@ -1,0 +1,227 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import connect
+from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_testing.daemon import Running
+from punchlist_testing.repositories import repository, worktree
+
+SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
+AGENT = agent_name("claude-code", key_of(SESSION))
+
+
+@pytest.fixture(autouse=True)
+def _project(run: Any) -> None:
+    run("init", "default")
+
+
+@pytest.fixture(autouse=True)
+def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in this process; above it there may be nothing but shells, which are no host."""
+    monkeypatch.setattr(os, "getppid", os.getpid)
+
+
+def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
+    given = {"session_id": session, "hook_event_name": event, "transcript_path": "/x", **members}
+    return punch("agent", "prime", "--hook", stdin=json.dumps(given))
+
+
+def test_open_tasks_are_printed_and_nothing_when_there_are_none(punch: Any) -> None:
+    assert punch("agent", "prime").out == ""
+    punch("add", "Write")
+    assert punch("agent", "prime").lines[1:] == ['  #1 "Write" [pending]']
+    punch("start", "1")
+    punch("done", "1")
+    assert punch("agent", "prime").out == ""
+
+
+def test_a_session_is_told_what_changed_since_it_last_looked_once(punch: Any) -> None:
+    punch("add", "Write")
+    assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
+    punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", "actor=ada")
+    told = punch("agent", "prime", "--session", SESSION).lines
+    assert told[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
+    assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
+
+
+def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> None:
+    punch("add", "Write")
+    assert hook(punch, "SessionStart", source="startup").lines[1:] == ['  #1 "Write" [pending]']
+    assert hook(punch, "UserPromptSubmit", prompt="hello").out == ""
+    punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", f"actor={AGENT}")
+    punch("edit", "1", "-d", "for the start page", "--actor", f"{AGENT}/reviewer")
+    assert hook(punch, "UserPromptSubmit").out == ""
+    punch("done", "1", "--actor", "bob")
+    assert hook(punch, "UserPromptSubmit").lines[1:] == ['  #1 "Write" completed by bob']
+    assert hook(punch, "UserPromptSubmit").out == ""
+
+
+def test_stopping_with_work_in_progress_is_reminded_of_once(punch: Any) -> None:
+    punch("add", "Write")
+    assert hook(punch, "Stop").out == ""
+    punch("queue", "claim", "1", "-o", AGENT)
+    assert hook(punch, "Stop", stop_hook_active=True).out == ""
+    told = hook(punch, "Stop").json
+    assert told["decision"] == "block"
+    assert '#1 "Write"' in told["reason"]
+    assert hook(punch, "Stop").out == ""
+    assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
+
+
+@pytest.mark.parametrize("owner", ["", "claude-code", "agent", f"{AGENT}0", SESSION, "zed"])
+def test_stopping_is_held_up_by_work_of_this_session_alone(owner: str, punch: Any) -> None:
+    punch("add", "Write", "--owner", owner, "--status", "in_progress", "--actor", AGENT)
+    assert hook(punch, "Stop").out == ""
+
+
+def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -> None:
+    punch("add", "Write")
+    punch("add", "Publish")
+    for session in (SESSION, "another"):
+        hook(punch, "SessionStart", session, source="startup")
+    punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
+    assert hook(punch, "UserPromptSubmit").out == ""
+    assert f'"Write" taken by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
+    assert hook(punch, "Stop", "another").out == ""
+    assert '#1 "Write"' in hook(punch, "Stop").json["reason"]
+
+
+def test_after_clear_the_same_window_is_the_same_agent(punch: Any) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
+    assert "#1" in hook(punch, "SessionStart", "cleared", source="clear").out
+    assert hook(punch, "Stop", "cleared").json["decision"] == "block"
+
+
+@pytest.mark.parametrize("session", ["x" * 10_000, "a\x1b[2J\n", "../../etc/passwd", "\x00"])
+def test_a_hostile_session_id_is_neither_stored_nor_shown(session: str, punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    told = hook(punch, "SessionStart", session, source="startup")
+    assert told.code == 0
+    assert session not in told.out + told.err
+    files = list(Path(daemon.data_dir, "agents").iterdir())
+    assert [len(file.name) for file in files] == [len("host-") + 32]
+    assert files[0].stat().st_size < 1_000
+    assert files[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_another_agents_work_is_not_this_ones_to_finish(punch: Any) -> None:
+    punch("add", "Write", "--owner", "bob")
+    punch("start", "1")
+    assert hook(punch, "Stop").out == ""
+
+
+def test_an_attached_session_is_told_of_its_list(punch: Any) -> None:
+    punch("add", "There", "-c", "website")
+    punch("agent", "attach", SESSION, "-c", "website")
+    assert '"There"' in hook(punch, "SessionStart").out
+    assert hook(punch, "SessionStart", session="another").out == ""
+
+
+def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -> None:
+    for given in ("", "{", "[]", '{"session_id": 3}', '{"session_id": "../\\ud800"}'):
+        assert punch("agent", "prime", "--hook", stdin=given).code == 0
+    daemon.app.stop()
+    gone = run("agent", "prime", "--hook", "--socket", daemon.socket + ".gone", stdin="{}")
+    assert (gone.code, gone.out) == (0, "")
+    assert gone.err.startswith("punchlist: ")
+
+
+def test_after_a_restored_log_the_looks_into_the_other_one_count_for_nothing(punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    assert hook(punch, "SessionStart").lines[1:] == ['  #1 "Write" [pending]']
+    (look,) = Path(daemon.data_dir, "looked").iterdir()
+    known = json.loads(look.read_bytes())
+    look.write_text(json.dumps(known | {"epoch": "another", "seq": 0}))
+    assert hook(punch, "UserPromptSubmit").out == ""
+    assert json.loads(look.read_bytes()) == known
+
+
+def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch: Any, home: Path) -> None:
+    punch("add", "Private", "-c", "default")
+    (home / ".punchlist.toml").unlink()
+    for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+        told = hook(punch, event)
+        assert (told.code, told.out) == (0, "")
+        assert told.err == "punchlist: There is no task list here\n"
+    assert punch("agent", "prime").err.splitlines()[1] == "  run punch init in the project's directory"
+
+
+def test_a_session_that_changes_its_directory_keeps_its_list(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".punchlist.toml").unlink()
+    website, other = repository(home / "website"), repository(home / "other")
+    monkeypatch.chdir(website)
+    punch("add", "Write")
+    monkeypatch.chdir(home)
+    assert "Write" in hook(punch, "SessionStart", session="one", cwd=str(website)).out
+    assert "Write" in hook(punch, "SessionStart", session="two", cwd=str(worktree(website, home / "fix"))).out
+    assert hook(punch, "SessionStart", session="three", cwd=str(other)).out == ""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(website))
+    assert "Write" in hook(punch, "SessionStart", session="four", cwd=str(other)).out
+
+
+def test_a_hook_of_a_project_that_is_gone_takes_no_other_list(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "Private")  # into the list of the directory that the project was in
+    gone = str(home / "website")
+    for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+        told = hook(punch, event, cwd=gone)
+        assert (told.code, told.out) == (0, "")
+        assert told.err == f"punchlist: The project's directory {gone} is gone\n"
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", gone)
+    assert hook(punch, "SessionStart", cwd=str(home)).out == ""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(home))
+    assert "Private" in hook(punch, "SessionStart", cwd=gone).out
+
+
+def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
+    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    punch("add", "Private", "-c", "default")
+    clone = repository(home / "clone")
+    (clone / ".punchlist.toml").write_text('conversation = "default"')
+    told = hook(punch, "SessionStart", cwd=str(clone))
+    assert (told.code, told.out) == (0, "")
+    assert "names the list default, which was not made for this project" in told.err
+    monkeypatch.chdir(clone)
+    assert punch("init", "--trust").code == 0
+    assert "Private" in hook(punch, "SessionStart", cwd=str(clone)).out
+
+
+def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle(punch: Any) -> None:
+    punch("set", "auto_clear=idle")
+    punch("add", "Write")
+    punch("queue", "claim", "1", "-o", AGENT)
+    assert hook(punch, "Stop").json["decision"] == "block"
+    punch("done", "1", "--force")
+    assert punch("list").lines[0] == "default  1/1"
+    assert hook(punch, "Stop").out == ""
+    assert punch("list").lines == ["default  0/0", "  no tasks"]
+
+
+def test_a_prompt_is_given_the_words_of_a_note(punch: Any) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    punch("note", "1", "the vendor answers on Monday", "--actor", "bob")
+    told = hook(punch, "UserPromptSubmit").lines[1:]
+    assert told == ['  #1 "Write": bob notes "the vendor answers on Monday"']
+    assert hook(punch, "UserPromptSubmit").out == ""
+
+
+def test_news_behind_a_thousand_changes_is_told_the_next_time(punch: Any, daemon: Running) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    tasks = [{"title": f"task {number}"} for number in range(1_000)]
+    with connect(socket=daemon.socket, autostart=False, name="bob") as client:
+        client.call("task.add_many", {"conversation": "default", "tasks": tasks})
+    punch("note", "1", "late", "--actor", "bob")
+    assert "more changes: see the list" in hook(punch, "UserPromptSubmit").out
+    assert hook(punch, "UserPromptSubmit").lines[1:] == ['  #1 "Write": bob notes "late"']

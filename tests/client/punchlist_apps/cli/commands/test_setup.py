@@ -1,0 +1,238 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.taskfiles.config import Config
+from punchlist_apps.common import autostart
+from punchlist_apps.hosts.catalog import HOSTS
+from punchlist_testing.played import CLAUDE, SERVER, program
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home without hosts' programs, and a `punch` on the PATH that serves."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    program(home / "bin", "punch", SERVER)
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
+
+
+def tree(home: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("host", "scope"),
+    [(host.name, scope) for host in HOSTS for scope in ("user", "project") if host.project or scope == "user"],
+)
+def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Path, host: str, scope: str) -> None:
+    before = tree(home)
+    done = run("setup", host, "--scope", scope)
+    assert done.code == 0
+    assert f"take it back: punch setup {host} --scope {scope} --remove" in done.out
+    after = tree(home)
+    assert len(after) > len(before)
+    assert run("setup", host, "--scope", scope).lines[-1].endswith("nothing to change")
+    assert tree(home) == after
+    assert run("setup", host, "--scope", scope, "--remove").code == 0
+    assert tree(home) == before
+    assert {path.name for path in home.iterdir()} <= {"project", "data", "bin"}
+
+
+MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            MISSING,
+            "it needs the extra mcp\n  /py -m pip install x[mcp]\n",
+        ),
+        ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
+        (
+            "print('hello')",
+            "it prints 'hello' to standard output, which must carry protocol messages only\n  run it to see more: ",
+        ),
+    ],
+)
+def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path, source: str, told: str) -> None:
+    program(home / "bin", "punch", source)
+    before = tree(home)
+    refused = run("setup", "claude-code")
+    assert refused.code == 1
+    assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
+    assert told in refused.err
+    assert tree(home) == before
+    assert run("setup", "claude-code", "--remove").code == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "first_line", "told"),
+    [
+        (
+            0o755,
+            "#!/no/such/python",
+            "the Python that its first line names is not there\n  install punchlist there anew",
+        ),
+        (0o644, "#!/bin/sh", "punch: not executable\n  chmod +x "),
+    ],
+)
+def test_a_program_that_cannot_run_is_named(run: Any, home: Path, mode: int, first_line: str, told: str) -> None:
+    (home / "bin" / "punch").write_text(first_line)
+    (home / "bin" / "punch").chmod(mode)
+    refused = run("setup", "cursor", "--scope", "project")
+    assert refused.code == 1
+    assert told in refused.err
+    assert len(refused.err.splitlines()) == 2
+
+
+def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    (home / ".claude.json").write_text('{"theme": "dark"}')
+    assert run("setup", "claude-code").code == 0
+    assert (home / "asked").read_text() == "mcp add-json --scope\n"
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["punchlist"]
+    assert server == {"type": "stdio", "command": f"{home}/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
+    assert "hooks" in json.loads((home / ".claude" / "settings.json").read_text())
+    assert run("setup", "claude-code").lines == ["Claude Code: nothing to change"]
+    assert run("setup", "claude-code", "-c", "website").code == 0
+    assert (home / "asked").read_text().split("\n")[1:3] == ["mcp remove --scope", "mcp add-json --scope"]
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
+    assert not (home / ".claude").exists()
+
+
+def test_what_the_host_wrote_since_stays_when_its_own_command_removes_us(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    assert run("setup", "claude-code").code == 0
+    path = home / ".claude.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "turns": 3}))
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert "mcp remove --scope" in (home / "asked").read_text()
+    assert json.loads(path.read_text()) == {"machineID": 1, "turns": 3}
+
+
+def test_where_the_hosts_own_command_fails_its_file_is_edited(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    monkeypatch.setenv("REFUSES", "add-json")
+    done = run("setup", "claude-code")
+    assert done.code == 0
+    assert done.err == f"claude mcp add-json: not today; {home}/.claude.json is edited instead\n"
+    assert "punchlist" in json.loads((home / ".claude.json").read_text())["mcpServers"]
+
+
+def test_a_failure_after_the_hosts_own_command_takes_that_back(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    (home / ".claude.json").write_text('{"theme": "dark"}')
+    (home / ".claude").symlink_to("/proc/nowhere")
+    refused = run("setup", "claude-code")
+    assert refused.code == 1
+    assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
+
+
+def test_a_projects_files_are_never_given_to_a_hosts_own_command(run: Any, home: Path) -> None:
+    program(home / "bin", "claude", CLAUDE)
+    assert run("setup", "claude-code", "--scope", "project").code == 0
+    assert not (home / "asked").exists()
+
+
+def test_nothing_is_written_through_a_link_that_leads_out_of_a_project(run: Any, home: Path) -> None:
+    (home / "project" / ".claude").mkdir()
+    (home / "project" / ".claude" / "settings.json").symlink_to("../../elsewhere/settings.json")
+    before = tree(home)
+    refused = run("setup", "claude-code", "--scope", "project")
+    assert refused.code == 1
+    assert "follows no links inside a project" in refused.err
+    assert tree(home) == before
+
+
+@pytest.mark.parametrize("name", ["$(touch PWN)", "a b", "-c", "x" * 129, ""])
+def test_what_cannot_be_a_lists_name_reaches_no_shell(run: Any, home: Path, name: str) -> None:
+    before = tree(home)
+    refused = run("setup", "claude-code", f"--conversation={name}")
+    assert refused.code == 2
+    assert tree(home) == before
+
+
+def test_the_model_may_call_our_tools_without_a_question_if_allowed(run: Any, home: Path) -> None:
+    (home / ".claude").mkdir()
+    path = home / ".claude" / "settings.json"
+    path.write_text('{"permissions": {"allow": ["Bash(ls)"]}}')
+    assert run("setup", "claude-code", "--allow").code == 0
+    assert json.loads(path.read_text())["permissions"]["allow"] == ["Bash(ls)", "mcp__punchlist"]
+    assert run("setup", "claude-code").lines == ["Claude Code: nothing to change"]
+    path.write_text(path.read_text() + "\n")
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert path.read_text() == '{"permissions": {"allow": ["Bash(ls)"]}}\n'
+    assert run("setup", "codex", "--allow").code == 2
+
+
+def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(autostart, "ensure", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    config = Config(str(home / "data"))
+    done = run("setup", "claude-code", "--tasks")
+    assert done.code == 0
+    assert done.lines[-1].startswith(f"{home}/.claude/tasks is taken over into the projects' lists")
+    assert config.inbound() == (f"{home}/.claude/tasks",)
+    assert started == [str(home / "data")]
+    assert not (home / ".claude" / "tasks").exists()
+    assert f"{home}/.claude/tasks  claude, one way in" in run("mirror", "list").lines
+    assert run("setup", "claude-code", "--tasks", "--remove").code == 0
+    assert config.inbound() == ()
+    assert (home / ".claude.json").exists()
+    run("setup", "claude-code", "--tasks")
+    assert run("setup", "claude-code", "--remove").code == 0
+    assert config.inbound() == ()
+    assert not (home / ".claude.json").exists()
+    for refused in (("codex", "--tasks"), ("claude-code", "--tasks", "--scope", "project")):
+        assert run("setup", *refused).code == 2
+
+
+def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
+    refused = run("setup", "windsurf", "--scope", "project")
+    assert refused.code == 2
+    assert "Windsurf has no file for a project" in refused.err
+
+
+def test_claude_is_claude_code(run: Any) -> None:
+    shown = run("setup", "claude", "--print")
+    assert shown.code == 0 and shown.out == run("setup", "claude-code", "--print").out
+    assert "did you mean 'claude-code'" in run("setup", "claud").err
+
+
+def test_print_changes_nothing(run: Any, home: Path) -> None:
+    before = tree(home)
+    shown = run("setup", "codex", "--print", "-c", "website")
+    assert run("setup", "codex", "--dry-run", "-c", "website").out == shown.out
+    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
+    assert tree(home) == before
+
+
+def test_nothing_is_written_when_one_of_the_files_is_broken(run: Any, home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{\n  "hooks": {,\n}')
+    before = tree(home)
+    refused = run("setup", "claude-code")
+    assert refused.code == 1
+    assert "settings.json:2: expected a name" in refused.err
+    assert tree(home) == before
+
+
+def test_a_shared_file_names_the_command_and_not_its_place(run: Any, home: Path) -> None:
+    run("setup", "claude-code", "--scope", "project")
+    assert json.loads((home / "project" / ".mcp.json").read_text())["mcpServers"]["punchlist"]["command"] == "punch"
+
+
+def test_programs_are_told_what_changed(run: Any, home: Path) -> None:
+    told = run("setup", "cursor", "--json").json
+    assert told == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}

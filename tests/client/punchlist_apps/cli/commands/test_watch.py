@@ -1,0 +1,424 @@
+import fcntl
+import json
+import os
+import pty
+import shlex
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist.calls.cursor import Change
+from punchlist.connection.options import Options
+from punchlist.connection.readable import is_readable
+from punchlist.errors import ConfirmationRequired
+from punchlist_apps.cli import main
+from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.calling.events import wire_value
+from punchlist_apps.common.terminal.style import FRAME_S, FRAMES
+from punchlist_schemas.events import decode_event
+from punchlist_testing.daemon import Running, Spawned
+from punchlist_testing.peer import scripted_peer
+from punchlist_testing.terminal import PATIENCE_S, Terminal, command, environment, spawned, terminal
+
+
+def until_watched(client: Client) -> None:
+    """Ask until somebody has subscribed; each question is a round trip, and the test's own timeout bounds it."""
+    while not client.status().subscriptions:
+        pass
+
+
+def read_events(process: "subprocess.Popen[str]", count: int) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline()) for _ in range(count)]
+
+
+@pytest.fixture
+def client(home: Any, daemon: Running) -> Generator[Client]:
+    with connect(name="tester") as client:
+        yield client
+
+
+def test_in_a_pipe_each_event_is_a_line_of_json(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        client.conversation("default").add("a\x1b[2J")
+        client.conversation("other").add("not shown")
+        client.conversation("default").start("1")
+        events = read_events(process, 3)
+    assert [event["event"]["type"] for event in events] == ["ConversationOpened", "TaskAdded", "StatusChanged"]
+    assert [event["version"] for event in events] == [1, 2, 3]
+    assert events[1]["event"]["task"]["title"] == "a\x1b[2J"
+
+
+def test_events_of_all_lists(client: Client) -> None:
+    with spawned("watch", "--all-conversations") as process:
+        until_watched(client)
+        client.conversation("one").add("a")
+        client.conversation("two").add("b")
+        assert [event["conversation"] for event in read_events(process, 4)] == ["one", "one", "two", "two"]
+
+
+def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add("Read")
+    with terminal("watch") as shown:
+        shown.wait_for("Read")
+        plan.add("Write \x1b[31m中文")
+        drawn = shown.wait_for("Write \\x1b[31m中文")
+        assert "\x1b[2A" in drawn, "drawn over what was there"
+        plan.start("1", actor="ada")
+        shown.wait_for("1 in progress")
+        shown.resize(12, 20)
+        assert "default  0/2" in shown.wait_for("Writ…")
+        shown.process.send_signal(signal.SIGINT)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 130
+
+
+def test_a_spinner_turns_while_something_runs(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many(["Read", "Write"])
+    with terminal("watch") as shown:
+        shown.wait_for("Write")
+        shown.wait_for("\x1b[J")
+        assert shown.is_quiet(5 * FRAME_S)
+        plan.start("2")
+        frames = {mark for mark in FRAMES if shown.wait_for(mark)}
+        assert frames == set(FRAMES)
+        assert "default" not in shown.wait_for(FRAMES[0]), "more than the task's line was drawn"
+        plan.complete("2")
+        shown.wait_for("✓")
+        shown.wait_for("\x1b[J")
+        assert shown.is_quiet(5 * FRAME_S)
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
+def test_no_spinner_turns_where_none_can_be_shown(client: Client, env: dict[str, str]) -> None:
+    plan = client.conversation("default")
+    plan.add("Read")
+    plan.start("1")
+    with terminal("watch", env=env) as shown:
+        shown.wait_for("Read")
+        shown.wait_for("\n")
+        plan.note("1", "x")
+        shown.wait_for("Read")
+        drawn = shown.wait_for("\n")
+        assert not set(FRAMES) & set(drawn)
+
+
+def test_a_cleared_list_disappears_below_a_program(client: Client, tmp_path: Path) -> None:
+    plan = client.conversation("default")
+    os.mkfifo(tmp_path / "output")
+    shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"
+    shown = Terminal(["sh", "-c", shell], environment(TERM="xterm"), columns=60, rows=20)
+    try:
+        with open(tmp_path / "output", "w") as output:
+            print("cc main.c", file=output, flush=True)
+            shown.wait_for("cc main.c")
+            plan.add("Read")
+            before = shown.wait_for("Read")
+            assert "no tasks" not in before and "0/0" not in before
+            shown.wait_for("\x1b[J")
+            plan.complete("1")
+            shown.wait_for("✓")
+            shown.wait_for("\x1b[J")
+            plan.clear()
+            assert shown.wait_for("\x1b[J") == "\x1b[2A\r\x1b[J"
+            print("done", file=output, flush=True)
+            shown.wait_for("done")
+        rest = shown.wait_for("\x1b[?25h")
+        assert "default" not in rest
+        assert shown.finish() == 0
+    finally:
+        shown.close()
+
+
+def test_a_session_that_leaves_and_returns_is_redrawn_by_push(client: Client) -> None:
+    client.conversation("default").add("one")
+    client.call("agent.enter", {"agent": "bot/1"})
+    client.conversation("default", actor="bot/1").take("bot/1", keep=True)
+    with terminal("watch") as shown:
+        shown.wait_for("@bot/1")
+        client.call("agent.leave", {"agent": "bot/1"})
+        shown.wait_for(" free at ")
+        client.call("agent.enter", {"agent": "bot/1"})
+        client.conversation("default").add("two")
+        assert "free at" not in shown.wait_for("two")
+
+
+def test_all_lists_show_a_session_that_leaves_and_returns(client: Client) -> None:
+    client.conversation("website-0123456789ab").add("one")
+    client.call("agent.enter", {"agent": "bot/1"})
+    client.conversation("website-0123456789ab", actor="bot/1").take("bot/1", keep=True)
+    with terminal("watch", "--all-conversations", columns=120) as shown:
+        assert "website-" not in shown.wait_for("@bot/1")
+        client.call("agent.leave", {"agent": "bot/1"})
+        shown.wait_for("free at ")
+        client.call("agent.enter", {"agent": "bot/1"})
+        client.conversation("late").add("two")
+        assert "free at" not in shown.wait_for("2 lists")
+
+
+def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
+    with terminal("watch", env={"TERM": "dumb"}) as shown:
+        shown.wait_for("no tasks")
+        client.conversation("default").add("Read")
+        assert "\x1b" not in shown.wait_for("Read")
+
+
+def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
+    client.conversation("default").add_many([f"task {n}" for n in range(50)])
+    with terminal("watch", rows=8) as shown:
+        drawn = shown.wait_for("more lines")
+        assert drawn.count("\n") == 6
+        shown.process.send_signal(signal.SIGTERM)
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 143
+
+
+def test_what_is_in_progress_stays_in_view_of_a_list_that_is_longer_than_the_window(client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many([f"task {n}." for n in range(1, 61)])
+    with terminal("watch", rows=12) as shown:
+        shown.wait_for("more lines")
+        plan.start("40")
+        shown.wait_for("task 40.")
+        plan.start("50")
+        shown.wait_for("task 50.")
+
+
+def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
+    with connect(name="tester") as client, terminal("watch") as shown:
+        client.conversation("default").add("before")
+        shown.wait_for("before")
+        process.restart()
+        client.conversation("default").add("after")
+        shown.wait_for("after")
+
+
+def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
+    with spawned("watch") as process:
+        until_watched(client)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        client.conversation("default").add("a")
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def later(action: Any) -> threading.Thread:
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client) -> None:
+    plan = client.conversation("default")
+    plan.add_many(["a", "b", "c"])
+
+    def work() -> None:
+        until_watched(client)
+        plan.complete("1")
+
+    for words, code in ((("1",), 0), (("--any-change",), 0)):
+        thread = later(work) if words == ("1",) else later(lambda: (until_watched(client), plan.start("2")))
+        assert punch("wait", *words, "--timeout", "20").code == code
+        thread.join()
+    plan.fail("2", "no \x1bluck")
+    failed = punch("wait", "#2", "1")
+    assert (failed.code, failed.err) == (1, "error: #2 b failed\n  no \\x1bluck\n")
+    assert punch("wait", "9").err.startswith("error: ")
+    plan.complete("3")
+    assert punch("wait", "--json").json["counts"]["completed"] == 2
+
+
+def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any) -> None:
+    punch("add", "a")
+    punch("add", "b", "--blocked-by", "1")
+    punch("fail", "1")
+    for wanted in ((), ("2",)):
+        waited = punch("wait", "--timeout", "5s", *wanted)
+        assert waited.code == 1
+        assert waited.err.startswith("error: "), waited.err
+        assert "waits for #1, which failed" in waited.err
+    assert punch("wait", "1", "--timeout", "5s").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("1",), "#1 was not finished"),
+        (("1", "#2"), "#1, #2 were not all finished"),
+        ((), "not all tasks were finished"),
+        (("--any-change",), "nothing changed"),
+    ],
+)
+def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_own(
+    punch: Any, client: Client, words: tuple[str, ...], missing: str
+) -> None:
+    client.conversation("default").add_many(["a", "b"])
+    told = punch("wait", *words, "--timeout", "10ms")
+    assert told.code == 124
+    assert told.err == f"error: {missing} within 0.01 s\n  punch list shows how it stands\n"
+
+
+def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty: Options = {"timeout_s": 0.1}
+    monkeypatch.setattr(Context, "options", hasty)
+    monkeypatch.delenv("PUNCHLIST_DATA_DIR")
+    with scripted_peer(home, lambda session, request: None) as peer:
+        monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
+        told = run("wait", "--timeout", "20")
+    assert (told.code, told.err) == (
+        69,
+        f"error: No reply from the daemon (pid {os.getpid()}) in time; it may be overloaded. "
+        "For its state: punch doctor\n",
+    )
+
+
+def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
+    raw = b'{"type":"Novelty","x":[1]}'
+    assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
+
+
+def test_all_lists_on_a_terminal_those_that_need_somebody_first(client: Client) -> None:
+    client.conversation("quiet").open()
+    client.conversation("plan").add("Read")
+    with terminal("watch", "--all-conversations", columns=80) as shown:
+        assert "quiet" in shown.wait_for("Quiet 1") + shown.wait_for("quiet")
+        client.conversation("plan").start("1", actor="ada")
+        shown.wait_for("Being worked on 1")
+        client.conversation("broken").add("x\x1b[2J")
+        client.conversation("broken").fail("1")
+        shown.wait_for("Needs you 1")
+        client.conversation("late").add("y")
+        shown.wait_for("4 lists")
+
+
+def test_a_long_list_is_scrolled_by_keys_and_left_by_q(client: Client) -> None:
+    client.conversation("default").add_many([f"task {n}." for n in range(50)])
+    with terminal("watch", rows=8) as shown:
+        shown.wait_for("more lines")
+        shown.type("j")
+        shown.wait_for("task 5.")
+        shown.type("G")
+        shown.wait_for("task 49.")
+        shown.type("g")
+        shown.wait_for("task 0.")
+        shown.type("q")
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 0
+
+
+def test_the_output_of_a_program_passes_above_a_few_lines_of_the_list(client: Client, tmp_path: Path) -> None:
+    client.conversation("default").add_many([f"task {n}." for n in range(50)])
+    os.mkfifo(tmp_path / "output")
+    shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"
+    shown = Terminal(["sh", "-c", shell], environment(TERM="xterm"), columns=60, rows=20)
+    try:
+        with open(tmp_path / "output", "w") as output:
+            drawn = shown.wait_for("more lines")
+            assert drawn.count("\n") == 2
+            output.write("\x1b[32mcc main.c\x1b[0m\n")
+            output.flush()
+            assert "\x1b[3A\r\x1b[J\x1b[32mcc main.c" in shown.wait_for("cc main.c")
+            client.conversation("default").start("40")
+            shown.wait_for("task 39.")
+        shown.wait_for("\x1b[?25h")
+        assert shown.finish() == 0
+    finally:
+        shown.close()
+
+
+class Own:
+    """A terminal that this process itself writes to, and what somebody at it does meanwhile."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.shown = ""
+        self.failed: list[BaseException] = []
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.shown:
+            assert is_readable(self.master, PATIENCE_S), f"{text!r} not in {self.shown[-2000:]!r}"
+            self.shown += os.read(self.master, 65_536).decode()
+
+    def watched(self, use: Any, *words: str) -> int:
+        """Run the command while `use` acts; then it is interrupted as by Ctrl+C."""
+
+        def at_it() -> None:
+            try:
+                use()
+            except BaseException as error:
+                self.failed.append(error)
+            finally:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        before = os.dup(1)
+        os.dup2(self.slave, 1)
+        thread = later(at_it)
+        try:
+            code = main(["watch", *words])
+        finally:
+            os.dup2(before, 1)
+            for fd in (before, self.slave):
+                os.close(fd)
+            thread.join()
+            os.close(self.master)
+        assert self.failed == []
+        return code
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_all_lists_are_followed_and_those_that_end_go(
+    client: Client, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("TERM", kind)
+    client.conversation("plan").add("Read")
+    own = Own(60, 8)
+
+    def use() -> None:
+        own.wait_for("Waiting 1")
+        client.conversation("plan").start("1")
+        own.wait_for("Being worked on 1")
+        client.conversation("late").add("y")
+        own.wait_for("2 lists")
+        with pytest.raises(ConfirmationRequired) as asked:
+            client.conversation("late").erase()
+        client.conversation("late").erase(confirm=asked.value.token)
+        own.wait_for("1 lists")
+
+    assert own.watched(use, "--all-conversations") == 130
+    assert ("\x1b[" in own.shown) == (kind == "xterm")
+
+
+def test_what_is_in_progress_comes_first_where_the_list_is_longer_than_there_is_room(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    plan = client.conversation("default")
+    plan.add_many([f"task {n}." for n in range(1, 31)])
+    own = Own(60, 8)
+
+    def use() -> None:
+        own.wait_for("more lines")
+        plan.start("29")
+        own.wait_for("task 29.")
+        for task in plan.list():
+            if task.status == "pending":
+                plan.start(task.id)
+        own.wait_for("30 in progress")
+
+    assert own.watched(use) == 130

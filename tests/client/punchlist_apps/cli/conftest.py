@@ -1,0 +1,74 @@
+import io
+import json
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from punchlist_apps.cli import main
+from punchlist_apps.cli.printing import failure
+from punchlist_apps.common import wire
+from punchlist_testing.daemon import Running
+
+
+class Outcome(NamedTuple):
+    """What one run of the command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Punch = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the changes and options of an earlier command: outside of tests a process runs one."""
+    monkeypatch.setattr(wire, "completed", [])
+    monkeypatch.setattr(wire, "written", [])
+    monkeypatch.setattr(failure, "_as_json", False)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment and a directory of our own, in which no daemon is started by itself."""
+    for name in ("PUNCHLIST_CONVERSATION", "CLAUDE_PROJECT_DIR", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    settings = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "runtime", "XDG_DATA_HOME": tmp_path / "share"}
+    settings |= {"PUNCHLIST_SOCKET": tmp_path / "run" / "daemon.sock", "PUNCHLIST_DATA_DIR": tmp_path / "data"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PUNCHLIST_AUTOSTART", "0")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Punch:
+    """Runs the command line in this process, without a daemon."""
+
+    def run(*words: str, stdin: str = "") -> Outcome:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
+        code = main(list(words))
+        told = capfd.readouterr()
+        return Outcome(code, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def punch(run: Punch, daemon: Running) -> Generator[Punch]:
+    """Runs the command line in this process, with a daemon."""
+    yield run

@@ -1,0 +1,139 @@
+from typing import Any
+
+import pytest
+
+from punchlist_apps.cli import main
+from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS, SECTIONS
+from punchlist_apps.cli.parsing.parser import parse
+from punchlist_apps.cli.parsing.topics import TOPICS
+from punchlist_apps.cli.printing.exit_codes import MEANINGS
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lst"], "did you mean 'punch list'?"),
+        (["frobnicate"], "punch --help lists them"),
+        (["create"], "did you mean 'punch add'?"),
+        (["ready"], "did you mean 'punch list --ready'?"),
+        (["daemon", "sotp"], "did you mean 'punch daemon stop'?"),
+        (["queue", "stop"], "did you mean 'punch daemon stop'?"),
+        (["list", "foo"], "punch list --help lists them"),
+        (["daemon", "frobnicate"], "punch daemon --help lists them"),
+        (["daemon", "--user", "x", "stop"], "there is no option --user"),
+        (["list", "--status", "complete"], "did you mean 'completed'?"),
+        (["list", "--nonsense"], "--nonsense"),
+        (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
+        (["--user", "bob", "list"], "there is no option --user; before the command there are -c, "),
+        (["-c", "site", "--jso", "list"], "there is no option --jso; did you mean '--json'?"),
+        (["-xsite", "list"], "there is no option -x"),
+        (["show"], "missing: ID\n"),
+        (["revert"], "missing: --at\n"),
+        (["completion"], "missing: shell; choose from bash, zsh, fish\n"),
+        (["mirror"], "missing: action; choose from add, list, remove, run\n"),
+        (["list", "--limit", "many"], "--limit"),
+        (["edit", "3"], "nothing to change"),
+        (["move", "3"], "one of --before, --after, --to-end"),
+        (["move", "3", "--before", "1", "--to-end"], "one of --before, --after, --to-end"),
+        (["add", "x", "--meta", "novalue"], "KEY=VALUE"),
+        (["list", "clear"], "--yes"),
+        (["daemon", "call"], "name a method"),
+        (["daemon", "call", "task.lst"], "did you mean task.list?"),
+        (["daemon", "call", "task.list", "[1]"], "NAME=VALUE"),
+        (["daemon", "call", "task.list", "{1"], "not a JSON object"),
+        (["daemon", "rpc"], "--stdio"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: ")
+    assert message in told.err
+    assert "--help" in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "help_of"),
+    [(["list", "--nonsense"], "punch list"), (["--nonsense"], "punch"), (["show"], "punch show"), (["lst"], "punch")],
+)
+def test_the_help_that_is_named_is_the_one_that_helps(
+    words: list[str], help_of: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith(f"\n  see: {help_of} --help\n")
+
+
+def test_common_options_go_before_and_after_the_command() -> None:
+    before = parse(["-c", "site", "--json", "list"])
+    after = parse(["list", "-c", "site", "--json"])
+    assert (before.conversation, before.json) == (after.conversation, after.json) == ("site", True)
+    assert parse(["-csite", "--socket=/s", "--no-autostart", "list"]).conversation == "site"
+    assert (parse(["list"]).conversation, parse(["list"]).json) == (None, False)
+
+
+def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert main(["--version"]) == 0
+    shown = capfd.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS if " " not in name)
+    assert all(f"  {group} …" in shown for group in GROUPS)
+    assert "punch 0" in shown
+    assert all(f"\n  {code:<5}{meaning}\n" in shown for code, meaning in MEANINGS.items())
+
+
+def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    shown = capfd.readouterr().out
+    assert [line for line in shown.splitlines() if line in (f"{title}:" for title in SECTIONS)] == [
+        f"{title}:" for title in SECTIONS
+    ]
+    assert main(["help", "ls"]) == main(["list", "--help"]) == 0
+    both = capfd.readouterr().out
+    assert both == 2 * both[: len(both) // 2]
+
+
+def test_a_double_dash_may_stand_before_the_command(punch: Any) -> None:
+    assert punch("--json", "--", "list", "--ready").json["tasks"] == []
+    assert parse(["-c", "site", "run", "--", "ls", "-c", "x"]).argv == ["ls", "-c", "x"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_bare_name_of_a_group_shows_its_commands(group: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", group]) == main([group, "--help"]) == 0
+    shown = capfd.readouterr().out
+    assert all(shown.count(f"  {one.name} ") == 2 for one in GROUPS[group][1])
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_help_has_pages_on_topics(topic: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "topics"]) == 0
+    assert f" {topic}" in capfd.readouterr().out
+    if topic not in COMMANDS:
+        assert main(["help", topic]) == 0
+        assert capfd.readouterr().out == TOPICS[topic]
+
+
+def test_common_options_may_stand_between_the_words_of_a_command() -> None:
+    args = parse(["daemon", "--socket", "/s", "stop", "--json"])
+    assert (args.command, args.socket, args.json) == ("daemon stop", "/s", True)
+    assert parse(["list", "--status", "pending"]).command == "list"
+    assert parse(["list", "all", "--active"]).command == "list all"
+
+
+def test_a_former_name_works_once_more_and_says_the_new_one(punch: Any) -> None:
+    done = punch("conversations")
+    assert (done.code, done.out) == (0, "no lists\n")
+    assert "`punch list all` now" in done.err
+    assert punch("lists").err == ""
+
+
+@pytest.mark.parametrize("words", [("why",), ("daemon",), ("space", "add")])
+def test_the_help_of_a_command_names_the_common_options_in_a_line(run: Any, words: tuple[str, ...]) -> None:
+    told = run(*words, "--help")
+    assert told.lines[-1] == "common options: punch --help"
+    assert "--socket" not in told.out
+    assert "--socket" in run("--help").out
+    assert run("list", "--socket").code == 2, "they are taken all the same"

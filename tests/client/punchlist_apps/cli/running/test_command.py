@@ -1,0 +1,126 @@
+"""The words of a command, filled with a task's text."""
+
+import pytest
+
+from punchlist_apps.cli.printing.failure import UsageError
+from punchlist_apps.cli.running.command import Command, Unfit
+from punchlist_schemas.things import Task
+
+
+def task(title: str = "t", description: str = "") -> Task:
+    return Task(
+        id="7",
+        title=title,
+        description=description,
+        status="in_progress",
+        priority="normal",
+        created_at=1,
+        updated_at=1,
+        status_changed_at=1,
+        version=1,
+    )
+
+
+def test_placeholders_are_filled_once_and_doubled_braces_stand_for_themselves() -> None:
+    words = Command(["echo", "x{id}-{title}", "{description}", "{prompt}", "{{title}}", "{}", "{A}"])
+    assert words.for_task(task("{id}", "$(d)")) == [
+        "echo",
+        "x7-{id}",
+        "$(d)",
+        "{id}\n\n$(d)",
+        "{title}",
+        "{}",
+        "{A}",
+    ]
+
+
+@pytest.mark.parametrize("title", ["--eval=$(shell touch PWNED)", "-", "--dangerously-skip-permissions"])
+@pytest.mark.parametrize("word", ["{title}", "{title}.txt", "{prompt}"])
+def test_a_text_that_would_begin_an_argument_with_a_dash_is_rejected(title: str, word: str) -> None:
+    with pytest.raises(Unfit, match="begins with a dash, and echo could read it as an option"):
+        Command(["echo", word]).for_task(task(title))
+    assert Command(["echo", f"title={word}", "--title={title}"]).for_task(task(title))[2] == f"--title={title}"
+
+
+def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
+    with pytest.raises(Unfit, match="begins with a dash"):
+        Command(["echo", "{description}{title}"]).for_task(task("-x"))
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("sh -c|echo {title}", "sh"),
+        ("/bin/bash -euo pipefail -c|make {description}", "bash"),
+        ("nice env zsh -lc|{prompt}", "zsh"),
+        ("python3.11 -c|print('{title}')", "python3.11"),
+        ("perl -ne|{title}", "perl"),
+        ("node|--eval={title}", "node"),
+        ("ssh host do|{title}", "ssh"),
+        ("bash -x|{title}", "bash"),
+        ("sh|./{title}", "sh"),
+        ("xargs sh|{title}", "xargs"),
+        ("make|{title}", "make"),
+        ("nice make -C .|T={title}", "make"),
+        ("env A=1|{title}", "env"),
+        ("timeout 5|{title}", "timeout"),
+        ("sudo -u nobody-here|{title}", "sudo"),
+        ("nice timeout|{title}", "timeout"),
+        ("awk|{title}", "awk"),
+        ("vim|{title}", "vim"),
+        ("|{title}", "punch run"),
+        ("|./{title}", "punch run"),
+    ],
+)
+def test_a_placeholder_in_a_word_that_is_run_as_a_program_is_rejected_before_any_task(
+    command: str, runner: str
+) -> None:
+    words, last = command.split("|")
+    with pytest.raises(UsageError, match=f"^{runner} would run the text of a task as a program: .*PUNCHLIST_TITLE"):
+        Command([*words.split(), last])
+
+
+def test_a_shell_may_be_given_a_task_as_an_argument_and_its_id_anywhere() -> None:
+    script = 'echo "$1" {id} {{title}}'
+    assert Command(["sh", "-c", script, "x", "{title}"]).for_task(task("$(d)"))[2:] == [
+        'echo "$1" 7 {title}',
+        "x",
+        "$(d)",
+    ]
+    assert Command(["python3", "-m", "pytest", "{title}"]).for_task(task())[3] == "t"
+    assert Command(["echo", "-e", "{title}"]).for_task(task()) == ["echo", "-e", "t"]
+    for words in (
+        ["env", "A=1", "echo", "{title}"],
+        ["nice", "-n", "5", "echo", "-p", "{title}"],
+        ["echo", "make", "{title}"],
+    ):
+        assert Command(words).for_task(task())[-1] == "t", "the program is yours, and the text an argument of it"
+
+
+def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty() -> None:
+    with pytest.raises(Unfit, match=r"\{description\} is empty: \{prompt\} is the title with the description"):
+        Command(["echo", "{description}"]).for_task(task())
+    assert Command(["echo", "{prompt}"]).for_task(task()) == ["echo", "t"]
+
+
+def test_a_prompt_does_not_say_twice_what_the_description_begins_with() -> None:
+    command = Command(["echo", "{prompt}"])
+    for title, description, prompt in (
+        ("Book", "a window seat", "Book\n\na window seat"),
+        ("Book ✈️", "Book ✈️ to 東京\nwindow seat\n", "Book ✈️ to 東京\nwindow seat"),
+        ("t" * 80, "t" * 120, "t" * 120),
+        ("Book", " \n", "Book"),
+    ):
+        assert command.for_task(task(title=title, description=description)) == ["echo", prompt]
+
+
+def test_an_unknown_placeholder_is_rejected_before_any_task() -> None:
+    with pytest.raises(
+        UsageError, match=r"\{owner\} is not a placeholder: use .*, or \{\{owner\}\} for the text itself"
+    ):
+        Command(["echo", "{owner}"])
+
+
+def test_a_command_that_does_not_exist_is_rejected_before_any_task() -> None:
+    with pytest.raises(UsageError, match="there is no command 'mkae'; no task was touched"):
+        Command(["mkae", "{title}"])

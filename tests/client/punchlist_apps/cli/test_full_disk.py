@@ -1,0 +1,109 @@
+"""Commands on a full disk: each file is written whole or not at all, and the next try works."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.optional import needs
+from punchlist_testing.played import SERVER, program
+
+COMMANDS = {
+    "init": ("init", "website"),
+    "export": ("export", "out.md"),
+    "export --force": ("export", "--force", "old.md"),
+    "setup": ("setup", "claude-code"),
+    "setup of a project": ("setup", "claude-code", "--scope", "project"),
+    "setup of an editor": ("setup", "neovim"),
+    "mirror of a directory": ("mirror", "add", "mirrored"),
+    "mirror of a plan": ("mirror", "add", "PLAN.md"),
+    "service": ("daemon", "service", "install"),
+    "new secret of the web": ("web", "--revoke"),
+    "link of the web": ("web", "--link"),
+}
+"""What a command writes → its words."""
+
+
+@pytest.fixture
+def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a plan, and a `punch` on the PATH that serves."""
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    program(home / "bin", "punch", SERVER)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(home / "bin"), "/usr/bin", "/bin")))
+    project = home / "project"
+    (project / "mirrored").mkdir(parents=True)
+    (project / "PLAN.md").write_text("- [ ] a\n")
+    (project / "old.md").write_text("old\n")
+    return project
+
+
+def files(home: Path) -> dict[str, bytes]:
+    """Return the contents of all files but the daemon's and its marks of allowed lists, which are empty."""
+    found = {path.relative_to(home): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+    ours = ("data/log.", "data/lock", "data/daemon.", "data/allowed/", "run/")
+    return {str(path): data for path, data in found.items() if not str(path).startswith(ours)}
+
+
+def punch(
+    project: Path, words: tuple[str, ...], size: int = resource.RLIM_INFINITY
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that can write no file beyond a size: a part of it is written, as on a disk that becomes full."""
+    return subprocess.run(
+        [sys.executable, "-P", "-B", "-m", "punchlist", *words],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)),  # noqa: PLW1509 - no threads here
+    )
+
+
+@pytest.mark.parametrize("size", [0, 10])
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_that_can_not_write_changes_no_file(
+    home: Path, project: Path, words: tuple[str, ...], size: int
+) -> None:
+    with spawned_daemon(home):
+        assert punch(project, ("add", "a longer title")).returncode == 0
+        before = files(home)
+        failed = punch(project, words, size)
+        assert failed.returncode != 0 and failed.stderr.startswith("error: "), failed
+        assert files(home) == before
+        again = punch(project, words)
+        assert again.returncode == 0, again
+        assert files(home) != before
+
+
+@pytest.mark.parametrize("content", ["", "\n", 'conversation = "', "conversation = 7", "[conversation"])
+def test_a_damaged_project_file_is_reported_with_a_way_out(home: Path, project: Path, content: str) -> None:
+    (project / ".punchlist.toml").write_text(content)
+    for words in (("list",), ("init",), ("add", "a")):
+        refused = punch(project, words)
+        assert refused.returncode == 78, refused
+        assert "remove it and run punch init" in refused.stderr
+    (project / ".punchlist.toml").unlink()
+    assert punch(project, ("init",)).returncode == 0
+
+
+@needs("mount")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_project_on_a_full_disk_can_be_used_again(home: Path, project: Path) -> None:
+    disk = home / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("mounting is not allowed")
+    try:
+        (disk / "filler").write_bytes(b"x" * (64 << 10))
+        failed = punch(disk, ("init",))
+        assert failed.returncode != 0 and "No space left" in failed.stderr, failed
+        assert os.listdir(disk) == ["filler"]
+        (disk / "filler").unlink()
+        assert punch(disk, ("init",)).returncode == 0
+    finally:
+        subprocess.run(["umount", disk], check=True)

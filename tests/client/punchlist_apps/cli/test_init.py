@@ -1,0 +1,94 @@
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist_apps.cli import fast, main
+from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import command, environment, terminal
+
+
+def run_apart(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command(*words), capture_output=True, text=True, timeout=20, check=False, env=environment())
+
+
+@pytest.mark.parametrize(
+    "words", [("list",), ("add", "x"), ("watch",), ("daemon", "rpc", "--stdio"), ("log",)], ids=" ".join
+)
+def test_without_a_daemon_that_may_be_started_the_exit_code_is_69(run: Any, words: tuple[str, ...]) -> None:
+    outcome = run(*words)
+    assert (outcome.code, outcome.out) == (69, "")
+    assert outcome.err.startswith("error: ")
+    assert "punchlistd --socket" in outcome.err
+
+
+def test_an_unusable_log_is_exit_code_78(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PUNCHLIST_AUTOSTART")
+    (home / "data").mkdir(mode=0o700)
+    (home / "data" / "log.db").write_bytes(b"this is not a database" * 100)
+    outcome = run("add", "x")
+    assert outcome.code == 78
+    assert outcome.err.startswith("error: ")
+    assert "log.db" in outcome.err
+
+
+def test_autostart_can_be_switched_off_by_an_option(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PUNCHLIST_AUTOSTART")
+    assert run("add", "x", "--no-autostart").code == 69
+    assert run("list", "--no-autostart").code == 69
+
+
+@pytest.mark.usefixtures("home")
+def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
+    for words in (["list"], ["daemon", "call", "--list"], ["--help"], ["list", "--help"]):
+        with open(os.dup(writing), "wb") as out:
+            done = subprocess.run(
+                command(*words),
+                stdout=out,
+                stderr=subprocess.PIPE,
+                timeout=20,
+                check=False,
+                env=buffered,
+            )
+        assert (done.returncode, done.stderr) == (0, b""), words
+    os.close(writing)
+
+
+@pytest.mark.usefixtures("home")
+def test_what_the_encoding_cannot_hold_becomes_ascii(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_apart("add", "Grüße 中").returncode == 0
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = run_apart("list")
+    assert done.stdout == "default  0/1\n  [ ] #1 Gr\\xfc\\xdfe \\u4e2d\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
+    with terminal("wait", "--any-change", "--json") as shown:
+        while not run_apart("daemon", "call", "daemon.status").stdout.count('"subscription":'):
+            pass
+        shown.process.send_signal(signal.SIGINT)
+        assert shown.finish() == 130
+        assert "Traceback" not in shown.shown
+
+
+@pytest.mark.parametrize(("fault", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
+def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
+    fault: type[BaseException], code: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(path: str, method: str, params: dict[str, str]) -> str:
+        return '{"tasks":[],"counts":{}}'
+
+    def interrupted(text: str) -> int:
+        raise fault
+
+    monkeypatch.setattr(fast.wire, "call", answer)
+    monkeypatch.setattr(fast, "write", interrupted)
+    assert main(["list", "--json", "-c", "default"]) == code
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,116 @@
+import fcntl
+import io
+import os
+import struct
+import sys
+import termios
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from punchlist_apps.common.terminal.style import (
+    ASCII_GLYPHS,
+    UNICODE_GLYPHS,
+    Style,
+    encoding,
+    style_of,
+    terminal_width,
+    wants_colour,
+)
+from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import spawned, terminal
+
+
+@pytest.fixture
+def tty() -> Generator[int]:
+    """A terminal whose window has no size yet."""
+    master, slave = os.openpty()
+    yield slave
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.mark.parametrize(
+    ("env", "terminal", "wanted"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm"}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0", "TERM": "xterm"}, True, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+    ],
+)
+def test_colours_follow_the_conventions(env: dict[str, str], terminal: bool, wanted: bool) -> None:
+    assert wants_colour(env, terminal) is wanted
+
+
+def test_the_width_comes_from_columns_from_the_window_or_is_80(tty: int) -> None:
+    assert terminal_width({}, tty) == 80
+    fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
+    assert terminal_width({}, tty) == 132
+    assert terminal_width({"COLUMNS": "40"}, tty) == 40
+    assert terminal_width({"COLUMNS": "wide"}, tty) == 132
+    assert terminal_width({"COLUMNS": "0"}, tty) == 132
+
+
+def test_a_pipe_or_file_has_no_width_and_shows_no_times(tmp_path: Path) -> None:
+    with open(tmp_path / "no-terminal", "w") as file:
+        assert terminal_width({}, file.fileno()) == 80
+        style = style_of({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
+    assert (style.width, style.now, style.colour, style.terminal, style.moves) == (0, 0, False, False, False)
+
+
+@pytest.mark.parametrize(("term", "able"), [("xterm", True), ("dumb", False), (None, False)])
+def test_only_a_terminal_that_can_is_drawn_over_and_coloured(tty: int, term: str | None, able: bool) -> None:
+    style = style_of({} if term is None else {"TERM": term}, tty, now=5)
+    assert (style.terminal, style.width, style.now) == (True, 80, 5)
+    assert (style.moves, style.colour) == (able, able)
+
+
+@pytest.mark.parametrize(
+    ("name", "glyphs"), [("utf-8", UNICODE_GLYPHS), ("ascii", ASCII_GLYPHS), ("latin-1", ASCII_GLYPHS)]
+)
+def test_the_marks_are_those_that_the_output_can_hold(
+    name: str, glyphs: dict[str, str], tty: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=name))
+    assert encoding() == name
+    assert style_of({}, tty).glyphs == glyphs
+
+
+def test_without_a_standard_output_the_encoding_is_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert encoding() == "utf-8"
+
+
+def test_both_sets_of_marks_have_the_same_ones_and_none_stands_for_two_states() -> None:
+    assert ASCII_GLYPHS.keys() == UNICODE_GLYPHS.keys()
+    assert "".join(ASCII_GLYPHS.values()).isascii()
+    states = ("completed", "in_progress", "blocked", "pending", "paused", "failed")
+    for glyphs in (ASCII_GLYPHS, UNICODE_GLYPHS):
+        assert len({glyphs[state] for state in states}) == len(states)
+
+
+def test_paint_is_put_on_and_taken_off_again_and_nothing_is_painted_without_need() -> None:
+    style = Style(colour=True)
+    assert style.paint("title", "a") == "\x1b[1ma\x1b[0m"
+    assert [style.paint("title", ""), style.paint("pending", "a"), style.paint("no such style", "a")] == ["", "a", "a"]
+    assert Style().paint("title", "a") == "a"
+
+
+@pytest.mark.usefixtures("home")
+def test_on_a_terminal_there_are_colours_and_a_width(daemon: Running) -> None:
+    with spawned("add", "x" * 100) as adding:
+        assert adding.wait(20) == 0
+    with terminal("list", columns=30) as shown:
+        assert shown.finish() == 0
+        assert "\x1b[1mdefault" in shown.shown
+        assert f"#1\x1b[0m {'x' * 22}…\r\n" in shown.shown
+    with terminal("list", env={"NO_COLOR": "1"}) as shown:
+        assert shown.finish() == 0
+        assert "\x1b" not in shown.shown

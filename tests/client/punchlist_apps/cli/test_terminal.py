@@ -1,0 +1,151 @@
+"""Nothing that others wrote reaches a terminal as it is, whatever command shows it, on whatever stream."""
+
+import json
+import re
+import shlex
+import sys
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist import Client, connect
+from punchlist_apps.cli.parsing.arguments import COMMON, Argument
+from punchlist_apps.cli.parsing.index import COMMANDS, Entry
+from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.repositories import repository
+from punchlist_testing.terminal import Terminal, environment
+
+EVIL = "evil\x1b]52;c;cm0=\x07\x1b]8;;http://x\x1b\\\x1b[31337mC1\x9b31337m\x9d0;t\x9cbidi\u202eRLO\u2066\u200f\x07\r\x7f\U000e0041"
+LINE = EVIL.replace("\r", "")
+"""What the daemon takes for a title or a name."""
+
+FILE = EVIL.replace("/", "_")
+OWN = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
+"""Sequences of the command line itself: colours and the live view."""
+
+TERMINALS = 4
+"""So many run beside each other: a command that follows or serves is waited for."""
+
+Line = tuple[dict[str, str], list[str]]
+
+PRINTING = [command for command in COMMANDS.values() if command.name != "ui"]
+"""`punch ui` draws a full screen with sequences of all kinds; `punchlist_apps.ui.parts` has its own tests."""
+
+
+def words_of(example: str, home: Path) -> list[str]:
+    """The words behind `punch` in an example of the help; what else is there is the shell's."""
+    ours = next(part for part in re.split(r"[<>|;]|&&", example) if re.search(r"\bpunch\b", part))
+    words = shlex.split(ours.replace("~", str(home)))
+    return words[words.index("punch") + 1 :]
+
+
+def hostile(command: Entry, argument: Argument) -> list[str]:
+    """A command line with this argument hostile, and the others as its first example has them."""
+    value = FILE if argument.complete == "file" else EVIL
+    if argument.positional:
+        return [command.name, *([value] if argument.options.get("nargs") != "+" else [value, "2"])]
+    joined = [f"{argument.flags[-1]}={value}"] if argument.takes_value else [f"{argument.flags[-1]}={EVIL}"]
+    return [command.name, *joined, *("1" for one in command.usage.arguments if one.positional)]
+
+
+def fill(client: Client, name: str) -> None:
+    """A list in which everything that people can write is hostile."""
+    plan = client.conversation(name, actor=LINE)
+    new: list[dict[str, Any]] = [
+        {"title": f"{LINE} {number}", "description": EVIL, "active_form": LINE, "metadata": {EVIL: EVIL}}
+        for number in range(6)
+    ]
+    client.call("conversation.open", {"conversation": name, "title": LINE, "actor": LINE})
+    client.call("task.add_many", {"conversation": name, "tasks": new, "actor": LINE})
+    client.call("task.edit", {"conversation": name, "task": "3", "add_blocked_by": ["2"], "actor": LINE})
+    plan.start("1")
+    plan.take(LINE, "2")
+    plan.fail("4", EVIL)
+    plan.complete("5", EVIL)
+    plan.append_message("user", EVIL)
+
+
+def assert_harmless(shown: str, lines: list[Line]) -> None:
+    """What remains without our own sequences is text; a hostile sequence is none of ours."""
+    for part in re.split(r"\r\n==(?=\d+==)", shown)[1:]:
+        number, _, output = part.partition("==")
+        left = OWN.sub("", output)
+        raw = {char for char in left if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - set("\n\r\t")
+        said = f"{lines[int(number)][1]!r} prints {sorted(raw)!r}: {output!r}"
+        assert not raw, said
+        assert "\x1b[31337" not in output, said
+        assert "evil\r" not in output, said
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Any:
+    with spawned_daemon(tmp_path / "d") as process:
+        yield process
+
+
+def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
+    """Run the command lines on a few terminals, each on a list of its own, and look at everything that was shown."""
+    home = place / "home"
+    work = repository(home / FILE)
+    (home / "tasks").mkdir()
+    (work / "plan.md").write_text(f"- [ ] {EVIL}\n")
+    with connect(socket=process.socket, autostart=False, name="filler") as client:
+        for name in {env.get("PUNCHLIST_CONVERSATION", "") for env, _ in lines} | {"website"}:
+            if name.isascii() and name.isprintable() and name:
+                fill(client, name)
+    env = environment(
+        HOME=str(home),
+        XDG_CONFIG_HOME=str(home / ".config"),
+        XDG_RUNTIME_DIR=str(place),
+        PUNCHLIST_SOCKET=process.socket,
+        PUNCHLIST_DATA_DIR=process.data_dir,
+        PUNCHLIST_AUTOSTART="0",
+        PUNCHLIST_OWNER=LINE,
+        TERM="xterm-256color",
+    )
+
+    def run(part: int) -> str:
+        file = place / f"lines{part}"
+        file.write_text(json.dumps(lines[part::TERMINALS]))
+        command = [sys.executable, "-m", "punchlist_testing.many_commands", str(file), str(work)]
+        terminal = Terminal(command, env, columns=120, rows=40)
+        try:
+            assert terminal.finish() == 0, terminal.shown[-2000:]
+        finally:
+            terminal.close()
+        return terminal.shown
+
+    with ThreadPoolExecutor() as beside:
+        shown = list(beside.map(run, range(TERMINALS)))
+    assert "".join(shown).count("evil") > len(lines) / 3, "what is hostile is shown at all"
+    for part, each in enumerate(shown):
+        assert_harmless(each, lines[part::TERMINALS])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+def test_no_example_of_any_command_shows_what_others_wrote_as_it_is(process: Spawned, tmp_path: Path) -> None:
+    examples = [example for command in PRINTING for example in command.usage.examples]
+    run_all(
+        process,
+        tmp_path,
+        [
+            ({"PUNCHLIST_CONVERSATION": f"list{number}"}, words_of(example, tmp_path / "home"))
+            for number, example in enumerate(examples)
+        ],
+    )
+
+
+@pytest.mark.timeout(180)
+def test_no_argument_of_any_command_comes_back_as_it_was_given(process: Spawned, tmp_path: Path) -> None:
+    lines: list[Line] = [
+        ({"PUNCHLIST_CONVERSATION": "list"}, hostile(command, argument))
+        for command in PRINTING
+        for argument in (*command.usage.arguments, *COMMON[:1])
+    ]
+    lines += [({"PUNCHLIST_CONVERSATION": "list"}, hostile(COMMANDS["list"], argument)) for argument in COMMON]
+    lines += [({"PUNCHLIST_CONVERSATION": EVIL}, ["list"]), ({}, [EVIL]), ({}, ["list", f"--{EVIL}"])]
+    run_all(process, tmp_path, lines)

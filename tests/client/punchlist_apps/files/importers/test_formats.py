@@ -1,0 +1,100 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from punchlist_apps.files.importers.document import Document
+from punchlist_apps.files.importers.formats import FORMS, detected, documents, drafted
+from punchlist_apps.files.importers.wrong import FormatError
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "form"),
+    [
+        ("- [ ] a", "-", "markdown"),
+        ("[ ] a", "-", "markdown"),
+        ("[x] a", "-", "markdown"),
+        ("# Plan", "-", "markdown"),
+        ("[a link](x)", "-", "markdown"),
+        ('{"todos": []}', "-", "todowrite"),
+        ('[{"content": "a", "status": "pending"}]', "-", "todowrite"),
+        ('{"tasks": []}', "-", "json"),
+        ('{"format": "punchlist", "tasks": [{"details": 1}]}', "-", "json"),
+        ('{"tasks": [{"id": 1, "dependencies": []}]}', "-", "taskmaster"),
+        ('{"master": {"tasks": []}}', "-", "taskmaster"),
+        ('\n{"subject": "a"}', "-", "claude"),
+        ('{"id":"a","title":"b","issue_type":"bug"}\n{"half', "-", "beads"),
+        ('{"issues":[{"id":"a","title":"b","status":"open"}]}', "-", "beads"),
+        ('[{"uuid":"a","description":"b"}]', "-", "taskwarrior"),
+        ('{"description":"b","entry":"x"},\n{"description":"c","entry":"x"}', "-", "taskwarrior"),
+        ('[\n{"number":1,"title":"b"}]', "-", "github"),
+        ("BEGIN:VCALENDAR\n", "-", "ics"),
+        ("* TODO a\n", "-", "org"),
+        ("#+TITLE: x\n", "-", "org"),
+        ("words", "x.org", "org"),
+        ("Summary;Issue key;Status\n", "-", "jira"),
+        ("ID,Title,Status\n", "x.csv", "linear"),
+        ("id,title,issue_type\n", "issues.csv", "beads"),
+        ("(A) a +b\n", "-", "todotxt"),
+        ("one\ntwo\n", "todo.txt", "todotxt"),
+        ("Words:\n- one\n", "todo.txt", "markdown"),
+        ("# List\n\n  - one\n", "todo.txt", "markdown"),
+        ("one\n- two\n", "todo.txt", "todotxt"),
+        ("one\ntwo\n", "notes.txt", "markdown"),
+    ],
+)
+def test_the_form_is_seen_from_what_a_file_says_and_its_name(text: str, file: str, form: str) -> None:
+    assert detected(Document(file, text)) == form
+    assert form in FORMS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\n", "the file is empty"),
+        ("{}", "JSON of no known form"),
+        ("{", "f:1: not JSON"),
+        ('{"a": 1}', r"members: a\); --from names one"),
+        ("[]", "an empty list"),
+        ("[3]", "JSON of no known form"),
+        ('{"seq":1,"version":1}\n{"seq":2}\n', "these are events"),
+        ("Summary,Status,What\n", "a table of no known form"),
+    ],
+)
+def test_what_is_of_no_known_form_says_what_it_has(text: str, words: str) -> None:
+    with pytest.raises(FormatError, match=words):
+        detected(Document("f", text))
+
+
+def test_a_named_form_is_used_and_a_folder_is_of_two(tmp_path: Path) -> None:
+    assert drafted([Document("f", "- {")], "markdown").source == "markdown"
+    with pytest.raises(FormatError, match="a folder is read as"):
+        drafted([Document("1.json", "- a"), Document("2.json", "- b")], "markdown")
+    session = tmp_path / "tasks" / "s1"
+    session.mkdir(parents=True)
+    for number in (2, 1):
+        (session / f"{number}.json").write_text(json.dumps({"id": str(number), "subject": f"t{number}"}))
+    (session / ".lock").write_text("")
+    for folder in (session, tmp_path / "tasks"):
+        assert [item.key for item in drafted(documents(str(folder))).items] == ["s1/1", "s1/2"]
+    with pytest.raises(FormatError, match="no tasks in this folder"):
+        documents(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "form"),
+    [
+        (".beads/issues.jsonl", '{"id":"a","title":"b","status":"open"}', "beads"),
+        (".taskmaster/tasks/tasks.json", '{"tasks":[{"id":1,"title":"b","subtasks":[]}]}', "taskmaster"),
+        ("issues.csv", "id,title,issue_type\na,b,bug\n", "beads"),
+    ],
+)
+def test_a_project_folder_is_read_by_what_is_in_it(tmp_path: Path, file: str, text: str, form: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert drafted(documents(str(tmp_path))).source == form
+
+
+def test_a_file_in_another_encoding_says_so() -> None:
+    draft = drafted([Document("f", "- [ ] a", "UTF-16")])
+    assert list(draft.changed) == ["a file in UTF-16"]

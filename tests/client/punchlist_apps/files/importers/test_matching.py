@@ -1,0 +1,219 @@
+from typing import Any
+
+import msgspec
+
+from punchlist.base.dates import When, on
+from punchlist.base.metadata import IMPORTED, SOURCE
+from punchlist_apps.files.importers import matching
+from punchlist_apps.files.importers.draft import Draft, Note
+from punchlist_apps.files.importers.matching import compare, replacement
+
+
+def task(ident: str, title: str, **members: Any) -> dict[str, Any]:
+    return {"id": ident, "title": title, "status": "pending", "priority": "normal", **members}
+
+
+def drafted(*items: dict[str, Any]) -> Draft:
+    draft = Draft("beads", "f")
+    for members in items:
+        relations = {name: members.pop(name) for name in ("parent", "blocked_by") if name in members}
+        item = draft.add(members.pop("title"), **members)
+        assert item is not None
+        item.parent, item.blocked_by = relations.get("parent", ""), relations.get("blocked_by", [])
+    return draft.finish()
+
+
+def test_a_task_is_known_by_where_it_came_from_whatever_its_title() -> None:
+    present = [task("1", "old", metadata={SOURCE: "beads:b"}, status="completed"), task("2", "new")]
+    found = compare(drafted({"title": "new", "key": "b"}, {"title": "other", "key": "c"}), present, now=0)
+    assert found.call[0].pop("metadata").keys() == {IMPORTED}
+    assert found.call[0] == {"title": "new", "ref": "n0", "task": "1"}
+    assert [item.title for item in found.added] == ["other"]
+    assert found.call[1]["metadata"][SOURCE] == "beads:c"
+
+
+def test_titles_that_repeat_are_known_by_their_parents_and_each_once() -> None:
+    present = [task("1", "A"), task("2", "Test", parent="1"), task("3", "B"), task("4", "Test", parent="3")]
+    items = [{"title": "B", "ref": "b"}, {"title": "Test", "parent": "b"}, {"title": "A", "ref": "a"}]
+    found = compare(drafted(*items, {"title": "Test", "parent": "a"}, {"title": "Test"}), present, now=0)
+    assert (found.unchanged, len(found.added)) == (4, 1)
+
+
+def test_a_task_from_elsewhere_of_the_same_title_is_another() -> None:
+    present = [task("1", "same", metadata={SOURCE: "beads:x"})]
+    assert len(compare(drafted({"title": "same", "key": "y"}), present, now=0).added) == 1
+    assert not compare(drafted({"title": "same"}), present, now=0).added
+
+
+OLD = [{"text": "2026-01-02 ann: Hm", "actor": "root", "at": 1}]
+"""A note as an earlier version brought it."""
+
+
+def test_what_is_brought_up_to_date_is_what_differs_and_never_what_was_done() -> None:
+    present = [
+        task("1", "a", status="completed", owner="ann", result_summary="did", labels=["x"], notes=OLD),
+        task("2", "b"),
+    ]
+    asked = {"title": "a", "status": "failed", "owner": "bob", "priority": "high", "labels": ["x", "y"], "due": 5}
+    draft = drafted(
+        {**asked, "not_before": 7, "notes": [Note("Hm", "ann", 1_767_312_000_000), Note("more")], "blocked_by": ["b"]},
+        {"title": "b", "ref": "b"},
+    )
+    found = compare(draft, present, now=10)
+    assert found.call[0].pop("metadata").keys() == {IMPORTED}
+    assert found.call == [
+        {
+            **{"title": "a", "ref": "n0", "task": "1", "priority": "high", "labels": ["x", "y"], "due": 5},
+            **{"blocked_by": ["2"], "notes": ["more"]},
+        }
+    ]
+    assert {one.member for one in found.updates[0].differences} == {"priority", "labels", "due", "blocked_by", "notes"}
+    taken = compare(draft, present, now=10, take_status=True).call[0]
+    assert taken["status"] == "failed"
+
+
+def test_a_list_is_made_the_files_without_losing_what_was_done() -> None:
+    present = [task("1", "a", status="completed"), task("2", "gone", status="completed"), task("3", "open")]
+    found = replacement(drafted({"title": "b"}, {"title": "a"}), present, now=0)
+    assert [one["id"] for one in found.removed] == ["2"]
+    assert found.call[0].pop("metadata").keys() == {IMPORTED}
+    assert found.call == [{"title": "b", "ref": "n0"}, {"title": "a", "ref": "n1", "task": "1", "status": "completed"}]
+
+
+def test_what_one_call_does_not_take_follows_from_comparing_again(monkeypatch: Any) -> None:
+    draft = drafted(
+        {"title": "a", "key": "a", "blocked_by": ["c"], "parent": "c"},
+        {"title": "b", "key": "b"},
+        {"title": "c", "key": "c"},
+    )
+    found = compare(draft, [], now=0, most=2)
+    assert not found.is_whole
+    assert [(one["title"], one["blocked_by"], one.get("parent")) for one in found.call] == [
+        ("a", [], None),
+        ("b", [], None),
+    ]
+    present = [task("1", "a", metadata={SOURCE: "beads:a"}), task("2", "b", metadata={SOURCE: "beads:b"})]
+    rest = compare(draft, present, now=0, most=2)
+    assert (rest.is_whole, [one.get("task") for one in rest.call]) == (True, ["1", None])
+    assert rest.call[0]["parent"] == rest.call[1]["ref"]
+    monkeypatch.setattr(matching, "CALL_BYTES", 400)
+    large = compare(drafted({"title": "a", "notes": ["n" * 200] * 4}), [], now=0)
+    assert (large.is_whole, len(large.call[0]["notes"])) == (False, 1)
+
+
+def imported(draft: Draft, present: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The list's tasks after an import."""
+    found = compare(draft, present, now=0)
+    tasks = {one["id"]: one for one in present}
+    for number, wire in enumerate(found.call, len(tasks) + 1):
+        given = {name: value for name, value in wire.items() if name not in ("ref", "task", "metadata")}
+        old = tasks.get(wire.get("task", ""), {"id": str(number), "status": "pending", "priority": "normal"})
+        tasks[old["id"]] = old | given | {"metadata": {**old.get("metadata", {}), **wire.get("metadata", {})}}
+    return list(tasks.values())
+
+
+def a(title: str, **members: Any) -> Draft:
+    return drafted({"title": title, "key": "a", **members})
+
+
+def test_what_was_changed_here_is_kept() -> None:
+    (there,) = imported(a("old", description="text"), [])
+    mine = {**there, "title": "mine"}
+    found = compare(a("old", description="text"), [mine], now=0)
+    assert (found.call, found.kept, found.unchanged) == ([], 1, 1)
+    both = compare(a("new", description="more"), [mine], now=0)
+    assert (both.kept, [one.member for one in both.updates[0].differences]) == (1, ["description"])
+    assert both.call[0]["title"] == "mine"
+    after = imported(a("new", description="more"), [mine])
+    assert compare(a("new", description="more"), after, now=0).call == []
+
+
+def test_a_title_that_was_changed_here_is_known_in_a_file_without_ids() -> None:
+    draft = drafted({"title": "tests", "ref": "a"}, {"title": "schema", "parent": "a"}, {"title": "schema"})
+    first, below, beside = imported(draft, [])
+    below |= {"title": "schema v2", "status": "completed", "parent": "1"}
+    first |= {"title": "checks"}
+    found = compare(draft, [first, below, beside], now=0)
+    assert (found.added, found.updates, found.kept) == ([], [], 2)
+
+
+def test_a_renamed_task_is_not_the_one_of_another_file() -> None:
+    (there,) = imported(drafted({"title": "tests"}), [])
+    other = Draft("beads", "g")
+    other.add("tests")
+    assert len(compare(other.finish(), [there | {"title": "checks"}], now=0).added) == 1
+    assert not compare(other, [there], now=0).added
+
+
+def test_a_task_that_takes_an_old_title_is_not_mistaken() -> None:
+    draft = drafted({"title": "tests"})
+    (there,) = imported(draft, [])
+    found = compare(draft, [task("5", "tests"), there | {"title": "checks"}], now=0)
+    assert (found.added, found.updates, found.kept) == ([], [], 1)
+
+
+def test_what_was_changed_here_is_kept_in_a_file_without_ids() -> None:
+    (there,) = imported(drafted({"title": "a", "description": "old"}), [])
+    changed = drafted({"title": "a", "description": "new"})
+    assert compare(changed, [there | {"description": "mine"}], now=0).kept == 1
+    assert compare(changed, [there], now=0).call[0]["description"] == "new"
+
+
+def test_what_was_changed_in_the_file_alone_is_taken() -> None:
+    present = imported(a("old", priority="high", due=When(5)), [])
+    found = compare(a("new", priority="low", due=When(5)), present, now=0)
+    assert (found.kept, [one.member for one in found.updates[0].differences]) == (0, ["title", "priority"])
+
+
+def test_a_member_that_was_set_here_first_is_kept() -> None:
+    (there,) = imported(a("old"), [])
+    assert compare(a("old", due=When(5)), [{**there, "due": 7}], now=0).kept == 1
+    assert compare(a("old", priority="high"), [there], now=0).call[0]["priority"] == "high"
+
+
+def test_an_import_of_an_earlier_version_takes_the_files_value() -> None:
+    present = [task("1", "mine", metadata={SOURCE: "beads:a"})]
+    assert compare(a("old"), present, now=0).call[0]["title"] == "old"
+
+
+def test_a_replacement_takes_the_files_values() -> None:
+    draft = a("old", description="text")
+    (there,) = imported(draft, [])
+    (wire,) = replacement(draft, [{**there, "title": "mine", "description": "mine"}], now=0).call
+    assert (wire["title"], wire["description"]) == ("old", "text")
+
+
+def test_a_day_is_compared_as_a_day() -> None:
+    draft = a("x", due=on("2126-12-24"), not_before=on("2126-12-01"))
+    (there,) = imported(draft, [])
+    elsewhere = {**there, "due": 1, "not_before": there["not_before"] + 5 * 3_600_000}
+    assert compare(draft, [elsewhere], now=0).call == []
+    moved = compare(a("x", due=on("2126-12-25"), not_before=on("2126-12-02")), [elsewhere], now=0).call[0]
+    assert (moved["due_day"], moved["not_before_day"]) == ("2126-12-25", "2126-12-02")
+    assert moved["not_before"] == there["not_before"] + 86_400_000
+    assert compare(a("x", not_before=on("2126-12-01")), [], now=1 << 50).call[0].keys() & {"not_before_day"} == set()
+
+
+def test_notes_are_the_same_by_text_author_and_time() -> None:
+    there = [task("1", "a", notes=[{"text": "ok", "actor": "ann", "at": 5}])]
+
+    def more(*notes: Note) -> list[Any]:
+        return [
+            note
+            for wire in compare(drafted({"title": "a", "notes": notes}), there, now=0).call
+            for note in wire["notes"]
+        ]
+
+    assert more(Note("ok", "ann", 5), Note("ok")) == []
+    assert more(Note("ok", "bob", 5), Note("ok", "ann", 6)) == [
+        {"text": "ok", "author": "bob", "at": 5},
+        {"text": "ok", "author": "ann", "at": 6},
+    ]
+
+
+def test_a_note_of_any_time_and_author_is_compared() -> None:
+    there = [task("1", "a", notes=[{"text": "x", "actor": "ann", "at": 1}])]
+    for odd in (Note("y", "a\ud800b\nc", 1 << 53), Note("y", "n" * 999, 1 << 60), Note("y", "", 1)):
+        (wire,) = compare(drafted({"title": "a", "notes": [odd]}), there, now=0).call
+        assert msgspec.json.encode(wire)
+        assert len(wire["notes"][0].get("author", "")) <= 128

@@ -1,0 +1,646 @@
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from punchlist import Gate, SettingsPatch, connect_async
+from punchlist.errors import ConfirmationRequired, ConnectionLost
+from punchlist_apps.files.mirror import files
+from punchlist_apps.files.mirror import sync as module
+from punchlist_apps.files.mirror.apply import ProposalApplier
+from punchlist_apps.files.mirror.files import Folder
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.mirrors import Place
+from punchlist_testing.store import damaged_log
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WRITE_PAUSE_S", "UNREADABLE_S", "MISSING_S"):
+        monkeypatch.setattr(module, name, 0.0)
+
+
+async def test_a_list_becomes_a_file_and_one_that_never_was_does_not(place: Place) -> None:
+    mirror = place.mirrored()
+    await mirror.sync()
+    assert not place.file.exists()
+    await place.list.add("a")
+    mirror.is_stale = True
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["a"]
+
+
+async def test_our_own_write_is_no_edit_and_is_not_repeated(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    before = place.file.stat().st_ino
+    for _ in range(5):
+        mirror.is_stale = True
+        await mirror.sync()
+    await place.list.append_message("user", "hello")
+    mirror.is_stale = True
+    await mirror.sync()
+    await place.mirrored().sync()
+    assert place.file.stat().st_ino == before
+    assert await place.said() == []
+
+
+async def test_what_is_edited_added_ticked_moved_and_removed_becomes_calls(place: Place) -> None:
+    await place.list.add_many(["a", "b", "c"])
+    mirror = place.mirrored()
+    await mirror.sync()
+
+    def change(value: Any) -> None:
+        a, b, c = value["tasks"]
+        a["title"] = "A"
+        a["done"] = True
+        value["tasks"] = [c, {"title": "new", "description": "d"}, a]
+        assert b
+
+    place.edit(change)
+    await mirror.sync()
+    assert await place.titles() == ["c", "new", "A"]
+    assert (await place.list.get("1")).status == "completed"
+    assert {actor for actor, _ in await place.said()} == {"file:web.json"}
+    assert [task["id"] for task in place.read()["tasks"]] == ["3", "4", "1"]
+    assert place.problems == []
+
+
+async def test_an_older_programs_file_adds_and_ticks_by_its_own_ids_and_deletes_nothing(place: Place) -> None:
+    place.write({"tasks": [{"id": "0af3", "title": "a", "description": "", "done": False}]})
+    mirror = place.mirrored()
+    await mirror.sync()
+    assert place.read()["tasks"][0]["id"] == "0af3"
+    await place.list.add("ours")
+    place.write({"tasks": [{"id": "0af3", "title": "a", "done": True}, {"id": "77bb", "title": "b"}]})
+    await mirror.sync()
+    assert await place.titles() == ["a", "ours", "b"]
+    assert (await place.list.get("1")).status == "completed"
+    assert [task["id"] for task in place.read()["tasks"]] == ["0af3", "2", "77bb"]
+
+
+async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(place: Place) -> None:
+    mine = {"createdAt": "2026-02-18", "tags": ["a"]}
+    place.write(
+        {"sessionTitle": "S", "tasks": [{"id": "0af3", "title": "a", "description": "", "done": False, **mine}]}
+    )
+    mirror = place.mirrored()
+    await mirror.sync()
+    for change in (place.list.add("b"), place.list.complete("1"), place.list.edit("1", title="A")):
+        await change
+        mirror.is_stale = True
+        await mirror.sync()
+    again = place.mirrored()  # after a restart
+    await place.list.move("2", before="1")
+    await again.sync()
+    for _ in range(2):
+        value = place.read()
+        assert value["sessionTitle"] == "S"
+        assert value["tasks"][1] == {"id": "0af3", "title": "A", "description": "", "done": True, **mine}
+        place.file.unlink()  # it comes back as it was
+        await again.sync()
+    assert place.problems == []
+
+
+async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    old = {"tasks": place.read()["tasks"]}
+    await place.list.edit("1", title="A")
+    await place.list.add("b")
+    mirror.is_stale = True
+    await mirror.sync()
+    place.write({"tasks": [*old["tasks"], {"id": "x", "title": "c"}]})
+    await mirror.sync()
+    assert sorted(await place.titles()) == ["A", "b", "c"]
+
+
+@pytest.mark.parametrize("data", [None, b"", b" \n", b'{"tasks": []}', b"\xef\xbb\xbf"])
+async def test_a_missing_or_empty_file_deletes_nothing_and_comes_back(place: Place, data: bytes | None) -> None:
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    if data is None:
+        place.file.unlink()
+    else:
+        place.file.write_bytes(data)
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == await place.titles() == ["a", "b"]
+    assert await place.said() == []
+
+
+async def test_an_emptied_list_that_says_where_it_came_from_deletes_nothing(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    place.edit(lambda value: value.update(tasks=[]))
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == await place.titles() == ["a", "b"]
+
+
+@pytest.mark.parametrize("data", [b'{"tasks": [{"id": "1", "tit', b"[]", b'{"tasks": "x"}', b"\xff"])
+async def test_a_corrupt_file_is_left_and_told_until_it_is_in_order(
+    place: Place, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    good = place.file.read_bytes()
+    monkeypatch.setattr(module, "UNREADABLE_S", 100.0)
+    place.file.write_bytes(data)
+    await mirror.sync()
+    assert place.problems == []
+    assert mirror.retry_s
+    monkeypatch.setattr(module, "UNREADABLE_S", 0.0)
+    await place.list.add("b")
+    mirror.is_stale = True
+    await mirror.sync()
+    assert place.file.read_bytes() == data
+    assert place.kinds() == ["corrupt"]
+    place.file.write_bytes(good.replace(b'"a"', b'"A"'))
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
+
+
+async def test_a_corrupt_file_that_is_removed_comes_back_in_order(place: Place) -> None:
+    await place.list.add("a")
+    place.write([])
+    mirror = place.mirrored()
+    await mirror.sync()
+    assert place.kinds() == ["corrupt"]
+    place.file.unlink()
+    await mirror.sync()
+    assert place.read()["tasks"][0]["title"] == "a"
+
+
+async def test_last_weeks_file_brings_nothing_back(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    old = place.file.read_bytes()
+    await place.list.delete("1")
+    await place.list.edit("2", title="B")
+    await place.list.add("c")
+    mirror.is_stale = True
+    await mirror.sync()
+    place.file.write_bytes(old)
+    await mirror.sync()
+    assert await place.titles() == ["B", "c"]
+    assert await place.said() == []
+    assert [task["title"] for task in place.read()["tasks"]] == ["B", "c"]
+
+
+async def test_an_edit_of_an_older_file_is_merged_and_its_missing_tasks_stay(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    old = place.read()
+    await place.list.add("c")
+    mirror.is_stale = True
+    await mirror.sync()
+    old["tasks"] = [{**old["tasks"][1], "description": "more"}]
+    place.write(old)
+    await place.mirrored().sync()
+    assert await place.titles() == ["a", "b", "c"]
+    assert (await place.list.get("2")).description == "more"
+    assert place.kinds() == ["kept"]
+
+
+async def test_what_was_taken_out_while_nobody_looked_goes_if_the_file_is_the_newest(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    await place.mirrored().sync()
+    place.edit(lambda value: value["tasks"].pop(0))
+    await place.mirrored().sync()
+    assert await place.titles() == ["b"]
+
+
+async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.edit("1", title="theirs")
+    place.edit(lambda value: value["tasks"][0].update(title="mine"))
+    mine = place.file.read_bytes()
+    await mirror.sync()
+    assert await place.titles() == ["theirs"]
+    (problem,) = place.problems
+    assert problem.kind == "conflict"
+    assert "#1 title" in problem.text
+    assert place.file.with_name(problem.copy.rpartition("/")[2]).read_bytes() == mine
+    (message,) = (await place.list.messages()).messages
+    assert message.role == "conflict"
+    assert message.actor == "file:web.json"
+    assert '"mine"' in message.content["conflicts"][0]
+
+
+async def test_what_the_daemon_refuses_is_a_conflict_that_names_the_reason(place: Place) -> None:
+    await place.list.add("a")
+    await place.list.add("b", blocked_by=["1"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    place.edit(lambda value: value["tasks"][1].update(done=True))
+    await mirror.sync()
+    assert "blocked" in place.problems[0].text
+    place.edit(lambda value: [task.update(done=True) for task in reversed(value["tasks"])])
+    await mirror.sync()
+    assert [task.status for task in await place.list.list()] == ["completed", "completed"]
+    place.edit(lambda value: value["tasks"][0].update(title="x" * 501))
+    await mirror.sync()
+    assert "invalid_params" in place.problems[-1].text
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("member", ["epoch", "conversation"])
+async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, member: str) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    place.edit(lambda value: (value["punchlist"].update({member: "other"}), value["tasks"].append({"title": "x"})))
+    data = place.file.read_bytes()
+    await mirror.sync()
+    assert place.file.read_bytes() == data
+    assert await place.titles() == ["a"]
+    assert place.kinds() == ["foreign"]
+    place.file.unlink()
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["a"]
+
+
+def at_our_next_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+    """Let something happen at the moment when the mirror has made up its mind to write."""
+    replace = Folder.replace
+
+    def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        monkeypatch.setattr(Folder, "replace", replace)
+        happens()
+        return replace(self, name, data, expected)
+
+    monkeypatch.setattr(Folder, "replace", late)
+
+
+async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+
+    def late() -> None:
+        place.edit(lambda value: (value["tasks"][0].update(title="A"), value["tasks"].append({"title": "c"})))
+
+    at_our_next_write(monkeypatch, late)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert sorted(await place.titles()) == ["A", "b", "c"]
+    assert sorted(task["title"] for task in place.read()["tasks"]) == ["A", "b", "c"]
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_a_half_written_file_is_never_taken_from_its_writer(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    whole = place.file.read_bytes().replace(b'"a"', b'"A"')
+    await place.list.add("b")
+    writer = place.file.open("r+b", buffering=0)  # an editor that takes its time
+
+    def late() -> None:
+        writer.truncate(0)
+
+    at_our_next_write(monkeypatch, late)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert mirror.retry_s
+    writer.write(whole)
+    writer.close()
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
+    assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
+
+
+async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UNREADABLE_S", 100.0)
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    whole = place.file.read_bytes()
+    await place.list.add("b")
+    writer = place.file.open("r+b", buffering=0)
+
+    def half() -> None:
+        writer.truncate(0)
+
+    at_our_next_write(monkeypatch, half)
+    mirror.is_stale = True
+    await mirror.sync()
+    place.edit(lambda value: value["tasks"].append({"title": "c"}))
+    await mirror.sync()
+    assert await place.titles() == ["a", "b", "c"]
+    with writer:
+        writer.write(whole.replace(b'"a"', b'"A"'))
+    await mirror.sync()
+    assert await place.titles() == ["A", "b", "c"]
+    assert [task["title"] for task in place.read()["tasks"]] == ["A", "b", "c"]
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+
+    def half() -> None:
+        place.file.write_bytes(b'{"tasks": [')
+
+    at_our_next_write(monkeypatch, half)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert place.kinds() == ["conflict"]
+    copies = [one.read_bytes() for one in place.file.parent.glob("*.conflict")]
+    assert copies == [b'{"tasks": [']
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+
+
+async def test_what_is_no_file_and_was_displaced_is_set_aside(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+
+    def link() -> None:
+        read, calls = files._read, iter(range(9))  # pyright: ignore[reportPrivateUsage]
+
+        def late(folder: int, name: str) -> bytes | None:
+            found = read(folder, name)
+            if next(calls) == 0:
+                place.file.unlink()
+                place.file.symlink_to(tmp_path / "elsewhere")
+            return found
+
+        monkeypatch.setattr(files, "_read", late)
+
+    at_our_next_write(monkeypatch, link)
+    for _ in range(2):
+        mirror.is_stale = True
+        await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+    [copy] = place.file.parent.glob("*.conflict")
+    assert os.readlink(copy) == str(tmp_path / "elsewhere")
+    assert place.kinds()[-1] == "conflict"
+
+
+async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.add("b")
+    take = ProposalApplier.take
+
+    def late() -> None:
+        monkeypatch.setattr(ProposalApplier, "take", away)
+        place.edit(lambda value: value["tasks"][0].update(title="A"))
+
+    async def away(*_: Any) -> Any:
+        monkeypatch.setattr(ProposalApplier, "take", take)
+        raise ConnectionLost("the daemon is away")
+
+    at_our_next_write(monkeypatch, late)
+    mirror.is_stale = True
+    with pytest.raises(ConnectionLost):
+        await mirror.sync()
+    mirror.is_stale = True
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_what_is_written_late_while_the_daemon_is_away_is_taken_over_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    whole = place.file.read_bytes()
+    await place.list.add("b")
+    take = ProposalApplier.take
+
+    async def away(*_: Any) -> Any:
+        monkeypatch.setattr(ProposalApplier, "take", take)
+        raise ConnectionLost("the daemon is away")
+
+    with place.file.open("r+b") as writer:
+        mirror.is_stale = True
+        await mirror.sync()
+        writer.write(whole.replace(b'"a"', b'"A"'))
+    monkeypatch.setattr(ProposalApplier, "take", away)
+    with pytest.raises(ConnectionLost):
+        await mirror.sync()
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
+
+
+async def test_what_an_interrupted_write_has_displaced_is_found_again(place: Place) -> None:
+    await place.list.add("a")
+    await place.mirrored().sync()
+    beside = place.file.with_name(".web.json.mirror")
+    beside.write_bytes(place.file.read_bytes().replace(b'"a"', b'"A"'))
+    await place.mirrored().sync()
+    assert await place.titles() == ["A"]
+    beside.write_bytes(b'{"tas')
+    await place.mirrored().sync()
+    assert os.listdir(place.file.parent) == ["web.json"]
+
+
+async def test_a_full_disk_is_told_and_healed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    before = place.file.read_bytes()
+    fsync = os.fsync
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    await place.list.add("b")
+    mirror.is_stale = True
+    monkeypatch.setattr(os, "fsync", full)
+    await mirror.sync()
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert place.file.read_bytes() == before
+    assert place.kinds() == ["trouble"]
+    assert mirror.retry_s
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+
+
+async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    written, replace = anyio.Event(), Folder.replace
+
+    def slow(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
+        found = replace(self, name, data, expected)
+        anyio.from_thread.run_sync(written.set)
+        return found
+
+    monkeypatch.setattr(Folder, "replace", slow)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(mirror.sync)
+            await written.wait()
+            await mirror.erase()
+    assert not place.file.exists()
+    mirror.is_stale = True
+    await mirror.sync()
+    assert not place.file.exists()
+
+
+async def erased(place: Place) -> None:
+    with pytest.raises(ConfirmationRequired) as caught:
+        await place.list.erase()
+    await place.list.erase(confirm=caught.value.token)
+
+
+async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await erased(place)
+    mirror.is_stale = True
+    await mirror.sync()
+    assert not place.file.exists()
+    await place.list.add("new")
+    mirror.is_stale = True
+    await mirror.sync()
+    assert [task["title"] for task in place.read()["tasks"]] == ["new"]
+
+
+async def test_an_erased_conversation_takes_its_file_along(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await erased(place)
+    await mirror.erase()
+    assert not place.file.exists()
+
+
+async def test_a_serial_list_and_one_that_clears_itself_agree_with_their_files(place: Place) -> None:
+    settings = SettingsPatch(execution="serial", auto_clear="when_done")
+    await place.list.open(settings=settings)
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored()
+    await mirror.sync()
+    place.edit(lambda value: value["tasks"][0].update(done=True))
+    await mirror.sync()
+    assert [task.status for task in await place.list.list()] == ["completed", "in_progress"]
+    place.edit(lambda value: value["tasks"][1].update(done=True))
+    await mirror.sync()
+    assert place.read()["tasks"] == await place.titles() == []
+
+
+# one file for each task
+
+
+def _file(place: Place, task: str) -> Path:
+    return place.directory / "web" / f"{task}.json"
+
+
+async def test_a_task_folder_goes_both_ways(place: Place) -> None:
+    await place.list.add_many(["a", "b", "c"])
+    mirror = place.mirrored("claude")
+    await mirror.sync()
+    value = json.loads(_file(place, "1").read_text())
+    value |= {"status": "in_progress", "owner": "bob", "activeForm": "Doing a", "blocks": ["2"], "metadata": {"x": 1}}
+    _file(place, "1").write_text(json.dumps(value))
+    deleted = json.loads(_file(place, "3").read_text()) | {"status": "deleted"}
+    _file(place, "3").write_text(json.dumps(deleted))
+    await mirror.sync()
+    task = await place.list.get("1")
+    assert (task.status, task.owner, task.active_form, task.metadata) == ("in_progress", "bob", "Doing a", {"x": 1})
+    assert (await place.list.get("2")).blocked_by == ("1",)
+    assert json.loads(_file(place, "2").read_text())["blockedBy"] == ["1"]
+    assert not _file(place, "3").exists()
+    assert await place.titles() == ["a", "b"]
+    assert place.problems == []
+
+
+async def test_new_files_of_another_program_get_our_numbers_and_keep_their_edges(place: Place) -> None:
+    await place.list.add("a")
+    mirror = place.mirrored("claude")
+    await mirror.sync()
+    await place.list.add("ours, number two")
+    for number, subject, blocked_by in (("2", "x", ["3"]), ("3", "y", ["1"])):
+        said = {"id": number, "subject": subject, "status": "pending", "blocks": [], "blockedBy": blocked_by}
+        _file(place, number).write_text(json.dumps(said))
+    await mirror.sync()
+    tasks = {task.title: task for task in await place.list.list()}
+    assert set(tasks) == {"a", "ours, number two", "x", "y"}
+    assert tasks["x"].blocked_by == (tasks["y"].id,)
+    assert tasks["y"].blocked_by == ("1",)
+    files = {json.loads(path.read_text())["subject"]: path.stem for path in (place.directory / "web").iterdir()}
+    assert files == {title: task.id for title, task in tasks.items()}
+    assert place.problems == []
+
+
+async def test_a_missing_task_file_comes_back_and_a_program_without_our_member_edits(place: Place) -> None:
+    await place.list.add_many(["a", "b"])
+    mirror = place.mirrored("claude")
+    await mirror.sync()
+    _file(place, "2").unlink()
+    bare = json.loads(_file(place, "1").read_text())
+    del bare["punchlist"]
+    _file(place, "1").write_text(json.dumps(bare | {"subject": "A"}))
+    await mirror.sync()
+    assert await place.titles() == ["A", "b"]
+    assert _file(place, "2").exists()
+
+
+async def test_the_file_of_a_list_that_is_cut_at_damage_stays_as_it_was(tmp_path: Path) -> None:
+    added = {"type": "TaskAdded", "task": {"id": "1", "title": "still there"}}
+    await damaged_log(tmp_path / "data", (3,), added)
+    async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
+        place = Place(daemon, client, tmp_path / "mirror")
+        place.directory.mkdir()
+        await place.mirrored(conversation="a").sync()
+        assert not (place.file.parent / "a.json").exists() and place.kinds() == ["trouble"]
+        assert "damaged" in place.problems[0].text
+        await place.mirrored(conversation="b").sync()
+        assert (place.file.parent / "b.json").exists()
+
+
+async def test_no_file_takes_back_what_waits_for_a_yes(place: Place) -> None:
+    await place.list.add("a", gate=Gate(yes=True))
+    await place.list.add("b")
+    mirror = place.mirrored()
+    await mirror.sync()
+    await place.list.complete("1", "done")
+    before = await place.list.get("1")
+    mirror.is_stale = True
+    await mirror.sync()
+    place.edit(lambda value: value["tasks"].pop(0))
+    await mirror.sync()
+    assert await place.list.get("1") == before
+    assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
+    assert "waits for a person's yes: leave it" in place.problems[-1].text

@@ -1,0 +1,169 @@
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.tools.dialects.native import Wait
+from punchlist.tools.schema import parameters
+from punchlist_apps.cli.commands.setup import COMMANDS
+from punchlist_apps.cli.installing.editor_plugins import EDITORS
+from punchlist_apps.cli.installing.vscode_extension import NAME as EXTENSION
+from punchlist_apps.hosts import jsonc
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
+from punchlist_apps.hosts.configure import Configurator
+from punchlist_testing.played import program
+
+
+def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
+    """What the files of a host say, by their path below the home or project directory."""
+    place = Place(scope, str(tmp_path), {"HOME": str(tmp_path), **env}, "/bin/punch")
+    found: dict[str, Any] = {}
+    for wanted in host_named(host).files(place):
+        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
+        name = str(Path(wanted.path).relative_to(tmp_path))
+        found[name] = tomllib.loads(text) if wanted.form == "toml" else jsonc.parse(text).value
+    return found
+
+
+SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
+
+
+def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
+    assert COMMANDS["setup"].arguments[0].options["choices"] == (
+        *(host.name for host in HOSTS),
+        *EDITORS,
+        EXTENSION,
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "scope", "path", "members"),
+    [
+        ("cursor", "user", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("cursor", "project", ".cursor/mcp.json", {"mcpServers": {"punchlist": SERVER}}),
+        ("gemini", "user", ".gemini/settings.json", {"mcpServers": {"punchlist": {**SERVER, "timeout": 630_000}}}),
+        ("vscode", "user", ".config/Code/User/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("vscode", "project", ".vscode/mcp.json", {"servers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("zed", "user", ".config/zed/settings.json", {"context_servers": {"punchlist": {**SERVER, "env": {}}}}),
+        ("windsurf", "user", ".codeium/windsurf/mcp_config.json", {"mcpServers": {"punchlist": SERVER}}),
+        (
+            "cline",
+            "user",
+            ".cline/data/settings/cline_mcp_settings.json",
+            {"mcpServers": {"punchlist": {**SERVER, "timeout": 630}}},
+        ),
+        ("amp", "project", ".amp/settings.json", {"amp.mcpServers": {"punchlist": SERVER}}),
+        ("claude-code", "user", ".claude.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
+        ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
+    ],
+)
+def test_a_host_is_told_of_the_server_where_it_looks(
+    tmp_path: Path, host: str, scope: Scope, path: str, members: dict[str, Any]
+) -> None:
+    assert configured(tmp_path, host, scope)[path] == members
+
+
+def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> None:
+    table = configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]
+    assert table["command"] == "/bin/punch"
+    assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
+    assert set(configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))) == {"elsewhere/config.toml"}
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "member", "unit"),
+    [
+        ("codex", ".codex/config.toml", "tool_timeout_sec", 1),
+        ("gemini", ".gemini/settings.json", "timeout", 1000),
+        ("copilot", ".copilot/mcp-config.json", "timeout", 1000),
+        ("opencode", ".config/opencode/opencode.json", "timeout", 1000),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", "timeout", 1),
+    ],
+)
+def test_the_longest_wait_fits_a_hosts_timeout(tmp_path: Path, host: str, path: str, member: str, unit: int) -> None:
+    (servers,) = configured(tmp_path, host)[path].values()
+    longest_s = parameters(Wait)["properties"]["seconds"]["maximum"]
+    assert servers["punchlist"][member] / unit > longest_s
+    assert Wait().seconds < 60, "what a host without a setting allows"
+
+
+def test_codex_waits_for_the_server(tmp_path: Path) -> None:
+    assert configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]["required"] is True
+
+
+def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
+    hooks = configured(tmp_path, "claude-code")[".claude/settings.json"]["hooks"]
+    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
+    for entries in hooks.values():
+        assert [hook["command"] for entry in entries for hook in entry["hooks"]] == ["/bin/punch agent prime --hook"]
+    moved = configured(tmp_path, "claude-code", CLAUDE_CONFIG_DIR=str(tmp_path / "x"))
+    assert set(moved) == {"x/.claude.json", "x/settings.json"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"hooks": [{"type": "command", "command": "punch agent prime --hook"}]}, True),
+        ({"matcher": "startup", "hooks": [{"command": "'/a b/punch' prime --hook -c website", "timeout": 3}]}, True),
+        ({"hooks": [{"command": "punch agent prime --hook"}, {"command": "mine"}]}, False),
+        ({"hooks": [{"command": "punch list"}]}, False),
+        ({"hooks": [{"command": "cd /x && punch agent prime --hook"}]}, False),
+        ({"hooks": [{"command": "it's"}]}, False),
+        ({"hooks": [{"command": ""}]}, False),
+        ({"hooks": [{"command": 3}]}, False),
+        ({"hooks": {"command": "punch agent prime --hook"}}, False),
+        ({}, False),
+        ("punch agent prime --hook", False),
+        (None, False),
+    ],
+)
+def test_a_hook_of_an_earlier_setup_is_known_and_others_are_left_alone(entry: Any, ours: bool) -> None:
+    place = Place("user", "/p", {"HOME": "/h"}, "punch")
+    known = host_named("claude-code").files(place)[1].edits[0].ours
+    assert known is not None
+    assert known(entry) is ours
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
+def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: Host) -> None:
+    place = Place("user", str(tmp_path), {"HOME": str(tmp_path)}, "/a b/punch", "website")
+    for wanted in host.files(place):
+        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
+        assert "website" in text
+        if "prime" in text:
+            assert "'/a b/punch' agent prime --hook -c website" in text
+
+
+@pytest.mark.parametrize("word", ["$(touch PWN)", "a b", "`x`", "it's", ";rm", "a\nb"])
+def test_every_word_of_a_hook_is_quoted(tmp_path: Path, word: str) -> None:
+    told = program(tmp_path, "punch", "import json, sys; json.dump(sys.argv[1:], open('told', 'w'))")
+    renamed = told.rename(tmp_path / f"{word.replace('/', '')} punch")
+    place = Place("user", "/p", {"HOME": "/h"}, str(renamed), word)
+    subprocess.run(hook_command(place), shell=True, check=True, cwd=tmp_path)
+    assert json.loads((tmp_path / "told").read_text()) == ["agent", "prime", "--hook", "-c", word]
+
+
+def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> None:
+    for host in HOSTS:
+        place = Place("project", str(tmp_path), {"HOME": "/h"}, "punch")
+        if host.project:
+            assert {wanted.root for wanted in host.files(place)} == {str(tmp_path)}
+        assert {wanted.root for wanted in host.files(place._replace(scope="user"))} == {None}
+
+
+def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
+    env = {"HOME": "/h", "XDG_CONFIG_HOME": "/x", "COPILOT_HOME": "/c"}
+    place = Place("user", "/p", env, "punch")
+    found = {name: host_named(name).path(place) for name in ("zed", "amp", "vscode", "opencode", "copilot", "cline")}
+    assert found == {
+        "zed": "/x/zed/settings.json",
+        "amp": "/x/amp/settings.json",
+        "vscode": "/x/Code/User/mcp.json",
+        "opencode": "/x/opencode/opencode.json",
+        "copilot": "/c/mcp-config.json",
+        "cline": "/h/.cline/data/settings/cline_mcp_settings.json",
+    }
+    assert host_named("cline").path(place._replace(env={**env, "CLINE_MCP_SETTINGS_PATH": "/m.json"})) == "/m.json"

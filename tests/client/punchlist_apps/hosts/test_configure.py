@@ -1,0 +1,244 @@
+import json
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from punchlist_apps.hosts import configure, jsonc
+from punchlist_apps.hosts.catalog import Edit, FileEdits
+from punchlist_apps.hosts.configure import Configurator, SetupError
+from punchlist_apps.hosts.files import Replacement
+
+
+def has_x(item: dict[str, int]) -> bool:
+    return "x" in item
+
+
+EDITS = (
+    Edit(("mcpServers", "punchlist"), {"command": "punch"}),
+    Edit(("hooks", "Stop"), {"x": 1}, ours=has_x),
+)
+OTHER = (Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]._replace(value={"x": 2}))
+MINE = '{\n  // mine\n  "theme": "dark",\n  "mcpServers": {"a": {"command": "x"}}\n}'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Configurator:
+    return Configurator(str(tmp_path / "data"))
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> FileEdits:
+    return FileEdits(str(tmp_path / "host" / "deep" / "settings.json"), "json", EDITS)
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def write(wanted: FileEdits, text: str) -> Path:
+    path = Path(wanted.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_file_of_ours_alone_is_taken_back_with_the_directories_made_for_it(
+    files: Configurator, wanted: FileEdits, tmp_path: Path
+) -> None:
+    files.edit([wanted])
+    assert jsonc.parse(Path(wanted.path).read_text()).value["hooks"] == {"Stop": [{"x": 1}]}
+    files.edit([wanted], remove=True)
+    assert not (tmp_path / "host").exists()
+    assert list((tmp_path / "data" / "setup").iterdir()) == []
+
+
+def test_a_file_is_put_back_byte_for_byte(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    path.chmod(0o640)
+    files.edit([wanted])
+    assert Path(files.backup_of(wanted.path)).read_text() == MINE
+    assert path.read_text() != MINE
+    again = files.plan(wanted)
+    assert again.before == again.after
+    files.edit([wanted], remove=True)
+    assert path.read_text() == MINE
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_second_setup_keeps_the_first_backup(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.edit([wanted])
+    newer = wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]))
+    files.edit([newer])
+    assert "/new/punch" in path.read_text()
+    files.edit([newer], remove=True)
+    assert path.read_text() == MINE
+
+
+def test_what_others_wrote_since_stays_when_we_go(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.edit([wanted])
+    path.write_text(path.read_text().replace('"dark"', '"light"'))
+    files.edit([wanted], remove=True)
+    assert path.read_text() == MINE.replace('"dark"', '"light"')
+
+
+def test_a_setup_after_others_wrote_is_taken_back_as_well(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.edit([wanted])
+    path.write_text(path.read_text().replace('"dark"', '"light"'))
+    files.edit([wanted._replace(edits=OTHER)])
+    assert "/new/punch" in path.read_text()
+    files.edit([wanted], remove=True)
+    assert path.read_text() == MINE.replace('"dark"', '"light"')
+
+
+def test_a_file_that_is_ours_alone_goes_away_however_often_it_was_written(
+    files: Configurator, wanted: FileEdits, tmp_path: Path
+) -> None:
+    files.edit([wanted])
+    path = Path(wanted.path)
+    path.write_text(path.read_text().replace('"x": 1', '"x": 3'))
+    files.edit([wanted])
+    path.write_text(path.read_text().replace("\n", "\n\n"))
+    files.edit([wanted], remove=True)
+    assert not (tmp_path / "host").exists()
+
+
+def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, '{"hooks": {"Stop": [{"y": 1}]}}')
+    for edits in (EDITS, OTHER):
+        files.edit([wanted._replace(edits=edits)])
+    assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}, {"x": 2}]
+    path.write_text(path.read_text() + "\n")
+    files.edit([wanted], remove=True)
+    assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}]
+
+
+def test_a_file_whose_backup_is_gone_loses_our_members_only(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    files.edit([wanted])
+    Path(files.backup_of(wanted.path)).unlink()
+    files.edit([wanted], remove=True)
+    assert path.read_text() == MINE
+
+
+def test_removing_what_was_never_set_up_changes_nothing(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, MINE)
+    [change] = files.edit([wanted], remove=True)
+    assert not change.is_change
+    assert path.read_text() == MINE
+
+
+def test_a_linked_file_stays_a_link(files: Configurator, wanted: FileEdits, tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles.json"
+    target.write_text(MINE)
+    path = Path(wanted.path)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(target)
+    files.edit([wanted])
+    assert path.is_symlink()
+    assert "punchlist" in target.read_text()
+    files.edit([wanted], remove=True)
+    assert path.is_symlink()
+    assert target.read_text() == MINE
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [('{\n"a": }', ":2: expected a value"), ("[]", ":1: the file: expected an object"), ('{"mcpServers": 3}', ":1: ")],
+)
+def test_a_file_that_cannot_be_changed_is_refused_with_its_line(
+    files: Configurator, wanted: FileEdits, text: str, told: str
+) -> None:
+    path = write(wanted, text)
+    with pytest.raises(SetupError) as caught:
+        files.plan(wanted)
+    assert str(caught.value).startswith(wanted.path + told)
+    assert path.read_text() == text
+
+
+def test_what_is_no_text_file_is_refused(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, "")
+    path.write_bytes(b"{\n\xff}")
+    with pytest.raises(SetupError, match=":2: not UTF-8"):
+        files.plan(wanted)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(SetupError, match="not a regular file"):
+        files.plan(wanted)
+
+
+def test_several_files_are_written_all_or_none(files: Configurator, wanted: FileEdits, tmp_path: Path) -> None:
+    path = write(wanted, MINE)
+    other = FileEdits(str(tmp_path / "taken" / "deep" / "x.json"), "json", EDITS)
+    (tmp_path / "taken").write_text("no directory")
+    before = everything(tmp_path)
+    for order in ([wanted, other], [other, wanted]):
+        with pytest.raises(SetupError, match="taken"):
+            files.edit(order)
+        assert everything(tmp_path) == before
+    (tmp_path / "taken").unlink()
+    files.edit([wanted, other])
+    assert "punchlist" in path.read_text()
+    files.edit([wanted, other], remove=True)
+    assert path.read_text() == MINE
+    assert not (tmp_path / "taken").exists()
+
+
+def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, wanted: FileEdits) -> None:
+    path = write(wanted, '{"turns": 0}')
+    landed: list[int] = []
+    rounds = threading.Event()
+
+    def host() -> None:
+        for turn in range(1, 500):
+            seen = json.loads(path.read_text())
+            beside = path.with_name(f"host.{turn}")
+            beside.write_text(json.dumps({**seen, "turns": turn}))
+            os.replace(beside, path)
+            landed.append(turn)
+            if rounds.wait(0.001):
+                return
+
+    thread = threading.Thread(target=host)
+    thread.start()
+    try:
+        for number in range(30):
+            with suppress(SetupError):  # the host was quicker each time
+                files.edit([wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
+    finally:
+        rounds.set()
+        thread.join()
+    files.edit([wanted])
+    assert jsonc.find(path.read_text(), ("turns",)) == landed[-1]
+    assert jsonc.find(path.read_text(), ("mcpServers", "punchlist")) == {"command": "punch"}
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_changes_between_plan_and_write_is_planned_anew(
+    files: Configurator, wanted: FileEdits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(wanted, '{"a": 1}')
+    replace_all = configure.replace_all
+
+    def late(replacements: list[Replacement]) -> dict[str, tuple[str, ...]]:
+        path.write_text('{"a": 2}')
+        monkeypatch.setattr(configure, "replace_all", replace_all)
+        return replace_all(replacements)
+
+    monkeypatch.setattr(configure, "replace_all", late)
+    files.edit([wanted])
+    assert jsonc.find(path.read_text(), ("a",)) == 2
+    files.edit([wanted], remove=True)
+    assert path.read_text() == '{"a": 2}'
+
+
+def test_the_difference_is_shown(files: Configurator, wanted: FileEdits) -> None:
+    write(wanted, MINE)
+    lines = files.plan(wanted).diff()
+    assert lines[:2] == [f"--- {wanted.path}", f"+++ {wanted.path}"]
+    assert any(line.startswith("+") and "punchlist" in line for line in lines)

@@ -1,0 +1,54 @@
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pytest
+
+from punchlist import AsyncClient, connect_async
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.optional import require_package
+
+MODES = ["legacy", "auto"]
+"""The handshake era, and the one without."""
+
+
+class Host(NamedTuple):
+    """A host connected to our server, and the list that both look at."""
+
+    session: Any
+    client: AsyncClient
+
+
+class Connect(Protocol):
+    def __call__(self, *dialects: str, **options: Any) -> AbstractAsyncContextManager[Host]: ...
+
+
+@pytest.fixture(params=MODES)
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
+    """Connects a host to a server in this process, in each era in turn."""
+    require_package("mcp")
+    mcp = import_module("mcp")
+
+    @asynccontextmanager
+    async def connect(*dialects: str, **options: Any) -> AsyncGenerator[Host]:
+        from punchlist_apps.mcp.server import Setup, build
+
+        setup = Setup(
+            dialects or ("native",),
+            options.pop("conversation", "work"),
+            user=options.pop("user", None),
+            tools=options.pop("tools", None),
+        )
+        setup = setup._replace(directory=options.pop("directory", str(tmp_path)), data_dir=str(tmp_path / "data"))
+        user: Any = {"user": setup.user} if setup.user else {}
+        async with (
+            running_daemon(tmp_path) as daemon,
+            connect_async(socket=daemon.socket, autostart=False, **user) as client,
+            connect_async(socket=daemon.socket, autostart=False, name="bob") as other,
+            mcp.Client(build(client, setup), mode=request.param, **options) as session,
+        ):
+            yield Host(session, other)
+
+    return connect

@@ -1,0 +1,404 @@
+"""Sessions that end: real `punch agent mcp` processes that stop, are killed, stand still and come back."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from punchlist import Client, connect
+from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_schemas.things import SettingsPatch, Task
+from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.optional import require_package
+
+require_package("mcp")
+mcp: Any = import_module("mcp")
+
+HOST = "claude-code"
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Generator[Spawned]:
+    with spawned_daemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon: Spawned) -> Generator[Client]:
+    with connect(socket=daemon.socket, autostart=False, name="zed") as client:
+        client.conversation("work").add_many(["one", "two", "three"])
+        yield client
+
+
+def environment(session: str | None) -> dict[str, str]:
+    path = os.pathsep.join(one for one in sys.path if one)
+    own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDE")}
+    return {**bare, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": "work", **own}
+
+
+def command(daemon: Spawned, *more: str) -> list[str]:
+    places = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart"]
+    return [sys.executable, "-m", "punchlist", *more, *places]
+
+
+def hook(daemon: Spawned, event: str, session: str, **members: Any) -> str:
+    given = json.dumps({"session_id": session, "hook_event_name": event, **members})
+    prime = command(daemon, "agent", "prime", "--hook")
+    ran = subprocess.run(prime, input=given, env=environment(session), capture_output=True, text=True, check=True)
+    assert not ran.stderr
+    return ran.stdout
+
+
+class Window:
+    """A host's window: one `punch agent mcp`, spoken to by hand so that it can be killed at any time."""
+
+    def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str, place: Any = None) -> None:
+        self.process = subprocess.Popen(
+            command(daemon, "agent", "mcp", *more),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(session),
+            cwd=place or daemon.directory,
+            text=True,
+        )
+        self._id = 0
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": host, "version": "2"}}
+        self._ask("initialize", hello)
+        self._send({"method": "notifications/initialized"})
+
+    def call(self, tool: str = "next", **arguments: Any) -> str:
+        return self._ask("tools/call", {"name": tool, "arguments": arguments})["content"][0]["text"]
+
+    def end(self) -> None:
+        """Close its input, as a host does that ends."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_S)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self.process.send_signal(number)
+
+    def _ask(self, method: str, params: dict[str, Any]) -> Any:
+        self._id += 1
+        self._send({"id": self._id, "method": method, "params": params})
+        assert self.process.stdout is not None
+        while True:
+            reply = json.loads(self.process.stdout.readline())
+            if reply.get("id") == self._id:
+                return reply["result"]
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.flush()
+
+
+@pytest.fixture
+def windows(daemon: Spawned) -> Generator[Callable[..., Window]]:
+    opened: list[Window] = []
+
+    def window(session: str | None = None, *more: str, host: str = HOST, place: Any = None) -> Window:
+        opened.append(Window(daemon, session, host, *more, place=place))
+        return opened[-1]
+
+    yield window
+    for each in opened:
+        each.process.kill()
+        with each.process:
+            pass
+
+
+def task(client: Client, name: str = "1") -> Task:
+    return client.conversation("work").get(name)
+
+
+def wait_for(client: Client, condition: Callable[[Task], bool], name: str = "1") -> Task:
+    """The task once the watched list shows it so; a watch is told when a session goes or comes back."""
+    with client.conversation("work").watch(view="rows") as lists:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            found = next(one for one in lists.next(timeout_s=deadline - time.monotonic()) if one.id == name)
+            if condition(found):
+                return found
+    raise AssertionError("it did not become so")
+
+
+def has_left(found: Task) -> bool:
+    return found.left_at is not None
+
+
+def is_there(found: Task) -> bool:
+    return found.left_at is None and found.owner != ""
+
+
+@pytest.mark.parametrize("how", ["end", "kill"])
+def test_a_closed_window_is_seen_to_be_gone(how: str, client: Client, windows: Callable[..., Window]) -> None:
+    window = windows("a")
+    assert "Now #1" in window.call()
+    assert is_there(task(client))
+    getattr(window, how)()
+    found = wait_for(client, has_left)
+    assert found.left_at is not None and found.lease_expires_at is not None
+    assert 0 < found.lease_expires_at - found.left_at <= 301_000
+
+
+def test_another_session_takes_what_was_left(client: Client, windows: Callable[..., Window]) -> None:
+    gone, other = windows("a"), windows("b")
+    gone.call()
+    gone.call("update", id="3", status="in_progress", agent="reviewer")
+    assert "Now #2" in other.call()
+    gone.kill()
+    wait_for(client, has_left)
+    told = other.call(result="r")
+    assert "Nothing ready: 2 in progress" in told
+    for name in ("1", "3"):
+        assert f"take it with update id={name} status=in_progress" in told, "its sub-agent's, too"
+    assert other.call("update", id="1", status="in_progress") == "#1 is yours."
+    assert is_there(task(client))
+    late = windows("a")
+    assert "Now #3" not in late.call()
+    assert f"is being worked on by {task(client).owner}" in late.call("update", id="1", status="completed")
+
+
+def test_a_left_task_is_pending_after_the_grace(client: Client, windows: Callable[..., Window]) -> None:
+    client.conversation("work").configure(settings=SettingsPatch(leave_grace=1))
+    window = windows("a")
+    window.call()
+    window.kill()
+    assert wait_for(client, lambda found: found.status == "pending").owner == ""
+
+
+def test_a_window_that_stands_still_is_there(client: Client, windows: Callable[..., Window]) -> None:
+    still, other = windows("a"), windows("b")
+    still.call()
+    still.kill(signal.SIGSTOP)
+    other.call()
+    other.kill()
+    wait_for(client, has_left, "2")
+    assert is_there(task(client, "1"))
+    still.kill(signal.SIGCONT)
+    assert "#1 done" in still.call(result="r")
+
+
+def test_a_resumed_session_goes_on_within_the_grace(client: Client, windows: Callable[..., Window]) -> None:
+    first = windows("a")
+    first.call()
+    first.kill()
+    wait_for(client, has_left)
+    again = windows("a")
+    assert "You are at it already.\nNow #1" in again.call()
+    assert is_there(task(client))
+    assert "#1 done" in again.call(result="r")
+
+
+def test_a_restarted_daemon_keeps_the_sessions_that_are_there(
+    daemon: Spawned, client: Client, windows: Callable[..., Window]
+) -> None:
+    client.conversation("work").configure(settings=SettingsPatch(leave_grace=3))
+    gone, there = windows("a"), windows("b")
+    gone.call()
+    there.call()
+    daemon.kill()
+    gone.kill()
+    gone.process.wait()
+    daemon.restart()
+    assert wait_for(client, is_there, "2").lease_expires_at
+    assert wait_for(client, lambda found: found.status == "pending", "1").attempts == 1
+    assert is_there(task(client, "2"))
+
+
+def test_a_claim_right_after_a_restart_ends_with_its_session(
+    daemon: Spawned, client: Client, windows: Callable[..., Window]
+) -> None:
+    window = windows("a")
+    window.call()
+    daemon.kill()
+    daemon.restart()
+    assert "Now #2" in window.call(result="done")
+    window.kill()
+    assert wait_for(client, has_left, "2").left_at
+
+
+def test_the_end_of_a_session_is_told_by_its_hook(
+    daemon: Spawned, client: Client, windows: Callable[..., Window]
+) -> None:
+    window = windows("a")
+    hook(daemon, "SessionStart", "a", source="startup")
+    window.call()
+    assert hook(daemon, "SessionEnd", "a", reason="clear") == ""
+    assert is_there(task(client))
+    assert hook(daemon, "SessionEnd", "a", reason="prompt_input_exit") == ""
+    assert has_left(task(client))
+
+
+def test_a_hook_of_a_session_that_nobody_knows_is_silent(daemon: Spawned) -> None:
+    assert hook(daemon, "SessionEnd", "never seen", reason="other") == ""
+
+
+def test_a_window_that_goes_back_to_an_older_session_leaves_the_newer(
+    daemon: Spawned, client: Client, windows: Callable[..., Window]
+) -> None:
+    hook(daemon, "SessionStart", "a", source="startup")
+    window = windows("a")
+    window.call()
+    hook(daemon, "SessionStart", "older", source="resume")
+    assert "Now #2" in window.call()
+    wait_for(client, has_left, "1")
+    assert is_there(task(client, "2"))
+    hook(daemon, "SessionStart", "a", source="resume")
+    assert "Now #1" in window.call()
+    wait_for(client, has_left, "2")
+    assert is_there(task(client, "1"))
+
+
+def test_the_next_server_of_a_place_goes_on(client: Client, windows: Callable[..., Window]) -> None:
+    first = windows(host="gen")
+    first.call()
+    first.kill()
+    first.process.wait()
+    again, third = windows(host="gen"), windows(host="gen")
+    assert "You are at it already.\nNow #1" in again.call()
+    assert "Now #2" in third.call(), "one of two goes on"
+    owners = {one.id: one.owner for one in client.conversation("work").list() if one.owner}
+    assert len(set(owners.values())) == 2
+    assert "#1 done" in again.call(result="r")
+
+
+def test_no_server_goes_on_for_one_that_stands_still(client: Client, windows: Callable[..., Window]) -> None:
+    still = windows(host="gen")
+    still.call()
+    still.kill(signal.SIGSTOP)
+    assert "Now #2" in windows(host="gen").call()
+    assert "Now #3" in windows(host="gen").call()
+    still.kill(signal.SIGCONT)
+    assert "#1 done" in still.call(result="r")
+
+
+def test_a_server_of_another_host_or_user_begins_anew(client: Client, windows: Callable[..., Window]) -> None:
+    first = windows(host="gen")
+    first.call()
+    first.kill()
+    first.process.wait()
+    assert "Now #2" in windows(host="other").call()
+    owner = windows(None, "--user", "ann", host="gen").call("tasks")
+    assert "one" not in owner
+
+
+def test_the_claude_dialect_finishes_what_a_crash_left(client: Client, windows: Callable[..., Window]) -> None:
+    first = windows(None, "--dialect", "claude", host="gen")
+    first.call("TaskUpdate", taskId="1", status="in_progress")
+    first.kill()
+    first.process.wait()
+    again = windows(None, "--dialect", "claude", host="gen")
+    assert "#1" in again.call("TaskUpdate", taskId="1", status="completed")
+    assert task(client).status == "completed"
+
+
+def test_agents_are_listed_with_what_they_do(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "topic", str(daemon.directory)], check=True)
+    window = windows("a")
+    window.call()
+    (agent,) = [one for one in client.call("agent.list")["agents"] if one["name"] != "zed"]
+    assert agent["name"] == agent_name(HOST, key_of("a"))
+    assert agent["host"] == HOST
+    assert Path(agent["directory"]) == daemon.directory.resolve()
+    assert agent["branch"] == "topic"
+    assert agent["pid"] == window.process.pid
+    assert agent["tasks"] == [{"conversation": "work", "id": "1", "title": "one"}]
+
+
+def test_any_directory_and_host_can_enter(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
+    place = os.path.join(os.fsencode(daemon.directory), b"\xff")
+    os.mkdir(place)
+    window = windows("a", host="h" * 2_000, place=place)
+    assert "Now #1" in window.call()
+    (agent,) = [one for one in client.agents() if one.tasks]
+    assert agent.directory.endswith("/?")
+    assert len(agent.host) == 500
+    window.kill()
+    wait_for(client, has_left)
+
+
+class Web:
+    """`punch agent mcp --http` in this process, and hand-made requests to it."""
+
+    def __init__(self, http: Any, address: str) -> None:
+        self._http = http
+        self._address = address
+
+    async def ask(self, method: str, session: str = "", id: int | None = 1, **params: Any) -> Any:
+        headers = {"Accept": "application/json, text/event-stream"} | ({"Mcp-Session-Id": session} if session else {})
+        asked = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if id is None else {"id": id})
+        return await self._http.post(self._address, json=asked, headers=headers)
+
+    async def begin(self) -> str:
+        info = {"name": HOST, "version": "2"}
+        hello = await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
+        session = hello.headers["mcp-session-id"]
+        await self.ask("notifications/initialized", session, None)
+        await self.ask("tools/call", session, name="next", arguments={})
+        return session
+
+    async def end(self, session: str) -> None:
+        await self._http.delete(self._address, headers={"Mcp-Session-Id": session})
+
+
+@asynccontextmanager
+async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> AsyncGenerator[Web]:
+    import httpx2
+
+    from punchlist import connect_async
+    from punchlist_apps.mcp.presence import Presence
+    from punchlist_apps.mcp.serve import http_app, http_server, loopback_sockets
+    from punchlist_apps.mcp.server import Setup, build
+
+    sockets = loopback_sockets(0)
+    port = sockets[0].getsockname()[1]
+    with anyio.fail_after(60):
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            anyio.create_task_group() as group,
+            httpx2.AsyncClient(timeout=PATIENCE_S) as http,
+        ):
+            presence = Presence(client)
+            built = build(client, Setup(conversation="work"), presence)
+            app = http_app(built, port, None, most_sessions=most, idle_s=idle_s, ended=presence.end_session)
+            server = http_server(app)
+            group.start_soon(server.serve, sockets)
+            yield Web(http, f"http://127.0.0.1:{port}/mcp")
+            server.should_exit = True
+
+
+async def test_a_session_over_http_leaves_with_its_end(daemon: Spawned, client: Client) -> None:
+    async with over_http(daemon) as web:
+        session, _other = await web.begin(), await web.begin()
+        await web.end(session)
+        await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
+        assert is_there(task(client, "2"))
+
+
+async def test_a_session_over_http_that_makes_room_leaves(daemon: Spawned, client: Client) -> None:
+    async with over_http(daemon, most=1) as web:
+        for _ in range(2):
+            await web.begin()
+        await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
+        assert is_there(task(client, "2"))
+
+
+async def test_an_idle_session_over_http_leaves(daemon: Spawned, client: Client) -> None:
+    async with over_http(daemon, idle_s=0.2) as web:
+        await web.begin()
+        await anyio.to_thread.run_sync(wait_for, client, has_left, "1")

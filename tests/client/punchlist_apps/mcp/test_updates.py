@@ -1,0 +1,101 @@
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist import connect_async
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.optional import require_package
+
+require_package("mcp")
+mcp: Any = import_module("mcp")
+
+URI = "punchlist://work/tasks"
+
+
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) -> None:
+    from punchlist_apps.mcp.server import Setup, build
+
+    send, receive = anyio.create_memory_object_stream[str](100)
+
+    async def told(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            await send.send(str(message.params.uri))
+
+    with spawned_daemon(tmp_path) as daemon:
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            connect_async(socket=daemon.socket, autostart=False) as other,
+            mcp.Client(build(client, Setup()), mode="legacy", message_handler=told) as session,
+        ):
+            with anyio.fail_after(30):
+                await session.subscribe_resource(URI)
+                await other.conversation("work").add("One")
+                assert await receive.receive() == URI
+                await other.conversation("elsewhere").add("Not of interest")
+                daemon.restart()
+                await other.conversation("work").add("Two")
+                assert await receive.receive() == URI
+    send.close()
+    receive.close()
+
+
+async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> None:
+    from punchlist_apps.mcp.server import Setup, build
+
+    with spawned_daemon(tmp_path) as daemon:
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            connect_async(socket=daemon.socket, autostart=False) as other,
+            mcp.Client(build(client, Setup())) as session,
+        ):
+            with anyio.fail_after(30):
+                async with session.listen(resource_subscriptions=[URI]) as events:
+                    await other.conversation("work").add("One")
+                    event = await anext(aiter(events))
+                    assert str(event.uri) == URI
+
+
+async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_session_goes(tmp_path: Path) -> None:
+    from punchlist_apps.mcp.server import Setup, build
+
+    address = "punchlist://session-1/tasks"
+    with spawned_daemon(tmp_path) as daemon:
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            connect_async(socket=daemon.socket, autostart=False) as other,
+            mcp.Client(build(client, Setup())) as session,
+        ):
+            work, elsewhere = other.conversation("work"), other.conversation("elsewhere")
+            await work.attach("session-1")
+            with anyio.fail_after(30):
+                async with session.listen(resource_subscriptions=[address]) as events:
+                    stream = aiter(events)
+                    for change in (
+                        lambda: work.add("One"),
+                        lambda: elsewhere.attach("session-1"),
+                        lambda: elsewhere.add("Two"),
+                    ):
+                        await change()
+                        assert str((await anext(stream)).uri) == address
+
+
+async def test_after_a_time_without_daemon_every_subscribed_resource_is_announced(tmp_path: Path) -> None:
+    from punchlist_apps.mcp.server import Setup, build
+
+    with spawned_daemon(tmp_path) as daemon:
+        async with (
+            connect_async(socket=daemon.socket, autostart=False, timeout_s=0.2) as client,
+            mcp.Client(build(client, Setup())) as session,
+        ):
+            with anyio.fail_after(30):
+                async with session.listen(resource_subscriptions=[URI, "punchlist://other/tasks"]) as events:
+                    daemon.kill()
+                    with anyio.move_on_after(0.5):
+                        await anext(aiter(events))
+                    daemon.start()
+                    told = {str((await anext(aiter(events))).uri) for _ in range(2)}
+                    assert told == {URI, "punchlist://other/tasks"}

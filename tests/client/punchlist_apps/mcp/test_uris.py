@@ -1,0 +1,42 @@
+import pytest
+
+from punchlist_apps.mcp.uris import Address, parse, tasks_of
+
+
+@pytest.mark.parametrize(
+    ("uri", "address"),
+    [
+        ("punchlist://website/tasks", Address("website", "tasks", 0)),
+        ("punchlist://a:b.c_d-e/tasks", Address("a:b.c_d-e", "tasks", 0)),
+        ("punchlist://website/events", Address("website", "events", 0)),
+        ("punchlist://website/events?after=12", Address("website", "events", 12)),
+    ],
+)
+def test_an_address_of_ours_is_understood(uri: str, address: Address) -> None:
+    assert parse(uri) == address
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "punchlist://website",
+        "punchlist://website/tasks/",
+        "punchlist://website/tasks?after=1",
+        "punchlist://website/events?after=-1",
+        "punchlist://website/events?after=99999999999999999",
+        "punchlist://website/events?after=1&after=2",
+        "punchlist:///tasks",
+        "punchlist://a/b/tasks",
+        "file:///etc/passwd",
+        "PUNCHLIST://website/tasks",
+        "punchlist://website/tasks\n",
+    ],
+)
+def test_anything_else_is_none_of_ours(uri: str) -> None:
+    assert parse(uri) is None
+
+
+def test_a_conversation_is_found_again_by_its_address() -> None:
+    for name in ("website", "a:b", "x.y_z-1"):
+        assert parse(tasks_of(name)) == Address(name, "tasks", 0)

@@ -1,0 +1,124 @@
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from textual import events
+from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from punchlist.clients.aio import AsyncClient, AsyncConversation, connect_async
+from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
+from punchlist_apps.ui.app import PunchApp
+from punchlist_apps.ui.program import Setup
+from punchlist_testing.daemon import Running, running_daemon
+
+PATIENCE_S = 30
+
+
+class Shown:
+    """`punch ui` on a screen that is nowhere."""
+
+    def __init__(self, app: PunchApp, pilot: "Pilot[None]") -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def lines(self) -> list[str]:
+        """The text of the screen, line by line."""
+        strips = self.app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, each when the one before has been dealt with.
+
+        The pilot's own `press` waits for an idle processor instead, which takes a twentieth of a second a key.
+        """
+        for key in keys:
+            single = len(key) == 1
+            event = events.Key(_character_to_key(key) if single else key, key if single else None)
+            event.set_sender(self.app)
+            driver = self.app._driver  # pyright: ignore[reportPrivateUsage]
+            assert driver is not None
+            driver.send_message(event)
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until every widget has dealt with what it was sent."""
+        for _ in range(2):  # what they were sent may make them send something
+            await self.pilot._wait_for_screen()  # pyright: ignore[reportPrivateUsage]
+
+    async def type(self, text: str) -> None:
+        """Write into the field that is asked for."""
+        await self.until(lambda: isinstance(self.app.focused, Input))
+        field = self.app.focused
+        assert isinstance(field, Input)
+        field.insert_text_at_cursor(text)
+        await self.settled()
+
+    def field(self, name: str) -> Input:
+        """A field of the form that is open."""
+        return self.app.screen.query_one(f"#{name}", Input)
+
+    async def until(self, wanted: str | Callable[[], object]) -> None:
+        """Wait until the screen shows a text, or something is so."""
+        try:
+            with anyio.fail_after(PATIENCE_S):
+                while not (wanted in self.text if isinstance(wanted, str) else wanted()):
+                    await self.settled()
+                    await anyio.lowlevel.checkpoint()
+        except TimeoutError:
+            raise AssertionError(f"{wanted!r} does not come:\n{self.text}") from None
+
+    @staticmethod
+    def timers() -> list[str]:
+        """The clocks that run."""
+        names = [task.get_name() for task in asyncio.all_tasks() if not task.done()]
+        return [name for name in names if name.startswith(("Timer", "spinner"))]
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncGenerator[Running]:
+    async with running_daemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+async def client(daemon: Running) -> AsyncGenerator[AsyncClient]:
+    async with connect_async(socket=daemon.socket, name="codex", autostart=False) as client:
+        yield client
+
+
+@pytest.fixture
+def plan(client: AsyncClient) -> AsyncConversation:
+    return client.conversation("plan")
+
+
+Show = Callable[..., Any]
+
+
+@pytest.fixture
+def show(daemon: Running) -> Show:
+    """Opens `punch ui`: the list `plan`, or with None the board."""
+
+    @asynccontextmanager
+    async def show(
+        conversation: str | None = "plan", *, size: tuple[int, int] = (100, 24), timeout_s: float = 3, **setup: Any
+    ) -> AsyncGenerator[Shown]:
+        options: Any = {"socket": daemon.socket, "autostart": False, "name": "punch ui", "timeout_s": timeout_s}
+        app = PunchApp(Setup(options, UNICODE_GLYPHS, conversation, **setup))
+        async with app.run_test(size=size) as pilot:
+            shown = Shown(app, pilot)
+            await shown.until("● live")
+            yield shown
+
+    return show

@@ -1,0 +1,255 @@
+"""Streams: what they tell, where they go on, and what one that nobody reads costs."""
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from punchlist_apps.web.feed import MOST
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.web import Event, Stream, Web, served
+
+PLAN = "/api/v1/conversations/plan"
+CUTS = int(os.environ.get("CUTS", "30"))
+
+
+class Rows:
+    """The rows of a list, folded as docs/protocol.md says."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Any] = {}
+        self.coming = self.rows
+        self.version = 0
+        self.id = ""
+
+    def take(self, event: Event) -> None:
+        if event.event != "rows":
+            return
+        push = event.data
+        if push.get("reset"):
+            self.coming = {}
+        for name in push.get("gone", ()):
+            self.coming.pop(name, None)
+        self.coming.update({row["id"]: row for row in push["rows"]})
+        if not push.get("more"):
+            self.rows, self.version, self.id = self.coming, push["version"], event.id
+
+    async def upto(self, stream: Stream, version: int) -> list[Any]:
+        while self.version < version:
+            self.take(await stream.next())
+        return sorted(self.rows.values(), key=lambda row: (row["rank"], row["id"]))
+
+
+async def test_a_feed_begins_with_what_there_is_and_goes_on_with_what_changes(web: Web) -> None:
+    await web.ask("PUT", PLAN, {"title": "Plan"})
+    await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": "one"}, {"title": "two"}]})
+    stream = await web.stream("/api/v1/feed?board=1&rows=plan")
+    first = await stream.next()
+    assert (first.event, [card["title"] for card in first.data["conversations"]]) == ("cards", ["Plan"])
+    assert [row["title"] for row in await Rows().upto(stream, 2 + 1)] == ["one", "two"]
+    await web.ask("POST", f"{PLAN}/tasks/1/status", {"status": "in_progress"})
+    events = [await stream.next(), await stream.next()]
+    found = {event.event: event.data for event in events}
+    assert [row["status"] for row in found["rows"]["rows"]] == ["in_progress"]
+    assert found["board"]["card"]["running"][0]["title"] == "one"
+    epoch, board, rows = events[-1].id.split(".")
+    assert (len(epoch), board, rows) == (16, "4", "4")
+
+
+async def test_a_feed_that_is_cut_goes_on_behind_the_last_event_and_tells_nothing_twice(web: Web) -> None:
+    random = Random(seed := int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    await web.ask("PUT", PLAN, {})
+    rows, version, changes = Rows(), 1, list[int]()
+    for _ in range(20):
+        headers = {"Last_Event_ID": rows.id} if rows.id else {}
+        stream = await web.stream("/api/v1/feed?rows=plan", **headers)
+        await rows.upto(stream, version)
+        for _ in range(random.randrange(4)):
+            await web.ask("POST", f"{PLAN}/tasks", {"title": "x"})
+            version += 1
+        if random.random() < 0.5:
+            seen = rows.version
+            await rows.upto(stream, version)
+            changes.append(version - seen)
+        await stream.stream.aclose()
+    shown = await rows.upto(await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id), version)
+    assert len(shown) == version - 1
+
+
+async def test_over_many_cuts_anywhere_no_row_is_lost_and_none_is_told_again(web: Web) -> None:
+    """CUTS=1000 for longer. A reader keeps what came whole and goes on behind the id that it saw last."""
+    random = Random(seed := int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": str(number)} for number in range(20)]})
+    rows, version, told = Rows(), 21, list[tuple[str, int]]()
+    changed = {(str(number), number + 1) for number in range(1, 21)}
+
+    def take(event: Event) -> None:
+        rows.take(event)
+        told.extend((row["id"], row["version"]) for row in event.data["rows"])
+
+    async def change() -> None:
+        nonlocal version
+        task = str(random.randrange(1, 21))
+        answer = await web.ask("PATCH", f"{PLAN}/tasks/{task}", {"title": f"{version}"})
+        version = answer.value["version"]
+        changed.add((task, version))
+
+    for _ in range(CUTS):
+        stream = await web.stream("/api/v1/feed?rows=plan", **({"Last_Event_ID": rows.id} if rows.id else {}))
+        for _ in range(random.randrange(3)):
+            await change()
+            if random.random() < 0.7:
+                while rows.version < version:
+                    take(await stream.next())
+        if random.random() < 0.3:  # in the middle of what is told
+            await change()
+            await stream.stream.receive(random.randrange(1, 400))
+        await stream.stream.aclose()
+    stream = await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id)
+    while rows.version < version:
+        take(await stream.next())
+    assert len(told) == len(set(told)), "told again"
+    assert set(told) <= changed
+    newest = dict(sorted(changed, key=lambda each: each[1]))
+    assert {name: row["version"] for name, row in rows.rows.items()} == newest, "lost"
+
+
+async def test_events_are_told_once_and_in_order_over_cuts(web: Web) -> None:
+    position, seqs = "0", list[int]()
+    for _ in range(5):
+        await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": "a"}, {"title": "b"}]})
+        stream = await web.stream("/api/v1/events", Last_Event_ID=position)
+        event = await stream.next()
+        assert event.event == "change"
+        position = event.id
+        seqs += [each["seq"] for each in event.data["events"]]
+        await stream.stream.aclose()
+    stream = await web.stream(f"{PLAN}/events/stream?after=0")
+    assert [each["seq"] for each in (await stream.next()).data["events"]] == seqs == list(range(1, 12))
+
+
+WRONG: list[tuple[str, dict[str, str], int, str]] = [
+    ("/api/v1/feed", {}, 422, "invalid_params"),
+    ("/api/v1/feed?board=2", {}, 422, "invalid_params"),
+    ("/api/v1/feed?rows=a&rows=b", {}, 422, "invalid_params"),
+    ("/api/v1/feed?board=1&presence=1", {}, 422, "invalid_params"),
+    ("/api/v1/feed?rows=plan&x=1", {}, 422, "invalid_params"),
+    ("/api/v1/feed?rows=a%20b", {}, 422, "invalid_params"),
+    ("/api/v1/feed?rows=plan", {"Last_Event_ID": "zzz"}, 422, "invalid_params"),
+    ("/api/v1/feed?rows=plan", {"Last_Event_ID": "0123456789abcdef.-.1"}, 410, "wrong_epoch"),
+    ("/api/v1/feed?rows=plan&after=99999", {}, 410, "wrong_epoch"),
+]
+
+
+async def test_a_stream_that_can_not_begin_is_a_problem_and_no_stream(web: Web) -> None:
+    await web.ask("PUT", PLAN, {})
+    for path, headers, status, kind in WRONG:
+        refused = await web.ask("GET", path, **headers)
+        assert (refused.status, refused.value["kind"]) == (status, kind), (path, refused)
+    only = web.session(list="plan")
+    for path in ("/api/v1/feed?board=1", "/api/v1/feed?rows=other", "/api/v1/events", "/api/v1/events?conversation=x"):
+        refused = await web.ask("GET", path, Authorization=f"Bearer {only}")
+        assert (refused.status, refused.value["kind"]) == (403, "out_of_scope"), path
+    assert (await web.stream(f"{PLAN}/events/stream", Authorization=f"Bearer {only}")) is not None
+
+
+async def test_asked_once_a_feed_tells_what_there_is_and_ends(web: Web) -> None:
+    await web.ask("POST", f"{PLAN}/tasks", {"title": "x"})
+    answer = await web.ask("GET", "/api/v1/feed?board=1&rows=plan&once=1")
+    events = [line for line in answer.body.decode().splitlines() if line.startswith("event:")]
+    assert events == ["event: cards", "event: rows", "event: bye"]
+
+
+async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_left(web: Web) -> None:
+    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(MOST)]
+    for _ in range(500 - MOST):
+        refused = await web.ask("GET", "/api/v1/feed?board=1")
+        assert (refused.status, refused.value["kind"]) == (429, "too_many_streams")
+    for stream in streams:
+        await stream.stream.aclose()
+    with anyio.fail_after(30):
+        while len((await web.ask("GET", "/api/v1/status")).value["clients"]) > 1:
+            pass
+    assert (await web.ask("GET", "/api/v1/feed?board=1&once=1")).status == 200
+
+
+async def test_the_token_with_most_streams_gives_way(web: Web) -> None:
+    many, few = web.session(), f"Bearer {web.session()}"
+    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MOST)]
+    for newest in streams[: MOST // 2 - 1 : -1]:
+        await web.stream("/api/v1/feed?board=1", Authorization=few)
+        assert b"event: end\ndata: " in (rest := await newest.to_end()) and b"too_many_streams" in rest
+    refused = await web.ask("GET", "/api/v1/feed?board=1", Authorization=few)
+    assert (refused.status, refused.value["kind"]) == (429, "too_many_streams"), "each token has half of them"
+    await web.ask("PUT", PLAN, {})
+    for oldest in streams[: MOST // 2]:
+        while (await oldest.next()).event != "board":
+            pass
+
+
+async def test_a_stream_ends_with_the_server_and_says_so(web: Web) -> None:
+    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(10)]
+    for stream in streams:
+        assert (await stream.next()).event == "cards"
+    web.server.end()
+    for stream in streams:
+        assert (await stream.next()).event == "bye"
+
+
+async def test_a_stream_on_which_nothing_happens_says_so(tmp_path: Path) -> None:
+    async with served(tmp_path, quiet_s=0.01) as web:
+        stream = await web.stream("/api/v1/feed?board=1")
+        assert (await stream.next()).event == "cards"
+        with anyio.fail_after(30):
+            while b":\n\n" not in stream.rest:
+                await stream.more()
+
+
+async def test_a_stuck_stream_costs_a_piece_and_gets_all_once_it_reads(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        await web.ask("PUT", PLAN, {})
+        stuck = await web.stream("/api/v1/events")
+        text = "x" * 60_000
+        for _ in range(40):
+            await web.ask("POST", f"{PLAN}/tasks", {"title": "x", "description": text})
+        seqs = list[int]()
+        while len(seqs) < 40:
+            seqs += [each["seq"] for each in (await stuck.next()).data["events"]]
+        assert seqs == list(range(2, 42))
+
+
+async def test_a_daemon_that_is_killed_three_times_under_a_stream_loses_no_row(tmp_path: Path) -> None:
+    rows = Rows()
+    with spawned_daemon(tmp_path) as daemon:
+        async with served(tmp_path, daemon=daemon) as web:
+            await web.ask("PUT", PLAN, {})
+            for round in range(3):
+                headers = {"Last_Event_ID": rows.id} if rows.id else {}
+                stream = await web.stream("/api/v1/feed?rows=plan", **headers)
+                added = await web.ask("POST", f"{PLAN}/tasks", {"title": f"round {round}"})
+                await rows.upto(stream, added.value["version"])
+                daemon.kill()
+                with pytest.raises(EOFError):
+                    await stream.next()
+                daemon.start()
+            assert (await web.ask("POST", f"{PLAN}/tasks", {"title": "the last"})).status == 201
+            shown = await rows.upto(await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id), 5)
+            assert [row["title"] for row in shown] == ["round 0", "round 1", "round 2", "the last"]
+
+
+async def test_a_feed_tells_who_follows_its_list_where_it_is_asked_to(web: Web) -> None:
+    await web.ask("PUT", PLAN, {})
+    asking = await web.stream("/api/v1/feed?rows=plan&presence=1")
+    first = {event.event: event for event in (await asking.next(), await asking.next())}
+    ((name, connections),) = [(one["actor"], one["connections"]) for one in first["presence"].data["present"]]
+    assert connections == 1
+    assert first["presence"].id == "", "the stream goes on behind the rows"
+    other = await web.stream("/api/v1/feed?rows=plan")
+    assert [(one["actor"], one["connections"]) for one in (await asking.next()).data["present"]] == [(name, 2)]
+    await other.stream.aclose()
+    assert (await asking.next()).data["present"][0]["connections"] == 1

@@ -1,0 +1,111 @@
+"""`punch web` attacked by a process without a token: its owner is served in the meantime."""
+
+import http.client
+import resource
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from punchlist_apps.common.http.connections import MOST
+from punchlist_testing.daemon import spawned_daemon
+from punchlist_testing.flood import flood
+from punchlist_testing.terminal import command, environment
+
+FEW = 320
+"""Descriptors of a server with 64 places."""
+
+PATIENCE_S = 20
+
+
+class Server(NamedTuple):
+    """`punch web` in a process of its own, and its owner's secret."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    token: str
+    places: int
+
+    @property
+    def resident_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) << 10
+
+    def ask(self) -> float:
+        """How long a request of its owner takes, in seconds."""
+        began = time.monotonic()
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        link.request("GET", "/api/v1/conversations", headers={"Authorization": f"Bearer {self.token}"})
+        assert link.getresponse().status == 200
+        link.close()
+        return time.monotonic() - began
+
+
+@pytest.fixture(scope="module", params=[64, pytest.param(MOST, marks=pytest.mark.long)])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = FEW if request.param < MOST else hard
+    with spawned_daemon(tmp_path_factory.mktemp("flood")) as daemon:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        words = ("web", "--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart", "--port", str(port))
+        limited = ["sh", "-c", 'ulimit -n "$0"; exec "$@"', str(limit), *command(*words)]
+        with subprocess.Popen(limited, stdout=subprocess.PIPE, env=environment()) as process:
+            try:
+                assert process.stdout is not None and b"#ticket=" in process.stdout.readline()
+                token = Path(daemon.data_dir, "web.token").read_text().strip()
+                yield Server(process, port, token, request.param)
+            finally:
+                process.kill()
+
+
+PUBLIC = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HALF_BODY = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{"
+ATTACKS = {
+    "nothing": b"",
+    "half a head": PUBLIC[:-4],
+    "public file": PUBLIC * 150,
+    "compressed page": b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n" * 150,
+    "no such path": PUBLIC.replace(b"openapi", b"nothing") * 150,
+    "wrong token": PUBLIC.replace(b"openapi.json", b"feed?board=1").replace(
+        b"\r\n\r\n", b"\r\nAuthorization: Bearer x\r\n\r\n"
+    )
+    * 150,
+    "another host": PUBLIC.replace(b"localhost", b"example.org") * 150,
+    "much in advance": PUBLIC * 4_000,
+    "half a ticket": b"POST /api/session" + HALF_BODY,
+    "large ticket": b"POST /api/session" + HALF_BODY + b"x" * 800_000,
+    "half a ticket in advance": PUBLIC + b"POST /api/session" + HALF_BODY,
+    "half a call": b"POST /api/v1/conversations/plan/tasks" + HALF_BODY,
+    "half a run": b"POST /ag-ui" + HALF_BODY,
+    "half a message": b"POST /chatkit" + HALF_BODY,
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_keeps_the_owner_out_of_nothing(attack: str, server: Server) -> None:
+    server.ask()
+    before = server.resident_bytes
+    with flood(server.port, ATTACKS[attack], server.places * 5 // 4):
+        took_s = [server.ask() for _ in range(10)]
+        grown = server.resident_bytes - before
+    assert max(took_s) < PATIENCE_S
+    assert grown < server.places * (256 << 10), "each costs what waits for it, not what it has asked for"
+
+
+def test_connections_wait_in_the_order_in_which_they_came(server: Server) -> None:
+    server.ask()  # Connections that an earlier attack left are accepted by now: the queue is empty.
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with ExitStack() as stack:
+            for _ in range(300):  # A lost packet is sent again after a second; a full queue never has room.
+                stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    server.ask()

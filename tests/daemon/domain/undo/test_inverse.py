@@ -1,0 +1,66 @@
+"""Which facts can be taken back, and facts that had no effect (the rules are tested with list.undo)."""
+
+import pytest
+from msgspec import Raw
+
+from punchlist_schemas import events as e
+from punchlist_testing.domain import CONVERSATION, Recorder
+from punchlistd.domain.state import State, initial_state
+from punchlistd.domain.undo.inverse import Undoing, is_undoable, take_back
+from punchlistd.domain.undo.trace import Change, trace
+
+UNDOABLE = (
+    e.TaskAdded(e.AddedTask("9", "t")),
+    e.TaskEdited("9", title="x"),
+    e.TaskMoved(task="9", rank="Z"),
+    e.StatusChanged("9", "pending", "failed"),
+    e.Deleted("9"),
+    e.DependencyAdded("9", "1"),
+    e.DependencyRemoved("9", "1"),
+    e.ListCleared(),
+    e.ConversationConfigured(title="t"),
+)
+LASTING = (
+    e.ConversationOpened(),
+    e.ConversationDeleted(),
+    e.ConversationConfigured(attached="s"),
+    e.ConversationConfigured(detached="s"),
+    e.Released(task="1", owner="o", reason="expired"),
+    e.MessageAppended("m", "r", None),
+    e.MessageRetracted("m"),
+    e.UnknownEvent(Raw(b"{}")),
+)
+
+
+def after_the_first(recorder: Recorder) -> tuple[Change, State]:
+    """What the second call's first event changed, and the state after all."""
+    state = initial_state(CONVERSATION)
+    changes = [trace(state, fact) for fact in recorder.facts]
+    return changes[len(recorder.history[0].facts)], state
+
+
+def test_what_concerns_the_list_can_be_taken_back_and_the_rest_lasts() -> None:
+    assert all(is_undoable(event) for event in UNDOABLE)
+    assert not any(is_undoable(event) for event in LASTING)
+
+
+@pytest.mark.parametrize("event", [*UNDOABLE[1:7], *LASTING, e.TaskAdded(e.AddedTask("1", "again"))])
+def test_a_fact_without_effect_is_taken_back_without_a_word(event: e.AnyEvent) -> None:
+    recorder = Recorder()
+    recorder.add()
+    recorder.happen([event])
+    change, state = after_the_first(recorder)
+    run = Undoing(state, 5, lambda _task: 0, lambda _task, _at: 0)
+    assert not list(take_back(run, change)), "nothing to pause for"
+    assert (run.events, run.lines) == ([], [])
+
+
+def test_a_metadata_key_that_was_put_back_by_hand_needs_nothing() -> None:
+    recorder = Recorder()
+    recorder.add(metadata={"k": 1})
+    recorder.happen([e.TaskEdited("1", metadata={"k": 2})])
+    recorder.happen([e.TaskEdited("1", metadata={"k": 1})])
+    change, state = after_the_first(recorder)
+    run = Undoing(state, 5, lambda _task: 0, lambda _task, _at: 0)
+    assert not list(take_back(run, change)), "nothing to pause for"
+    assert (run.events, run.lines) == ([], [])

@@ -1,0 +1,71 @@
+"""What is kept of a history for an undo."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from punchlist_schemas import params as p
+from punchlist_testing.domain import CONVERSATION, Recorder, random_call, tell
+from punchlistd.domain.undo.lookback import aim
+
+C: dict[str, Any] = {"conversation": CONVERSATION}
+
+
+def test_the_newest_calls_are_kept_and_told_to_be_cut() -> None:
+    recorder = Recorder()
+    for title in "abcd":
+        recorder.add(title)
+    whole, cut = recorder.looked_back(), recorder.looked_back(depth=2)
+    assert (list(whole.calls), whole.is_cut) == ([1, 3, 4, 5], False)
+    assert (list(cut.calls), cut.is_cut) == ([4, 5], True)
+    assert tell(cut.state) == tell(recorder.state)
+    assert cut.seq == recorder.seq
+
+
+def test_what_was_undone_and_what_undid_are_no_calls_to_take_back() -> None:
+    recorder = Recorder()
+    recorder.add("a")
+    recorder.do(p.TaskDelete(**C, task="1"))
+    recorder.do(p.ListUndo(**C))
+    past = recorder.looked_back()
+    assert list(past.calls) == [1]
+    assert past.returned("1", recorder.state.tasks["1"].created_at) == 4
+
+
+def test_touches_and_clears_of_others_count_until_they_are_taken_back() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", title="b"), "bob")
+    recorder.call(p.ListClear(**C), "bob")
+    past = recorder.looked_back("ann")
+    assert (past.touched("1"), past.last_clear, recorder.looked_back("bob").last_clear) == (3, 4, 0)
+    recorder.do(p.ListUndo(**C, of="bob"), "cat")
+    past = recorder.looked_back("ann")
+    assert (past.touched("1"), past.last_clear) == (0, 0)
+
+
+def test_nothing_that_came_before_an_erasure_can_come_back() -> None:
+    recorder = Recorder()
+    recorder.call(p.TaskAdd(**C, title="secret"), "ann")
+    recorder.call(p.TaskDelete(**C, task="1"), "ann")
+    recorder.do(p.ConversationDelete(**C))
+    recorder.call(p.TaskAdd(**C, title="new"), "bob")
+    past = recorder.looked_back("ann")
+    assert (past.calls, past.is_cut, past.last_clear, past.touched("1")) == ({}, False, 0, 6)
+    assert not recorder.do(p.ListUndo(**C, of="ann"), "ann").events
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_looking_back_less_far_gives_the_same_or_says_that_it_was_not_far_enough(seed: int) -> None:
+    random, recorder = Random(seed), Recorder()
+    for _ in range(60):
+        call = random_call(random, recorder.state)
+        if random.random() < 0.2:
+            call = p.ListUndo(**C, of=random.choice((None, "ann", "bob")), count=random.choice((1, 2, 5)))
+            whole = recorder.taken_back(call)
+            assert whole is not None
+            for depth in (1, 3, 10):
+                less = recorder.taken_back(call, depth)
+                assert less in (None, whole), (aim(call), depth)
+        recorder.call(call, random.choice(("ann", "bob")))

@@ -1,0 +1,313 @@
+"""What `rows` and `board` tell: their fold is the list, at every moment, from wherever a reader goes on."""
+
+import os
+from collections.abc import Hashable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from punchlist.calls.cursor import RowsView
+from punchlist_schemas import params as p
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.results import SubscribeResult
+from punchlist_testing.domain import random_call
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
+from punchlistd.domain import state
+from punchlistd.domain.state import initial_state
+from punchlistd.engine.lists.loaded import LoadedConversation
+from punchlistd.engine.watching import views
+
+C = "c"
+CALLS = int(os.environ.get("CALLS", "150"))
+NAMES = {method.params: name for name, method in METHODS.items()}
+UNSEEN = {"lease_expires_at": None, "rank": None}
+"""What a reader of rows does not follow, since no event moves it, and what a list does not show."""
+
+
+def plain(task: Any) -> dict[str, Any]:
+    return {**msgspec.json.decode(msgspec.json.encode(task)), **UNSEEN}
+
+
+class Folded:
+    """The rows of one subscription after another, folded by the library's own view."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.view = RowsView()
+        self.seq: int | None = None
+        self.shown: list[dict[str, Any]] = []
+        self.pieces: list[Any] = []
+        self.random = Random(seed)
+
+    async def begin(self, running: Engine) -> None:
+        self.peer = await running.connect()
+        after = {} if self.seq is None else {"after": self.seq}
+        answer = await self.peer.result("event.subscribe", conversation=C, view="rows", **after)
+        self.view.first(msgspec.convert(answer, SubscribeResult))
+
+    async def upto(self, version: int) -> list[dict[str, Any]]:
+        """The list of this version, from as many pushes as it takes."""
+        while True:
+            push = (await self.peer.push())["params"]
+            self.pieces.append(push)
+            for tasks in self.view.items(msgspec.Raw(msgspec.json.encode(push))):
+                self.seq = tasks.seq
+                self.shown = [plain(task) for task in tasks]
+                assert (push["seq"], push.get("more")) == (self.seq, None)
+                if tasks.version == version:
+                    return self.shown
+
+
+async def random_step(random: Random, running: Engine, peer: Peer) -> None:
+    now = running.conversations.loaded[C].state if C in running.conversations.loaded else initial_state(C)
+    params: p.Mutation = random_call(random, now)
+    if (kind := random.random()) < 0.12:
+        params = p.ListUndo(conversation=C, count=random.randrange(1, 4))
+    elif kind < 0.14:
+        params = p.ListClear(conversation=C)
+    await peer.call(NAMES[type(params)], **msgspec.to_builtins(params))
+
+
+async def listed(peer: Peer) -> tuple[list[dict[str, Any]], int, int]:
+    result = await peer.result("task.list", conversation=C)
+    return [plain(task) for task in result["tasks"]], result["version"], result["seq"]
+
+
+@pytest.mark.parametrize("piece", [700, 24 << 10])
+async def test_the_fold_of_the_pushes_is_the_list_after_every_one_of_many_random_calls(
+    tmp_path: Path, piece: int
+) -> None:
+    random = Random(seed := int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    async with engine(tmp_path, chunk_bytes=piece) as running:
+        peer, follower, cut, asked = await running.connect(), Folded(), Folded(), Folded()
+        await peer.result("conversation.open", conversation=C)
+        await follower.begin(running)
+        await follower.upto(1)
+        version = 1
+        for step in range(CALLS):
+            await random_step(random, running, peer)
+            tasks, now, seq = await listed(peer)
+            if now != version:
+                assert await follower.upto(now) == tasks, step
+            version = now
+            if random.random() < 0.1:  # one that comes back from time to time, and leaves in the middle of what is told
+                await cut.begin(running)
+                if random.random() < 0.5:
+                    assert await cut.upto(now) == tasks, step
+                else:
+                    push = (await cut.peer.push())["params"]
+                    for whole in cut.view.items(msgspec.Raw(msgspec.json.encode(push))):
+                        cut.seq = whole.seq
+                cut.peer.close()
+            if random.random() < 0.1:  # and one that only asks
+                answer = await peer.result("task.list", conversation=C, since=asked.seq or 0)
+                push = {"subscription": "", "conversation": C, **answer}
+                (whole,) = asked.view.items(msgspec.Raw(msgspec.json.encode(push)))
+                asked.seq = whole.seq
+                assert [plain(task) for task in whole] == tasks, step
+                assert whole.seq == seq
+
+
+async def test_a_long_list_comes_in_pieces_and_a_change_in_between_is_in_what_they_give(
+    tmp_path: Path,
+) -> None:
+    async with engine(tmp_path, chunk_bytes=2_000) as running:
+        peer, follower = await running.connect(), Folded()
+        await peer.result("task.add_many", conversation=C, tasks=[{"title": "x" * 100}] * 400)
+        await follower.begin(running)
+        follower.peer.stop_reading()
+        for number in range(1, 50):
+            await peer.result("task.set_status", conversation=C, task=str(number), status="in_progress")
+        follower.peer.read_on()
+        tasks, version, _ = await listed(peer)
+        assert await follower.upto(version) == tasks
+        assert max(len(msgspec.json.encode(piece["rows"])) for piece in follower.pieces) < 2_500
+        assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
+
+
+async def test_a_reader_that_resumes_gets_what_changed_and_one_from_before_a_clear_the_whole_list(
+    running: Engine, peer: Peer
+) -> None:
+    await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 20)
+    before = (await listed(peer))[2]
+    await peer.result("task.set_status", conversation=C, task="3", status="completed")
+    await peer.result("task.delete", conversation=C, task="7")
+    found = await peer.result("task.list", conversation=C, since=before)
+    assert ([row["id"] for row in found["rows"]], found["gone"], found.get("reset")) == (["3"], ["7"], None)
+    assert found["tasks"] == [] and found["total"] == 19
+    await peer.result("list.clear", conversation=C)
+    await peer.result("task.add", conversation=C, title="new")
+    found = await peer.result("task.list", conversation=C, since=before)
+    assert (found["reset"], [row["title"] for row in found["rows"]]) == (True, ["new"])
+
+
+async def test_a_list_that_was_deleted_and_made_again_is_told_whole(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add_many", conversation=C, tasks=[{"title": "old"}] * 3)
+    follower = Folded()
+    await follower.begin(running)
+    await follower.upto(4)
+    follower.peer.close()
+    token = (await peer.refusal("conversation.delete", conversation=C))["token"]
+    await peer.result("conversation.delete", conversation=C, confirm=token)
+    running.conversations.drop_empty(C)
+    await peer.result("task.add", conversation=C, title="new")
+    await follower.begin(running)
+    tasks, version, _ = await listed(peer)
+    assert await follower.upto(version) == tasks
+    assert [task["title"] for task in tasks] == ["new"]
+
+
+async def test_of_more_changes_than_a_list_remembers_only_the_whole_list_can_tell(
+    running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "CHANGES_KEPT", kept := 20)
+    await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * (kept + 10))
+    early = (await listed(peer))[2]
+    await peer.result("task.delete", conversation=C, task="1")
+    late = (await listed(peer))[2]
+    await peer.result("task.delete", conversation=C, tasks=[str(number) for number in range(2, kept + 2)])
+    found = await peer.result("task.list", conversation=C, since=early)
+    assert (found["reset"], len(found["rows"])) == (True, 9)
+    found = await peer.result("task.list", conversation=C, since=late + 1)
+    assert (found.get("reset"), len(found["gone"])) == (None, kept - 1)
+    changes = running.conversations.loaded[C].state.changes
+    assert len(changes) == kept, "what it remembers is bounded"
+    await peer.result("task.delete", conversation=C, task=str(kept + 2))
+    found = await peer.result("task.list", conversation=C, since=late + 1)
+    assert (found["reset"], len(found["rows"])) == (True, 8)
+
+
+async def test_a_change_of_many_rows_is_told_whole_or_not_at_all(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One event changes more rows than a list remembers: the position before it is no place to go on from."""
+    monkeypatch.setattr(state, "CHANGES_KEPT", 5)
+    await peer.result("task.add", conversation=C, title="first")
+    for number in range(8):
+        await peer.result("task.add", conversation=C, title=str(number), blocked_by=["1"])
+    before = (await listed(peer))[2]
+    await peer.result("task.set_status", conversation=C, task="1", status="completed")
+    found = await peer.result("task.list", conversation=C, since=before)
+    assert (found["reset"], len(found["rows"])) == (True, 9)
+
+
+async def test_what_changed_since_a_position_takes_no_filter_and_no_position_of_another_log(peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="a")
+    for wrong in ({"status": "pending"}, {"at_version": 1}, {"limit": 1}, {"fields": ["title"]}):
+        refused = await peer.refusal("task.list", conversation=C, since=0, **wrong)
+        assert (refused["kind"], refused["field"]) == ("invalid_params", "since")
+    assert (await peer.refusal("task.list", conversation=C, since=99))["kind"] == "wrong_epoch"
+    assert (await peer.refusal("task.list", conversation=C, since=1, epoch="other"))["kind"] == "wrong_epoch"
+
+
+async def test_rows_are_of_one_conversation_and_the_board_of_all(peer: Peer) -> None:
+    for wrong in ({"view": "rows"}, {"view": "board", "conversation": C}):
+        refused = await peer.refusal("event.subscribe", **wrong)
+        assert (refused["kind"], refused["field"]) == ("invalid_params", "conversation")
+
+
+async def test_the_board_tells_each_list_that_changes_with_what_is_being_worked_on(running: Engine, peer: Peer) -> None:
+    watching = await running.connect()
+    await watching.result("event.subscribe", view="board")
+    await peer.result("task.add", conversation="a", title="write", active_form="Writing", owner="ann")
+    await peer.result("task.set_status", conversation="a", task="1", status="in_progress")
+    await until(lambda: running.subscriptions.head == 3)
+    while not (card := (await watching.push())["params"]["card"]).get("running"):
+        pass
+    (running_now,) = card["running"]
+    assert running_now.pop("since") > 0
+    assert running_now == {"id": "1", "title": "write", "active_form": "Writing", "owner": "ann"}
+    assert (card["conversation"], card["counts"]["in_progress"]) == ("a", 1)
+    token = (await peer.refusal("conversation.delete", conversation="a"))["token"]
+    await peer.result("conversation.delete", conversation="a", confirm=token)
+    assert (await watching.push())["params"]["gone"] is True
+
+
+async def test_a_board_that_is_cut_anywhere_and_resumed_misses_no_list(running: Engine, peer: Peer) -> None:
+    names = [f"list-{number}" for number in range(30)]
+    for name in names:
+        await peer.result("task.add", conversation=name, title="x")
+    position, seen = 0, set[str]()
+    for taken in range(1, 12):
+        reader = await running.connect()
+        await reader.result("event.subscribe", view="board", after=position)
+        for _ in range(taken * 3):
+            push = (await reader.push())["params"]
+            seen.add(push["card"]["conversation"])
+            position = push["seq"]
+            if position == running.subscriptions.head:
+                break
+        reader.close()
+        if position == running.subscriptions.head:
+            break
+    assert seen == set(names)
+    assert position == running.subscriptions.head
+
+
+async def test_a_user_sees_their_own_lists_on_the_board_alone(running: Engine, log: TouchyLog) -> None:
+    theirs, other = await running.connect(), await running.connect()
+    for reader, user in ((theirs, "ann"), (other, "bob")):
+        await reader.result("daemon.hello", user=user)
+    await theirs.result("event.subscribe", view="board")
+    await other.result("task.add", conversation="of-bob", title="x")
+    await theirs.result("task.add", conversation="of-ann", title="x")
+    assert (await theirs.push())["params"]["card"]["conversation"] == "of-ann"
+    await theirs.quiet()
+
+
+async def test_no_board_shows_the_threads_of_chats(running: Engine, peer: Peer) -> None:
+    watching = await running.connect()
+    await watching.result("event.subscribe", view="board")
+    await peer.result("conversation.open", conversation="chat-1", kind="chat")
+    await peer.result("task.add", conversation="a", title="write")
+    assert (await watching.push())["params"]["card"]["conversation"] == "a"
+    listed = await peer.result("conversation.list")
+    assert [one["conversation"] for one in listed["conversations"]] == ["a"]
+    chats = (await peer.result("conversation.list", kind="chat"))["conversations"]
+    assert [(one["conversation"], one["kind"]) for one in chats] == [("chat-1", "chat")]
+    assert len((await peer.result("conversation.list", kind="any"))["conversations"]) == 2
+
+
+async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[str]] = []
+    encoded = views.encoded_rows
+
+    def noted(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
+        made.append(ids)
+        return encoded(opened, ids)
+
+    async with engine(tmp_path) as running:
+        writer = await running.connect()
+        await writer.result("task.add", conversation=C, title="a")
+        peers = [await running.connect() for _ in range(5)]
+        for view, place in (("rows", {"conversation": C}), ("board", {})):
+            for peer in peers:
+                await peer.result("event.subscribe", view=view, **place)
+        for peer in peers[1:]:
+            await peer.result("event.subscribe", view="rows", conversation=C)  # a second one, of another id
+        for peer in (*peers, *peers[1:]):
+            await peer.push()  # the whole list, to each rows at its beginning
+        monkeypatch.setattr(views, "encoded_rows", noted)
+        await writer.result("task.edit", conversation=C, task="1", title="b")
+        told = [[(await peer.push())["params"] for _ in range(2 + (peer is not peers[0]))] for peer in peers]
+        assert made == [["1"]]
+        assert [[one.pop("subscription") for one in each] for each in told] == [["1", "2"]] + [["1", "3", "2"]] * 4
+        assert all(one in told[0] for each in told for one in each)
+        assert told[0][0]["rows"][0]["title"] == "b" and told[0][1]["card"]["version"] == 3
+
+
+async def test_followers_who_are_not_equally_far_are_told_what_each_lacks(tmp_path: Path) -> None:
+    async with engine(tmp_path) as running:
+        writer = await running.connect()
+        for title in ("a", "b", "c"):
+            await writer.result("task.add", conversation=C, title=title)
+        opened, same = running.conversations.loaded[C], dict[Hashable, bytes]()
+        lacks: list[list[str]] = []
+        for after in (3, 2, 3, None):
+            push, more = views.Rows(after, 1 << 16).push("7", opened, 0, same)
+            assert isinstance(push, bytes) and not more
+            lacks.append(sorted(row["id"] for row in msgspec.json.decode(push)["params"]["rows"]))
+        assert lacks == [["3"], ["2", "3"], ["3"], ["1", "2", "3"]]

@@ -1,0 +1,58 @@
+import asyncio
+
+import anyio
+
+from punchlist_testing.engine import Engine, Peer, TouchyLog, until
+from punchlistd.engine.writing.inbox import Inbox, Signal
+
+
+async def test_a_signal_given_before_it_is_taken_is_not_lost_and_counts_once() -> None:
+    signal = Signal()
+    signal.give()
+    signal.give()
+    with anyio.fail_after(1):
+        await signal.take()
+    with anyio.move_on_after(0.01) as waited:
+        await signal.take()
+    assert waited.cancelled_caught
+
+
+async def test_everybody_who_waits_is_woken_and_one_who_left_takes_nothing_along() -> None:
+    signal = Signal()
+    woken: list[int] = []
+
+    async def wait(number: int) -> None:
+        await signal.take()
+        woken.append(number)
+
+    tasks = [asyncio.create_task(wait(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    signal.give()
+    with anyio.fail_after(1):
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert woken == [0, 2]
+
+
+async def test_a_barrier_is_passed_when_everything_before_it_is_published(
+    running: Engine, peer: Peer, log: TouchyLog
+) -> None:
+    gate = log.hold()
+    peer.send("task.add", {"conversation": "c", "title": "a"}, id=1)
+    await gate.reached()
+    passed = asyncio.ensure_future(running.inbox.barrier())
+    await until(lambda: not running.inbox.queue)
+    assert not passed.done()
+    gate.open()
+    with anyio.fail_after(30):
+        assert await passed is None
+    assert running.subscriptions.head == log.head > 0
+
+
+async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:
+    inbox = Inbox()
+    inbox.close()
+    with anyio.fail_after(30):
+        refused = await inbox.barrier()
+    assert refused is not None and refused.kind == "shutting_down"

@@ -1,0 +1,330 @@
+"""What is said of log files that nobody serves, by the program as a process would run it."""
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from punchlist_testing.daemon import running_daemon
+from punchlist_testing.engine import Peer
+from punchlist_testing.store import damaged_log
+from punchlistd.__main__ import main
+from punchlistd.process.lock import DataLock
+from punchlistd.store.file import schema
+from punchlistd.store.file.lines import checksum
+from punchlistd.store.file.schema import connect
+from punchlistd.store.port import LogUnusable
+
+Program = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
+    """Runs it; the exit code and the JSON that it printed."""
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
+
+    def program(*arguments: str) -> tuple[int, Any]:
+        code = main(arguments)
+        return code, json.loads(capsys.readouterr().out)
+
+    return program
+
+
+async def _used(directory: Path) -> None:
+    """Lists with snapshots behind and at their newest version, one deleted, one with sessions and messages."""
+    async with running_daemon(directory, index_delay_s=3600.0) as daemon:  # its stop saves all at once
+        peer = await Peer.open(daemon.socket)
+        for number in range(70):
+            await peer.result("task.add", conversation="a", title=str(number), blocked_by=[str(number)][: number > 0])
+        await peer.result("conversation.attach", conversation="b", session="s")
+        await peer.result("message.append", conversation="b", role="user", content={"x": [1]})
+        await peer.result("task.add", conversation="c", title="gone")
+        token = (await peer.refusal("conversation.delete", conversation="c"))["token"]
+        await peer.result("conversation.delete", conversation="c", confirm=token)
+        await peer.result("task.add", conversation="c", title="again")
+        await peer.result("agent.enter", agent="me")
+        await peer.result("task.claim", conversation="a", owner="me", keep=True)
+        peer.close()
+    async with running_daemon(directory) as daemon:
+        peer = await Peer.open(daemon.socket)
+        await peer.result("task.edit", conversation="a", task="2", title="later")
+        peer.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("used")
+    anyio.run(_used, directory)
+    return directory / "data" / "log.db"
+
+
+@pytest.fixture
+def log(model: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(model.read_bytes())
+    return copy
+
+
+def execute(path: Path, statement: str, *values: Any) -> None:
+    with closing(connect(str(path), "rw")) as connection:
+        assert connection.execute(statement, values).rowcount
+
+
+def problems(report: Any) -> list[tuple[str, int]]:
+    return [(problem["conversation"], problem["seq"]) for problem in report["problems"]]
+
+
+def test_a_log_in_which_everything_was_done_is_sound(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "ro")) as connection:
+        assert connection.execute("SELECT count(*) FROM snapshots").fetchone()[0] >= 2, "there is something to compare"
+    before = log.read_bytes()
+    code, report = program("--verify", str(log))
+    assert (code, report["problems"]) == (0, [])
+    assert (report["path"], report["conversations"]) == (str(log), 3)
+    assert log.read_bytes() == before
+
+
+def of_snapshot(change: Callable[[bytes], bytes], name: str = "a") -> Callable[[sqlite3.Connection], None]:
+    def plant(connection: sqlite3.Connection) -> None:
+        row = connection.execute(
+            "SELECT conversation, state FROM snapshots JOIN conversations ON id = conversation WHERE name = ?", (name,)
+        ).fetchone()
+        state = change(row[1])
+        assert state != row[1]
+        connection.execute(
+            "UPDATE snapshots SET state = ?, sum = ? WHERE conversation = ?", (state, checksum(state), row[0])
+        ).close()
+
+    return plant
+
+
+def doing(statement: str) -> Callable[[sqlite3.Connection], None]:
+    return lambda connection: connection.execute(statement).close()
+
+
+ONLY_A = "(SELECT id FROM conversations WHERE name = 'a')"
+PLANTED: dict[str, Callable[[sqlite3.Connection], None]] = {
+    "snapshot can't be read": of_snapshot(lambda state: state[: len(state) // 2]),
+    "snapshot's checksum": doing(f"UPDATE snapshots SET sum = sum + 1 WHERE conversation = {ONLY_A}"),
+    "is not what its events give": doing(f"UPDATE snapshots SET chain = 'ff' WHERE conversation = {ONLY_A}"),
+    "has no such event": doing(f"UPDATE snapshots SET version = 9999 WHERE conversation = {ONLY_A}"),
+    "summary is not": doing("UPDATE conversations SET open = open + 1 WHERE name = 'a'"),
+    "summary can't be read": doing("UPDATE conversations SET summary = x'7b' WHERE name = 'a'"),
+}
+
+
+@pytest.mark.parametrize("said", PLANTED)
+def test_what_was_derived_and_differs_from_a_replay_is_reported(program: Program, log: Path, said: str) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        PLANTED[said](connection)
+    code, report = program("--verify", str(log))
+    assert code == 1
+    assert [problem["conversation"] for problem in report["problems"]] == ["a"]
+    assert said in report["problems"][0]["reason"]
+
+
+def test_a_snapshot_of_a_version_that_noted_no_roles_of_messages_is_sound(program: Program, log: Path) -> None:
+    def without_roles(state: bytes) -> bytes:
+        members = msgspec.msgpack.decode(state)
+        assert members[-3:] == [[], {}, {}]
+        return msgspec.msgpack.encode(members[:-3])
+
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(without_roles, "b")(connection)
+    assert program("--verify", str(log))[1]["problems"] == []
+
+
+@pytest.mark.parametrize(("owners", "code"), [([], 0), (["me", "you"], 1)])
+def test_a_snapshot_may_lack_agents_but_has_no_others(
+    program: Program, log: Path, owners: list[str], code: int
+) -> None:
+    def with_agents(state: bytes) -> bytes:
+        members = msgspec.msgpack.decode(state)
+        assert list(members[-1]) == ["me"]
+        return msgspec.msgpack.encode([*members[:-1], {owner: [owner, 1, 5] for owner in owners}])
+
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(with_agents)(connection)
+    assert program("--verify", str(log))[0] == code
+
+
+def test_a_title_changed_in_a_snapshot_is_found(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        of_snapshot(lambda state: state.replace(b"\xa269", b"\xa296", 1))(connection)
+    code, report = program("--verify", str(log))
+    assert code == 1 and "snapshot is not what its events give" in report["problems"][0]["reason"]
+
+
+def test_damage_is_told_with_conversation_and_position_and_what_derives_from_it_is_left_alone(
+    program: Program, log: Path
+) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        connection.execute(
+            'UPDATE log SET body = CAST(replace(body, \'"title":"40"\', \'"title":"41"\') AS BLOB)'
+        ).close()
+    code, report = program("--verify", str(log))
+    assert code == 1 and problems(report) == [("a", 42)]
+
+
+def test_missing_commits_are_told_and_nothing_is_guessed_about_the_rest(program: Program, log: Path) -> None:
+    execute(log, "DELETE FROM log WHERE seq = 10")
+    code, report = program("--verify", str(log))
+    assert code == 1 and problems(report) == [("", 10), ("a", 11)]
+
+
+def test_a_log_in_use_is_left_to_its_daemon(program: Program, tmp_path: Path, model: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log.db").write_bytes(model.read_bytes())
+    with closing(DataLock(str(tmp_path / "data" / "lock"))):
+        code, report = program("--verify", str(tmp_path / "data" / "log.db"))
+        assert (code, report["error"]) == (75, "in_use")
+    assert program("--verify", str(tmp_path / "data" / "log.db"))[0] == 0
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database " * 500])
+def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "x").write_bytes(content)
+    for words in (
+        ["--verify", str(tmp_path / "x")],
+        ["--restore", str(tmp_path / "x"), "--data-dir", str(tmp_path / "d")],
+    ):
+        code, report = program(*words)
+        assert (code, report["error"]) == (78, "unusable")
+        assert report["message"].startswith(str(tmp_path / "x"))
+        assert report["message"].endswith("; name another file: a log or a backup of punchlist")
+    assert not (tmp_path / "d" / "log.db").exists()
+
+
+def test_a_log_of_a_daemon_that_is_none_is_told_with_what_to_do_about_it(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"no database " * 500)
+    code, report = program("--verify", str(tmp_path / "log.db"))
+    assert code == 78 and report["message"].endswith("put a backup in its place: punch daemon restore")
+
+
+def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--verify", str(log)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# restore
+
+
+def test_a_backup_is_put_where_there_is_no_log_under_a_new_epoch(program: Program, log: Path, tmp_path: Path) -> None:
+    code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    original = program("--verify", str(log))[1]
+    assert code == 0 and report["path"] == str(tmp_path / "data" / "log.db")
+    assert report["head"] == original["head"] and report["epoch"] != original["epoch"]
+    assert os.stat(tmp_path / "data").st_mode & 0o777 == 0o700
+    assert os.stat(report["path"]).st_mode & 0o777 == 0o600
+    assert program("--verify", report["path"])[0] == 0
+
+
+async def test_a_restored_log_is_served(program: Program, log: Path, tmp_path: Path) -> None:
+    await anyio.to_thread.run_sync(program, "--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    async with running_daemon(tmp_path) as daemon:
+        peer = await Peer.open(daemon.socket)
+        tasks = (await peer.result("task.list", conversation="a"))["tasks"]
+        assert [task["title"] for task in tasks[:3]] == ["0", "later", "2"]
+        refused = await peer.refusal("event.read", after=3, epoch="of the lost log")
+        assert refused["kind"] == "wrong_epoch"
+        peer.close()
+
+
+def test_a_log_that_is_there_is_never_overwritten(program: Program, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "log.db").write_bytes(b"precious")
+    code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    assert (code, report["error"]) == (1, "backup") and "there already" in report["message"]
+    assert (tmp_path / "data" / "log.db").read_bytes() == b"precious"
+
+
+def test_nothing_is_restored_while_a_daemon_runs(program: Program, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    with closing(DataLock(str(tmp_path / "data" / "lock"))):
+        code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    assert (code, report["error"]) == (75, "in_use")
+    assert os.listdir(tmp_path / "data") == ["lock"]
+
+
+ACCEPTED = ("ANALYZE",)
+REJECTED = (
+    "CREATE TABLE extra(a)",
+    "CREATE VIEW extra AS SELECT 1",
+    "CREATE INDEX extra ON log(sum)",
+    "CREATE TRIGGER extra AFTER INSERT ON log BEGIN SELECT 1; END",
+    "ALTER TABLE sessions RENAME COLUMN session TO name",
+    "DROP INDEX users",
+    "DROP TABLE keys",
+    "DELETE FROM meta WHERE name = 'indexed'",
+    "UPDATE meta SET value = 7 WHERE name = 'epoch'",
+    "PRAGMA user_version = 99",
+)
+
+
+@pytest.mark.parametrize("statement", [*ACCEPTED, *REJECTED])
+async def test_a_backup_is_restored_if_a_daemon_starts_on_it(
+    program: Program, log: Path, tmp_path: Path, statement: str
+) -> None:
+    def change() -> None:
+        with closing(connect(str(log), "rw")) as connection:
+            connection.execute(statement)
+
+    await anyio.to_thread.run_sync(change)
+    served = tmp_path / "served"
+    await anyio.Path(served / "data").mkdir(mode=0o700, parents=True)
+    await anyio.to_thread.run_sync(shutil.copyfile, log, served / "data" / "log.db")
+    starts = True
+    try:
+        async with running_daemon(served):
+            pass
+    except* LogUnusable:
+        starts = False
+    assert starts == (statement in ACCEPTED)
+    restored = ("--restore", str(log), "--data-dir", str(tmp_path / "data"))
+    code, report = await anyio.to_thread.run_sync(program, *restored)
+    assert (code == 0) == starts, report
+    assert ("log.db" in os.listdir(tmp_path / "data")) == starts
+    assert (await anyio.to_thread.run_sync(program, "--verify", str(log)))[0] == code
+
+
+def test_statistics_with_names_of_lists_are_rejected(program: Program, log: Path) -> None:
+    with closing(connect(str(log), "rw")) as connection:
+        connection.execute("CREATE TABLE extra(a)")
+        connection.execute("PRAGMA writable_schema = ON")
+        statistics = "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"
+        connection.execute("UPDATE sqlite_schema SET name = ?, tbl_name = ?, sql = ? WHERE name = 'extra'", statistics)
+    code, report = program("--verify", str(log))
+    assert code == 78 and "the table sqlite_stat4" in report["message"]
+
+
+def test_a_backup_that_can_not_be_upgraded_is_taken_out_again(
+    program: Program, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ("--data-dir", str(tmp_path / "data"))
+    assert program("--restore", str(log), *place)[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    monkeypatch.setattr(schema, "UPGRADES", (("ALTER TABLE nothing ADD COLUMN extra",),))
+    code, report = program("--restore", str(log), *place, "--aside", str(tmp_path / "data" / "aside-1"))
+    assert code == 78, report
+    after = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    assert {**after, **before} == after and set(after) - set(before) == {"log.db.v1.backup"}
+
+
+async def test_an_unsound_backup_is_not_put_in_place(program: Program, tmp_path: Path) -> None:
+    await damaged_log(tmp_path / "damaged")
+
+    def restore() -> tuple[int, Any]:
+        return program("--restore", str(tmp_path / "damaged" / "log.db"), "--data-dir", str(tmp_path / "data"))
+
+    code, report = await anyio.to_thread.run_sync(restore)
+    assert (code, report["error"]) == (1, "backup") and "a at 3" in report["message"]
+    assert not (tmp_path / "data" / "log.db").exists()

@@ -1,0 +1,108 @@
+"""What killed programs left: it goes with the next start, and what is in use or somebody else's stays."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from punchlist_testing.daemon import Raw, spawned_daemon
+from punchlistd.offline.leftovers import held, remove
+
+SOON_S = 20.0
+SECRET = "what was erased"
+
+
+def places_of(top: Path) -> set[str]:
+    """The files below a directory in which the erased text stands."""
+    return {str(path) for path in top.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()}
+
+
+def copies_of(data: Path) -> list[Path]:
+    return [path for path in data.glob("verify-*") if (path / "copy.db").exists()]
+
+
+def test_copies_that_killed_programs_left_are_gone_after_the_next_start(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        data, client = Path(daemon.data_dir), Raw(daemon.socket)
+        with closing(client):
+            client.result("task.add", conversation="c", title=SECRET)
+        env = {**os.environ, "PUNCHLIST_SOCKET": daemon.socket, "PUNCHLIST_DATA_DIR": daemon.data_dir}
+        until = time.monotonic() + SOON_S
+        while not copies_of(data):
+            verify = subprocess.Popen([sys.executable, "-m", "punchlist", "verify"], env=env, stdout=subprocess.DEVNULL)
+            while verify.poll() is None and not copies_of(data):
+                assert time.monotonic() < until
+            verify.kill()
+            verify.wait(SOON_S)
+        (data / "backups").mkdir()
+        for unfinished in (data / "backups" / "b.db.0a1b2c3d.new", data / "log.db.0a1b2c3d.new-journal"):
+            unfinished.write_text(SECRET)
+        assert daemon.process is not None
+        daemon.process.kill()
+        daemon.process.wait(SOON_S)
+        with spawned_daemon(
+            tmp_path / "reader", "--read-only", "--socket", daemon.socket, "--data-dir", str(data)
+        ) as reader:
+            assert reader.process is not None
+            reader.process.kill()
+        assert len({os.path.dirname(path) for path in places_of(tmp_path)}) >= 4
+        daemon.start()
+        with closing(Raw(daemon.socket)) as client:
+            asked = client.call("conversation.delete", conversation="c")["error"]["data"]
+            client.result("conversation.delete", conversation="c", confirm=asked["token"])
+        assert daemon.stop() == 0
+        assert places_of(tmp_path) == set()
+
+
+def test_a_copy_that_is_in_use_stays(tmp_path: Path) -> None:
+    used, left = tmp_path / "verify-abcdefgh", tmp_path / "verify-01234567"
+    for directory in (used, left):
+        directory.mkdir()
+        (directory / "copy.db").write_text("x")
+    with held(str(used)):
+        assert remove(str(tmp_path), str(tmp_path)) == [str(left)]
+    assert remove(str(tmp_path), str(tmp_path)) == [str(used)]
+
+
+def test_punch_verify_holds_its_copy(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon:
+        data = Path(daemon.data_dir)
+        env = {**os.environ, "PUNCHLIST_SOCKET": daemon.socket, "PUNCHLIST_DATA_DIR": daemon.data_dir}
+        until, seen = time.monotonic() + SOON_S, False
+        while not seen:
+            verify = subprocess.Popen([sys.executable, "-m", "punchlist", "verify"], env=env, stdout=subprocess.DEVNULL)
+            while verify.poll() is None and not seen:
+                assert time.monotonic() < until
+                for copy in copies_of(data):
+                    seen = is_locked(copy)
+            assert verify.wait(SOON_S) == 0
+
+
+def is_locked(directory: Path) -> bool:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def test_what_only_looks_alike_and_what_links_lead_to_stays(tmp_path: Path) -> None:
+    elsewhere, data = tmp_path / "elsewhere", tmp_path / "data"
+    (data / "backups").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "mine").write_text("x")
+    (data / "verify-abcdefgh").symlink_to(elsewhere)
+    for name in ("notes.new", "verify-later", "backups/punchlist-20260101-000000.db", "backups/x.db.new"):
+        (data / name).write_text("x")
+    assert remove(str(data), str(tmp_path / "missing")) == []
+    assert (elsewhere / "mine").exists() and len(os.listdir(data)) == 4

@@ -1,0 +1,116 @@
+import asyncio
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punchlist_faults.process import daemon_in
+from punchlist_testing.terminal import environment
+from punchlistd.process.guards import Faults, Replaced, most_telling, watch
+from punchlistd.store.port import StorageFailed
+
+
+async def test_what_stays_ours_is_watched_for_ever_and_what_is_lost_ends_it() -> None:
+    looks = iter([True] * 20)
+    with anyio.fail_after(30), pytest.raises(Replaced, match="/b was removed or replaced"):
+        await watch({"/a": lambda: True, "/b": lambda: next(looks, False)}, 0.001)
+
+
+async def test_a_look_wakes_no_thread() -> None:
+    threads: set[int] = set()
+
+    def look() -> bool:
+        threads.add(threading.get_ident())
+        return False
+
+    with anyio.fail_after(30), pytest.raises(Replaced):
+        await watch({"/a": look}, 0.001)
+    assert threads == {threading.get_ident()}
+
+
+async def test_a_fault_in_a_callback_of_the_loop_rises() -> None:
+    faults = Faults()
+    loop = asyncio.get_running_loop()
+    with faults.noticed(), anyio.fail_after(30):
+        loop.call_soon(lambda: 1 // 0)
+        loop.call_soon(int, "no number")
+        with pytest.raises(ZeroDivisionError):
+            await faults.rise()
+
+
+async def test_what_is_no_fault_of_a_callback_goes_where_it_went_before() -> None:
+    loop = asyncio.get_running_loop()
+    before, told = loop.get_exception_handler(), list[str]()
+    loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
+    with Faults().noticed():
+        loop.call_exception_handler({"message": "a connection broke", "exception": OSError(), "transport": None})
+    loop.call_exception_handler({"message": "afterwards"})
+    loop.set_exception_handler(None)
+    with Faults().noticed():
+        loop.call_exception_handler({"message": "to the log"})
+    loop.set_exception_handler(before)
+    assert told == ["a connection broke", "afterwards"]
+
+
+def test_the_most_telling_exception_of_a_group_is_found_at_any_depth() -> None:
+    unknown = StorageFailed("disk")
+    group = ExceptionGroup("", [ValueError("x"), ExceptionGroup("", [Replaced("s"), unknown])])
+    assert most_telling(group, (StorageFailed, Replaced)) is unknown
+    assert isinstance(most_telling(group, ()), ValueError)
+
+
+async def test_want_of_memory_rises_wherever_it_came_up_and_the_end_is_announced_first() -> None:
+    announced: list[str] = []
+    faults = Faults(lambda: announced.append("ends"))
+    with faults.noticed(), anyio.fail_after(30):
+        asyncio.get_running_loop().call_exception_handler({"message": "a transport broke", "exception": MemoryError()})
+        assert announced == ["ends"]
+        with pytest.raises(MemoryError):
+            await faults.rise()
+
+
+def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_what_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """Such a task can't be cancelled: whoever waits for its end would wait for ever."""
+    with daemon_in(tmp_path) as daemon:
+        daemon.plant = ("lost-wakeup",)
+        daemon.start()
+        link = daemon.connect()
+        link.result("task.add", conversation="c", title="kept")
+        link.send("task.add", {"conversation": "c", "title": "lost"})
+        assert daemon.wait(15) == 70
+        assert "could not end by itself" in daemon.said()
+        daemon.plant = ()
+        daemon.start()
+        kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]
+        assert kept == ["kept"], "the call came when the writer waited: it was neither carried out nor answered"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "threading.Thread(target=lambda: 1 // 0).start()",
+        "Bad()",
+        "resort.begin()",
+    ],
+    ids=["thread", "unraisable", "overdue"],
+)
+def test_a_process_that_can_not_go_on_ends_with_the_code_of_a_fault(ended: str) -> None:
+    script = f"""
+import threading
+from punchlistd.process import guards
+class Bad:
+    def __del__(self): raise MemoryError
+guards.END_S = 0.1
+resort = guards.LastResort(70)
+{ended}
+threading.Event().wait(20)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False, env=environment()
+    )
+    assert done.returncode == 70, done.stderr

@@ -1,0 +1,53 @@
+"""A daemon without a space has nothing of this room in memory."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+import punchlistd.__main__, punchlistd.app.app, punchlistd.app.run
+print(*sorted(name for name in sys.modules if name.startswith(("punchlistd.replication", "nats", "nkeys", "asyncpg"))))
+"""
+CHEAP = {"punchlistd.replication", "punchlistd.replication.spaces"}
+"""What may be asked whether there is a space."""
+
+
+def test_a_daemon_without_a_space_imports_nothing_that_a_space_needs() -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    assert set(ended.stdout.split()) <= CHEAP
+
+
+ADAPTER = """
+import sys
+from punchlistd.app.machines import _of_nats, _of_postgres
+from punchlistd.replication.sharing import Sharing
+{0}()
+print(*sorted(name for name in sys.modules if "." not in name and name in ("nats", "nkeys", "asyncpg")))
+"""
+
+
+@pytest.mark.parametrize(("adapter", "imported"), [("_of_nats", "nats nkeys"), ("_of_postgres", "asyncpg")])
+def test_a_space_imports_what_its_own_kind_needs_and_nothing_of_the_other(adapter: str, imported: str) -> None:
+    program = [sys.executable, "-c", ADAPTER.format(adapter)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.strip() == imported
+
+
+MISSING = """
+import asyncio, sys
+sys.modules.update(dict.fromkeys(("nats", "nkeys", "asyncpg")))
+from punchlistd.app import machines
+from punchlistd.replication.spaces import Space
+refused = asyncio.run(machines._adapter().prepare(Space("team", ({0!r},)), "ann"))
+print(refused.kind, refused.data["reason"], refused.message)
+"""
+
+
+@pytest.mark.parametrize(("url", "extra"), [("tls://h:1", "shared"), ("postgres://ann@h:1/d", "postgres")])
+def test_a_missing_extra_is_named_with_the_command_that_knows_how_to_install_it(url: str, extra: str) -> None:
+    program = [sys.executable, "-c", MISSING.format(url)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.startswith(f"unreachable no_extra Lists on several machines need punchlist's extra {extra}.")
+    assert "(punch doctor prints the command)" in ended.stdout

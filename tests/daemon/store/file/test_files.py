@@ -1,0 +1,210 @@
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from punchlistd.store.file.files import Inodes, OpenName, Reserve, beside, discard, fill, publish, size_of
+from punchlistd.store.port import StorageFailed
+
+
+def test_names_beside_a_log() -> None:
+    assert beside("/a.b/log.db", ".mark") == "/a.b/log.mark"
+
+
+def test_publishing_gives_a_file_its_name_and_never_takes_one(tmp_path: Path) -> None:
+    new, name = tmp_path / "new", tmp_path / "name"
+    new.write_text("first")
+    publish(str(new), str(name))
+    assert name.read_text() == "first" and not new.exists()
+    new.write_text("second")
+    with pytest.raises(FileExistsError):
+        publish(str(new), str(name))
+    assert name.read_text() == "first" and new.read_text() == "second"
+
+
+def test_publishing_works_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise PermissionError(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    new, name = tmp_path / "new", tmp_path / "name"
+    new.write_text("first")
+    publish(str(new), str(name))
+    assert name.read_text() == "first" and not new.exists()
+    new.write_text("second")
+    with pytest.raises(FileExistsError):
+        publish(str(new), str(name))
+    assert name.read_text() == "first"
+
+
+def test_discarding_takes_what_sqlite_left_too(tmp_path: Path) -> None:
+    for suffix in ("", "-wal", "-journal"):
+        (tmp_path / f"x{suffix}").write_text("")
+    discard(str(tmp_path / "x"))
+    assert list(tmp_path.iterdir()) == []
+    assert size_of(str(tmp_path / "x")) == 0
+
+
+def replace(path: Path) -> None:
+    (path.parent / "fresh").write_text("")
+    (path.parent / "fresh").rename(path)
+
+
+@pytest.mark.parametrize("change", [Path.unlink, replace])
+@pytest.mark.parametrize("name", ["own", "other"])
+def test_a_file_that_is_not_what_it_was_is_noticed(tmp_path: Path, name: str, change: Callable[[Path], None]) -> None:
+    for each in ("own", "other", "unwatched"):
+        (tmp_path / each).write_text("")
+    inodes = Inodes([str(tmp_path / "own")])
+    inodes.watch([str(tmp_path / "unwatched")])
+    inodes.watch([str(tmp_path / "other")])
+    (tmp_path / "unwatched").unlink()
+    inodes.check()
+    change(tmp_path / name)
+    with pytest.raises(StorageFailed, match=name):
+        inodes.check()
+
+
+def test_watching_again_does_not_forgive_a_replaced_file_of_our_own(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("")
+    inodes = Inodes([str(tmp_path / "own")])
+    replace(tmp_path / "own")
+    inodes.watch([])
+    with pytest.raises(StorageFailed):
+        inodes.check()
+
+
+@pytest.fixture
+def flushed(tmp_path: Path) -> Iterator[Inodes]:
+    (tmp_path / "own").write_text("")
+    (tmp_path / "flushed").write_text("")
+    inodes = Inodes([str(tmp_path / "own")], flushed=str(tmp_path / "flushed"))
+    yield inodes
+    inodes.close()
+
+
+def move(path: Path) -> None:
+    path.rename(path.parent / "moved")
+
+
+@pytest.mark.parametrize("change", [Path.unlink, replace, move])
+def test_the_name_of_the_flushed_file_is_watched_too(
+    tmp_path: Path, flushed: Inodes, change: Callable[[Path], None]
+) -> None:
+    (tmp_path / "flushed").write_text("goes on")
+    flushed.check()
+    change(tmp_path / "flushed")
+    with pytest.raises(StorageFailed, match="flushed was removed or replaced"):
+        flushed.check()
+
+
+def test_looking_at_the_flushed_file_does_not_read_its_times(
+    tmp_path: Path, flushed: Inodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat, looked = os.stat, list[str]()
+
+    def noted(path: str, *, follow_symlinks: bool = True) -> os.stat_result:
+        looked.append(path)
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(os, "stat", noted)
+    flushed.check()
+    assert looked == [str(tmp_path / "own")]
+
+
+def test_without_proc_the_flushed_file_is_watched_as_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, _flags: int) -> int:
+        raise FileNotFoundError(path)
+
+    (tmp_path / "database").write_text("")
+    (tmp_path / "flushed").write_text("")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        inodes = Inodes([str(tmp_path / "database")], flushed=str(tmp_path / "flushed"))
+    inodes.check()
+    replace(tmp_path / "flushed")
+    with pytest.raises(StorageFailed, match="flushed was replaced"):
+        inodes.check()
+
+
+def test_filling_lengthens_a_file_with_zeros_and_never_touches_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    fill(str(path), 3 << 20)
+    assert path.read_bytes() == b"content" + bytes((3 << 20) - 7)
+    fill(str(path), 1 << 20)
+    assert path.stat().st_size == 3 << 20
+
+
+def test_nothing_is_filled_where_room_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Little:
+        f_bavail, f_frsize = 3, 4096
+
+        def __init__(self, _path: str) -> None: ...
+
+    path = tmp_path / "file"
+    path.touch()
+    monkeypatch.setattr(os, "statvfs", Little)
+    fill(str(path), 8192)
+    assert path.stat().st_size == 0
+    fill(str(path), 4096)
+    assert path.stat().st_size == 4096
+
+
+@pytest.mark.parametrize(("error", "told"), [(errno.ENOSPC, False), (errno.EDQUOT, False), (errno.EIO, True)])
+def test_a_disk_that_gets_full_meanwhile_ends_the_filling_and_a_broken_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, told: bool
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    path = tmp_path / "file"
+    path.touch()
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(OSError) if told else contextlib.nullcontext():
+        fill(str(path), 4096)
+
+
+def test_a_reserve_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:
+    path = tmp_path / "log.reserve"
+    reserve = Reserve(str(path), 1 << 20)
+    assert not reserve.held
+    reserve.ensure()
+    assert reserve.held and path.stat().st_blocks * 512 >= 1 << 20
+    assert Reserve(str(path), 1 << 20).held
+    assert not Reserve(str(path), 2 << 20).held
+    reserve.release()
+    assert not reserve.held and not path.exists()
+
+
+def test_no_reserve_is_taken_where_space_is_short_or_none_is_wanted(tmp_path: Path) -> None:
+    for size in (1 << 60, 0):
+        reserve = Reserve(str(tmp_path / "log.reserve"), size)
+        reserve.ensure()
+        assert not reserve.held and list(tmp_path.iterdir()) == []
+
+
+def test_a_reserve_that_can_not_be_made_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "log.reserve").symlink_to(tmp_path / "elsewhere")
+    reserve = Reserve(str(tmp_path / "log.reserve"), 4096)
+    reserve.ensure()
+    assert not reserve.held and not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_written_ahead_is_not_cut_also_where_no_commit_is_known_yet(tmp_path: Path) -> None:
+    path = tmp_path / "log.db-wal"
+    path.write_bytes(bytes(8192))
+    name = OpenName(str(path))
+    name.check()
+    with path.open("ab") as file:
+        file.write(bytes(4096))
+    name.check()
+    os.truncate(path, 8192)
+    with pytest.raises(StorageFailed, match="was cut while in use"):
+        name.check()
+    name.close()

@@ -1,0 +1,76 @@
+from punchlist_testing.memory_log import MemoryLog
+from punchlist_testing.store import CLEARED, Scribe, said
+from punchlistd.store.file.lines import Row, checksum, join, may_be_of, names_in, of_conversation, salvage, split
+
+
+def row_of(*lines: bytes, first: int, last: int) -> Row:
+    body = join(lines)
+    return last, first, checksum(body), body
+
+
+def lines_from(first: int) -> list[bytes]:
+    scribe = Scribe(MemoryLog())
+    entries = [*scribe.group("a", said("one"), after=first - 1), *scribe.group("aa", CLEARED, after=first)]
+    return [entry.line for entry in [*entries, *scribe.group("a", said("two"), after=first + 1)]]
+
+
+def no_check(conversation: str, seq: int) -> str:
+    return ""
+
+
+def test_a_row_is_split_into_its_lines() -> None:
+    lines = lines_from(4)
+    found = split(row_of(*lines, first=4, last=6))
+    assert found and [(stored.seq, stored.line) for stored in found] == list(zip((4, 5, 6), lines, strict=True))
+    assert [stored.seq for stored in of_conversation(found, "a")] == [4, 6]
+    assert of_conversation(found, "b") == []
+
+
+def test_lines_beside_erased_ones_say_where_they_stand() -> None:
+    lines = lines_from(4)
+    found = split(row_of(lines[0], lines[2], first=4, last=6))
+    assert found and [stored.seq for stored in found] == [4, 6]
+    assert split(row_of(first=4, last=6)) == []
+
+
+def test_a_row_with_another_checksum_is_not_split() -> None:
+    last, first, total, body = row_of(*lines_from(4), first=4, last=6)
+    assert split((last, first, total ^ 1, body)) is None
+
+
+def test_nothing_is_missing_from_an_erased_row_whose_lines_are_sound() -> None:
+    lines = lines_from(4)
+    rest = salvage((6, 4, 0, join([lines[0], lines[2]])), no_check)
+    assert [stored.seq for stored in rest.good] == [4, 6] and rest.bad == []
+
+
+def test_the_rest_of_a_chain_is_proved_by_the_check_of_a_spoiled_line() -> None:
+    lines = lines_from(4)
+    rest = salvage((6, 4, 0, join([lines[0].replace(b"one", b"won"), *lines[1:]])), no_check)
+    assert [stored.seq for stored in rest.good] == [5, 6] and [bad[:2] for bad in rest.bad] == [(4, "a")]
+
+
+def test_a_line_that_swallowed_the_one_behind_it_is_no_proof_of_an_erasure() -> None:
+    lines = lines_from(4)
+    body = join(lines)
+    begin = body.rindex(b"\t", 0, len(lines[0])) + 1  # the check of the first line, and all behind it
+    rest = salvage((6, 4, 0, body[:begin] + bytes(len(body) - begin)), no_check)
+    assert rest.good == [] and [seq for seq, _, _ in rest.bad] == [4, 5, 6]
+
+
+def test_lines_of_other_rows_and_repeated_ones_are_not_taken() -> None:
+    lines = lines_from(4)
+    rest = salvage((6, 4, 0, join([*lines, *lines_from(9), lines[0]])), no_check)
+    assert [stored.seq for stored in rest.good] == [4, 5, 6] and rest.bad == []
+
+
+def test_a_line_with_one_wrong_byte_is_still_known_for_whose_it_is() -> None:
+    line = lines_from(4)[1]
+    assert may_be_of("aa", 5, line) and may_be_of("ab", 5, line) and may_be_of("aa", 6, line)
+    assert not may_be_of("bb", 5, line) and not may_be_of("a", 5, line) and not may_be_of("aa", 5, line[:10])
+
+
+def test_junk_is_bad_as_a_whole() -> None:
+    rest = salvage((6, 4, 0, b"\xff\x00junk\n\n"), no_check)
+    assert rest.good == [] and [bad[:2] for bad in rest.bad] == [(4, ""), (5, ""), (6, "")] and rest.names == set()
+    assert names_in(b'x"conversation":"a.b"y"conversation":"c') == {"a.b"}

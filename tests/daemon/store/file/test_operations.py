@@ -1,0 +1,108 @@
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from punchlist_testing.memory_log import MemoryLog
+from punchlist_testing.store import CLEARED, Scribe, said
+from punchlistd.store import index
+from punchlistd.store.file.operations import Operations
+from punchlistd.store.port import Damaged, StorageFailed, StorageFull
+from punchlistd.store.recovery.opening import open_log
+
+
+@pytest.fixture
+def operations(path: str) -> Iterator[Operations]:
+    opened = open_log(path, reserve_bytes=0)
+    yield opened
+    opened.finish()
+    opened.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("locking_mode", "exclusive"),
+        ("secure_delete", 1),
+        ("wal_autocheckpoint", 0),
+        ("trusted_schema", 0),
+        ("mmap_size", 0),
+        ("journal_size_limit", 64 << 20),
+    ],
+)
+def test_an_open_log_runs_with_the_settings_that_keep_its_promises(
+    operations: Operations, name: str, value: str | int
+) -> None:
+    assert operations.connection.execute(f"PRAGMA {name}").fetchone() == (value,)
+
+
+def fails(error: BaseException) -> object:
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    return fail
+
+
+def test_a_mark_for_which_there_is_no_room_lags_behind(operations: Operations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pwrite", fails(OSError(28, "No space left on device")))
+    operations.append(Scribe(MemoryLog()).group("a", CLEARED))
+    assert operations.head == 1 and not operations.failed
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
+def test_an_error_after_the_commit_is_an_unknown_outcome(
+    operations: Operations, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    entries = Scribe(MemoryLog()).group("a", CLEARED)
+    monkeypatch.setattr(operations.high_water_mark, "write", fails(error))
+    with pytest.raises(StorageFailed):
+        operations.append(entries)
+    with pytest.raises(StorageFailed):
+        operations.guarded(operations.sizes)
+    assert operations.failed
+
+
+def test_a_full_database_is_rolled_back_and_may_be_tried_again(operations: Operations) -> None:
+    scribe = Scribe(MemoryLog())
+    entries = scribe.group("a", said("x" * 100_000))
+    pages: int = operations.connection.execute("PRAGMA page_count").fetchone()[0]
+    operations.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(StorageFull):
+        operations.append(entries)
+    with pytest.raises(StorageFull), operations.transaction():
+        operations.connection.execute("INSERT INTO meta VALUES('large', zeroblob(100000))")
+    assert not operations.failed and not operations.connection.in_transaction and operations.head == 0
+    operations.connection.execute(f"PRAGMA max_page_count = {pages + 1000}")
+    operations.append(entries)
+    assert operations.head == 1
+
+
+def test_an_index_that_can_not_be_read_is_damage_and_no_failure(operations: Operations) -> None:
+    operations.connection.execute("DROP TABLE sessions")
+    with pytest.raises(Damaged, match="index"):
+        operations.guarded(index.resolve, operations, "s")
+    assert not operations.failed
+
+
+def test_closing_does_not_mind_watched_files_that_went_before(path: str, tmp_path: Path) -> None:
+    opened = open_log(path, reserve_bytes=0)
+    (tmp_path / "daemon.sock").write_text("")
+    opened.watch([str(tmp_path / "daemon.sock")])
+    (tmp_path / "daemon.sock").unlink()
+    opened.finish()
+    opened.connection.close()
+
+
+def test_an_error_within_a_transaction_rolls_it_back(operations: Operations) -> None:
+    with pytest.raises(ZeroDivisionError), operations.transaction():
+        operations.connection.execute("INSERT INTO meta VALUES('x', 1)")
+        raise ZeroDivisionError
+    assert operations.connection.execute("SELECT count(*) FROM meta WHERE name = 'x'").fetchone() == (0,)
+    with pytest.raises(StorageFailed), operations.transaction():
+        raise sqlite3.OperationalError("something else")
+    assert "something else" in operations.failed

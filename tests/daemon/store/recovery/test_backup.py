@@ -1,0 +1,220 @@
+import errno
+import os
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
+from punchlistd.store.file.schema import connect
+from punchlistd.store.recovery import backup as backup_module
+from punchlistd.store.recovery.backup import BackupFailed, restore
+from punchlistd.store.recovery.verify import verify_file
+
+
+async def filled(log: OpenedLog) -> Scribe:
+    scribe = Scribe(log)
+    for number in range(30):
+        await scribe.write("a", said(str(number)), CLEARED, key=f"k{number}")
+        await scribe.write(f"c{number}", CLEARED)
+        if number == 20:
+            names = ["a", *(f"c{each}" for each in range(20))]
+            await log.maintain([scribe.snapshot(name, sessions=(f"s-{name}",)) for name in names])
+    return scribe
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup_module, "STEP_ROWS", 7)
+
+
+async def test_a_backup_is_the_log_with_its_index(log: OpenedLog, tmp_path: Path) -> None:
+    scribe = await filled(log)
+    target = str(tmp_path / "copy.db")
+    report = await log.backup(target)
+    assert (report.path, report.epoch, report.head, report.events, report.conversations) == (
+        target, log.epoch, 90, 90, 31,
+    )  # fmt: skip
+    assert sorted(os.listdir(tmp_path)) == ["copy.db", "log.db", "log.db-wal", "log.mark"]
+    copy = await OpenedLog.open(target, reserve_bytes=0)
+    assert (copy.epoch, copy.head, copy.unindexed, copy.regressed) == (log.epoch, log.head, log.unindexed, None)
+    assert [stored.line for stored in await copy.read(0, 999)] == scribe.lines
+    assert sorted(await copy.keys("a")) == sorted(await log.keys("a"))
+    assert await copy.load("a") == await log.load("a") and await copy.resolve("s-a") == ["a"]
+    assert await copy.list(limit=99) == await log.list(limit=99)
+    await copy.close()
+
+
+async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Path) -> None:
+    scribe = await filled(log)
+    made = anyio.Event()
+
+    async def back_up() -> None:
+        await log.backup(str(tmp_path / "copy.db"))
+        made.set()
+
+    written = 0
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(back_up)
+            while not made.is_set():
+                await scribe.write("a", said("meanwhile"))
+                await log.maintain([scribe.snapshot("a", sessions=("moved",))])
+                written += 1
+    assert written > 5
+    copy = await OpenedLog.open(str(tmp_path / "copy.db"), reserve_bytes=0)
+    assert 90 <= copy.head <= log.head
+    assert [stored.line for stored in await copy.read(0, 9999)] == scribe.lines[: copy.head]
+    loaded = await copy.load("a")
+    assert loaded.version + len(loaded.newer) == 60 + copy.head - 90
+    await copy.close()
+
+
+async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: OpenedLog, tmp_path: Path) -> None:
+    scribe = await filled(log)
+    await scribe.write("gone", said("secret-words"))
+    await scribe.write("gone", DELETED)
+    copy = backup_module.Copy(log._operations, str(tmp_path / "x"))  # pyright: ignore[reportPrivateUsage]
+    for _ in range(12):
+        await log._run(copy.step)  # pyright: ignore[reportPrivateUsage]
+    assert b"secret-words" in await anyio.Path(copy.unfinished).read_bytes()
+    await log.erase("gone")
+    while await log._run(copy.step):  # pyright: ignore[reportPrivateUsage]
+        pass
+    assert b"secret-words" not in await anyio.Path(copy.unfinished).read_bytes()
+    await log._run(copy.close)  # pyright: ignore[reportPrivateUsage]
+    assert not await anyio.Path(copy.unfinished).exists()
+
+
+async def test_a_backup_never_takes_the_place_of_a_file(log: OpenedLog, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(BackupFailed, match="there already") as caught:
+        await log.backup(str(tmp_path / "taken"))
+    assert caught.value.kind == "taken"
+    assert (tmp_path / "taken").read_text() == "mine"
+    with pytest.raises(BackupFailed, match="could not be written: No such file") as caught:
+        await log.backup(str(tmp_path / "missing" / "copy.db"))
+    assert caught.value.kind == "place"
+    await log.backup(str(tmp_path / "empty.db"))
+    assert not log.failed and not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
+
+
+async def test_a_cancelled_backup_leaves_nothing_behind(log: OpenedLog, tmp_path: Path) -> None:
+    await filled(log)
+    before = sorted(os.listdir(tmp_path))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(log.backup, str(tmp_path / "copy.db"))
+        await anyio.lowlevel.checkpoint()
+        while sorted(os.listdir(tmp_path)) == before:
+            await log.sizes()
+        tasks.cancel_scope.cancel()
+    assert sorted(os.listdir(tmp_path)) == before
+    await log.load("a")
+
+
+async def test_a_damaged_log_gives_no_backup(path: str, tmp_path: Path) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    await filled(log)
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    with pytest.raises(BackupFailed, match=r"copy\.db is not sound") as caught:
+        await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "damaged" and caught.value.problem
+    assert (caught.value.problem.conversation, caught.value.problem.seq) == ("", 1)
+    assert sorted(os.listdir(tmp_path)) == ["log.db", "log.db-wal", "log.mark"]
+    await log.close()
+
+
+async def test_a_copy_that_is_not_checked_may_hold_damage_and_says_less(path: str, tmp_path: Path) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    await filled(log)
+    await log.close()
+    with closing(connect(path, "rw")) as connection:
+        connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    report = await log.backup(str(tmp_path / "copy.db"), check=False)
+    assert (report.epoch, report.head, report.rows, report.events) == (log.epoch, 90, 60, 0)
+    await log.close()
+    copied = await anyio.to_thread.run_sync(verify_file, report.path)
+    original = await anyio.to_thread.run_sync(verify_file, path)
+    assert copied.problems and copied.problems == original.problems
+
+
+async def test_what_is_in_the_way_of_a_backup_has_a_name(
+    log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish(_finished: str, _path: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backup_module, "publish", publish)
+    with pytest.raises(BackupFailed, match="No space left") as caught:
+        await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "full"
+    assert sorted(os.listdir(tmp_path)) == ["log.db", "log.db-wal", "log.mark"]
+
+
+async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(path: str, tmp_path: Path) -> None:
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    await Scribe(log).write("a", said("x" * 100_000))
+    await log.maintain([])
+    await log.close()
+    with closing(connect(path, "ro")) as connection:
+        page = connection.execute("SELECT min(pageno) FROM dbstat WHERE name = 'log' AND pagetype = 'overflow'")
+        number = page.fetchone()[0]
+    data = bytearray(await anyio.Path(path).read_bytes())
+    data[(number - 1) * 4096 : number * 4096] = b"\xff\xff\xff\xf0" + b"\0" * 4092
+    await anyio.Path(path).write_bytes(data)
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    with pytest.raises(BackupFailed, match="can't be read") as caught:
+        await log.backup(str(tmp_path / "copy.db"))
+    assert caught.value.kind == "damaged"
+    await log.close()
+
+
+@pytest.fixture
+async def backup(log: OpenedLog, tmp_path: Path) -> str:
+    await filled(log)
+    await log.backup(str(tmp_path / "copy.db"))
+    return str(tmp_path / "copy.db")
+
+
+async def test_a_restored_log_goes_on_under_a_new_epoch(backup: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    report = await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
+    original = await anyio.to_thread.run_sync(verify_file, backup)
+    assert report.path == str(tmp_path / "home" / "log.db") and report.epoch != original.epoch
+    assert (report.head, report.events) == (original.head, original.events)
+    log = await OpenedLog.open(report.path, reserve_bytes=0)
+    assert (log.head, log.epoch, log.regressed) == (report.head, report.epoch, None)
+    await log.close()
+    with pytest.raises(BackupFailed, match="there already"):
+        await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
+
+
+async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: OpenedLog, tmp_path: Path) -> None:
+    await filled(log)
+    for name in ("crashed", "home"):
+        (tmp_path / name).mkdir()
+    for name in ("log.db", "log.db-wal"):
+        data = await anyio.Path(tmp_path / name).read_bytes()
+        await anyio.Path(tmp_path / "crashed" / name).write_bytes(data)
+    report = await anyio.to_thread.run_sync(restore, str(tmp_path / "crashed" / "log.db"), str(tmp_path / "home"))
+    assert (report.head, report.problems) == (90, [])
+    assert sorted(os.listdir(tmp_path / "home")) == ["log.db", "log.mark"]
+    assert sorted(os.listdir(tmp_path / "crashed")) == ["log.db", "log.db-wal"]
+
+
+async def test_an_unsound_backup_is_not_restored(backup: str, tmp_path: Path) -> None:
+    def spoil() -> None:
+        with closing(connect(backup, "rw")) as connection:
+            connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
+
+    await anyio.to_thread.run_sync(spoil)
+    (tmp_path / "home").mkdir()
+    for source in (backup, str(tmp_path / "missing"), __file__):
+        with pytest.raises(BackupFailed):
+            await anyio.to_thread.run_sync(restore, source, str(tmp_path / "home"))
+    assert os.listdir(tmp_path / "home") == []

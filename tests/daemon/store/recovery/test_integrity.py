@@ -1,0 +1,84 @@
+import os
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from anyio.to_thread import run_sync
+
+from punchlist_testing.store import Scribe, said
+from punchlistd.store.port import LogUnusable
+from punchlistd.store.recovery.integrity import check_pages
+from punchlistd.store.sqlite import SqliteLog
+
+
+async def closed_log(directory: Path) -> Path:
+    path = directory / "log.db"
+    log = await SqliteLog.open(str(path), reserve_bytes=0)
+    scribe = Scribe(log)
+    for number in range(40):
+        await scribe.write(f"c{number}", said("x" * 500))
+    await log.maintain([scribe.snapshot(f"c{number}") for number in range(40)])
+    await log.close()
+    return path
+
+
+async def test_a_file_with_all_its_pages_is_whole(tmp_path: Path) -> None:
+    await run_sync(check_pages, str(await closed_log(tmp_path)))
+
+
+async def test_a_file_that_was_cut_short_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = await closed_log(tmp_path)
+    cut = path.stat().st_size - 4096
+    os.truncate(path, cut)
+    with pytest.raises(LogUnusable, match=r"cut short: 1 of \d+ pages are missing"):
+        await SqliteLog.open(str(path))
+    assert path.stat().st_size == cut
+
+
+async def test_pages_that_were_written_ahead_are_not_missing(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(str(path), reserve_bytes=0)
+    await Scribe(log).write("c", said("x" * 50_000))
+    image = tmp_path / "image.db"
+    for suffix in ("", "-wal"):
+        await run_sync(shutil.copyfile, f"{path}{suffix}", f"{image}{suffix}")
+    await log.close()
+    header = bytearray(image.read_bytes())
+    header[28:32] = (int.from_bytes(header[28:32], "big") + 1).to_bytes(4, "big")  # a page that only the WAL has
+    image.write_bytes(header)
+    await run_sync(check_pages, str(image))
+    os.unlink(f"{image}-wal")
+    with pytest.raises(LogUnusable, match="cut short"):
+        await run_sync(check_pages, str(image))
+
+
+async def test_a_flipped_bit_of_the_size_costs_no_memory(tmp_path: Path) -> None:
+    path = await closed_log(tmp_path)
+
+    def flip_each() -> None:
+        whole = path.read_bytes()
+        size = int.from_bytes(whole[28:32], "big")
+        for flipped in (size ^ 1 << bit for bit in range(32)):
+            if flipped < size:
+                continue  # SQLite reads what the page tree names
+            path.write_bytes(whole[:28] + flipped.to_bytes(4, "big") + whole[32:])
+            with pytest.raises(LogUnusable, match="cut short"):
+                check_pages(str(path))
+
+    tracemalloc.start()
+    try:
+        await run_sync(flip_each)
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_flipped_bit_in_the_definition_of_a_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = await closed_log(tmp_path)
+    sound = path.read_bytes()
+    for name in (b"body", b"in_progress", b"chain"):
+        at = sound.index(name)
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
+        with pytest.raises(LogUnusable, match="put a backup in its place"):
+            await SqliteLog.open(str(path), reserve_bytes=0)

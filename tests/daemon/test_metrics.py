@@ -1,0 +1,25 @@
+from punchlist_schemas.errors import Rejection
+from punchlistd.metrics import KEPT, Metrics
+
+
+def test_nothing_measured_is_all_zero() -> None:
+    told = Metrics().durations()
+    assert (told.count, told.p50_us, told.p99_us) == (0, 0, 0)
+
+
+def test_durations_are_those_of_the_last_commits() -> None:
+    metrics = Metrics()
+    for duration in range(10 * KEPT):
+        metrics.commit(duration * 1000, 2)
+    told = metrics.durations()
+    assert (told.count, metrics.events) == (10 * KEPT, 20 * KEPT)
+    assert (told.p50_us, told.p99_us) == (9 * KEPT + KEPT // 2, 9 * KEPT + KEPT * 99 // 100)
+
+
+def test_calls_and_refusals_are_counted_and_the_last_errors_kept() -> None:
+    metrics = Metrics()
+    metrics.answered(b"{}")
+    metrics.answered(Rejection("not_found", "no"))
+    for number in range(20):
+        metrics.error(str(number))
+    assert (metrics.calls, metrics.refused, list(metrics.errors)) == (2, 1, [str(number) for number in range(10, 20)])
