@@ -202,8 +202,10 @@ def machine_name(env: Mapping[str, str]) -> str:
 
 
 def _without_password(text: str) -> str:
-    """An address, or several, as they may be shown."""
-    return re.sub(r"//([^/@:,]*):[^@]*@", r"//\1@", text)
+    """Remove the passwords from one or several addresses, so that they can be shown."""
+    *parts, last = text.split("@")
+    # One pattern over the whole text would take quadratic time.
+    return "@".join([*(re.sub(r"//([^/:,]*):.*", r"//\1", part, count=1, flags=re.DOTALL) for part in parts), last])
 
 
 def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = ("client/punchlist", "daemon/punchlistd", "schemas/punchlist_schemas")
+SOURCES = ("client/punchlist", "client/punchlist_apps", "daemon/punchlistd", "schemas/punchlist_schemas")
 SHORT = 8_000
 LINEAR_S = 0.008
 """Seconds below which the time of a text of `SHORT` characters is linear: quadratic time takes several times that."""
