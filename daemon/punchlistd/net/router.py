@@ -70,8 +70,6 @@ class Row(NamedTuple):
 
 
 def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
-    """What answers each method of the contract."""
-
     def row(name: str, **answers: Any) -> Row:
         return Row(METHODS[name], **answers)
 
@@ -158,7 +156,6 @@ class Router:
         spawn: Spawn,
         read_only: bool = False,
     ) -> None:
-        """A router that nothing has come to."""
         self.table = table
         self._connections = connections
         self._queries = queries
@@ -202,7 +199,6 @@ class Router:
             caller.answer(call.id, INTERNAL_ERROR)
 
     def _begin_claim(self, connection: Connection, write: Write) -> Rejection | None:
-        """A claim that may have to wait for a task; why it can't."""
         call = self._begin_waiting(connection, write.caller, write.id)
         if type(call) is Rejection:
             return call
@@ -285,7 +281,6 @@ class Router:
         return refused
 
     async def _reached(self, connection: Connection, params: Any) -> Rejection | None:
-        """Wait for the version that a read asks for; why it does not come."""
         if params.min_version is None:
             return None
         return await self._queries.reaches(connection, params.conversation, params.min_version)

@@ -136,9 +136,7 @@ async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(tmp_path:
         stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
         for number in range(3):
             await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
-        waiting = [
-            piece for _, session in stuck for piece in session.output.waiting_pieces if len(piece) > JOINED_BYTES
-        ]
+        waiting = [part.obj for _, session in stuck for part, _ in session.output.unsent if len(part) > JOINED_BYTES]
         assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
         assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
         for peer, _ in stuck:
