@@ -23,11 +23,11 @@ from punchlistd.store.port import EventLog
 
 if TYPE_CHECKING:
     from punchlistd.replication.port import SharedLog
-    from punchlistd.replication.sharing import Adapter, Checked, Sharing
-    from punchlistd.replication.spaces import Space
+    from punchlistd.replication.sharing import Adapter, Sharing
+    from punchlistd.replication.spaces import Checked, Space
 
     _Open = Callable[[Space, str], SharedLog]
-    _Prepare = Callable[[Space, str], Awaitable[Any]]
+    _Prepare = Callable[[Space, str], Awaitable[Checked]]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -154,7 +154,7 @@ class Machines:
 
 def _adapter() -> "Adapter":
     """What each space is reached by; an engine is imported for the first space of its kind."""
-    from punchlistd.replication.sharing import Adapter, Checked  # noqa: PLC0415
+    from punchlistd.replication.sharing import Adapter  # noqa: PLC0415
 
     def open(space: "Space", member: str) -> "SharedLog":
         try:
@@ -167,12 +167,11 @@ def _adapter() -> "Adapter":
 
         facts = {"space": space.name, "since": now_ms()}
         try:
-            found = await _ENGINES[space.engine].load()[1](space, member)
+            return await _ENGINES[space.engine].load()[1](space, member)
         except ImportError:
             return Rejection("unreachable", _missing(space), {**facts, "reason": "no_extra"})
         except Refusal as refused:
             return Rejection("unreachable", str(refused), {**facts, "reason": refused.kind})
-        return Checked(found.space, found.made, found.server, found.server_version)
 
     return Adapter(open, prepared)
 

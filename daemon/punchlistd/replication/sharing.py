@@ -42,7 +42,7 @@ from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
 from punchlistd.engine.replies import STORAGE_FULL
-from punchlistd.replication.lanes.lane import Lane
+from punchlistd.replication.lanes.lane import Lane, Stage
 from punchlistd.replication.lanes.lanes import Lanes
 from punchlistd.replication.lanes.replica import Parts
 from punchlistd.replication.port import Forbidden, Link, SharedLog, SharedLogError
@@ -52,6 +52,7 @@ from punchlistd.replication.posts.posts import TooNew
 from punchlistd.replication.posts.repair import find_bad
 from punchlistd.replication.spaces import (
     BadAddress,
+    Checked,
     SharedList,
     Space,
     Spaces,
@@ -71,15 +72,6 @@ cut off is back after five, and tells it each second."""
 
 RETRY_S = 5.0
 """How long after a failure a list that was being shared is tried again, in seconds."""
-
-
-class Checked(NamedTuple):
-    """What was found of a space that can be used; see `Adapter.prepare`."""
-
-    space: Space
-    made: bool
-    server: str
-    server_version: str
 
 
 class Adapter(NamedTuple):
@@ -114,7 +106,6 @@ class Sharing:
     def __init__(
         self, data_dir: str, env: Mapping[str, str], *, parts: Parts, leases: Leases, adapter: Adapter
     ) -> None:
-        """Nothing is read before `load`, and nothing moves before `run`."""
         self.member = f"{machine_name(env)}_{parts.log.epoch[:8]}"
         self._data_dir = data_dir
         self._env = env
@@ -145,7 +136,6 @@ class Sharing:
                 del self._kept[one.space].lanes.lanes[one.conversation]
 
     async def run(self) -> None:
-        """Keep the ways to all spaces open, until cancelled."""
         async with anyio.create_task_group() as group:
             self._group = group
             self._running.set()
@@ -157,7 +147,6 @@ class Sharing:
             await anyio.sleep_forever()
 
     async def close(self) -> None:
-        """Take no more changes, and see what is on its way to its end."""
         for kept in self._kept.values():
             await kept.lanes.close()
 
@@ -247,7 +236,6 @@ class Sharing:
     # spaces
 
     async def add_space(self, params: SpaceAdd) -> SpaceResult | Rejection:
-        """space.add."""
         await self._running.wait()
         async with self._change():
             old = self._spaces.named(params.space)
@@ -286,7 +274,6 @@ class Sharing:
         self._group.start_soon(self._run, kept)
 
     async def list_spaces(self) -> SpaceListResult:
-        """space.list."""
         deletions: dict[str, Deletion] = {}
         for kept in self._kept.values():
             for name in list(kept.lanes.lanes):
@@ -306,7 +293,6 @@ class Sharing:
         return None
 
     async def remove_space(self, params: SpacePlace) -> SpaceRemoved | Rejection:
-        """space.remove."""
         async with self._change():
             space = self._spaces.named(params.space)
             if space is None:
@@ -330,7 +316,6 @@ class Sharing:
             return SpaceRemoved(removed=params.space, copies=tuple(one.conversation for one in shared))
 
     async def repair_space(self, params: SpaceRepair) -> SpaceRepaired | Rejection:
-        """space.repair."""
         name, space = params.conversation, params.space
         if (kept := self._kept.get(space)) is None:
             return refusals.no_space(space)
@@ -362,7 +347,6 @@ class Sharing:
     async def share(  # noqa: PLR0911 - one reason against it after the other
         self, params: ListShare
     ) -> SharedResult | Rejection:
-        """list.share."""
         async with self._change():
             name = params.conversation
             if (refused := self._refusal(name, params.space)) is not None:
@@ -380,7 +364,9 @@ class Sharing:
                 return Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
             log = self._kept[params.space].lanes.log
             try:
-                if known is None and (found := await log.read(name, 0)) and not await self._is_prefix(name, found):
+                # What is there may be a part of this list's own history, of a share that was cut short.
+                found = [] if known is not None else await log.read(name, 0)
+                if found and not await history.matches(self._parts.log, name, found):
                     return refusals.taken(name, params.space)
             except SharedLogError as error:
                 return refusals.of(error, params.space, log.link)
@@ -391,10 +377,6 @@ class Sharing:
                     return refused
                 await self._add_lane(name, one)
             return await self._post_history(name, params.space)
-
-    async def _is_prefix(self, name: str, found: list[history.Posted]) -> bool:
-        """Whether the space has nothing but a part of this list's own history, of a share that was cut short."""
-        return await history.matches(self._parts.log, name, found)
 
     async def _post_history(self, name: str, space: str) -> SharedResult | Rejection:
         """Post what of a list is not in the space yet, and let changes through behind it."""
@@ -455,7 +437,6 @@ class Sharing:
             return lane.replica.refused or SharedResult(conversation=name, space=space, version=own, posts=posts)
 
     async def _put_back(self, known: SharedList, log: SharedLog) -> int | Rejection:
-        """Post again what is missing; how many posts that took."""
         name, space = known.conversation, known.space
         try:
             base = Place(known.position, known.check)
@@ -485,7 +466,6 @@ class Sharing:
     async def join(  # noqa: PLR0911 - one reason against it after the other
         self, params: ListJoin
     ) -> SharedResult | Rejection:
-        """list.join."""
         async with self._change():
             name, space = params.conversation, params.space
             if (refused := self._refusal(name, space)) is not None:
@@ -517,7 +497,6 @@ class Sharing:
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
 
     async def _begin(self, name: str, one: SharedList) -> Rejection | None:
-        """Follow a list that gets its whole history from the space."""
         lanes = self._kept[one.space].lanes
 
         def add() -> None:
@@ -542,7 +521,6 @@ class Sharing:
             return refusals.of(error, space, log.link)
 
     async def leave(self, params: ListLeave) -> LeftResult | Rejection:
-        """list.leave."""
         async with self._change():
             name = params.conversation
             known = self._listed(name)
@@ -560,7 +538,6 @@ class Sharing:
             return LeftResult(conversation=name, kept_as=params.keep_as)
 
     async def _copy(self, name: str, other: str) -> Rejection | None:
-        """Let a list of another name begin with this one's history."""
         known = (await self._parts.conversations.durable(other)).state
         if known.version:
             return refusals.not_empty(other, deleted=not known.exists)
@@ -625,7 +602,9 @@ class Sharing:
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
             unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
-            lists=tuple(self._list_view(lane, deletions) for lane in lanes.lanes.values() if not lane.gone),
+            lists=tuple(
+                self._list_view(lane, deletions) for lane in lanes.lanes.values() if lane.stage is not Stage.ERASED
+            ),
             machines=tuple(
                 MachineView(member=name, seen_at=seen.at, lists=tuple(seen.lists))
                 for name, seen in reversed(lanes.members.seen.items())

@@ -80,6 +80,16 @@ class Refusal(Exception):
         self.final = row.final
 
 
+def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
+    """Compare the clocks of this machine and of a server.
+
+    Raises:
+        Refusal: They are too far apart.
+    """
+    if abs(skew_s) > SKEW_S:
+        raise refused("clock_skew", where=where, skew=round(abs(skew_s)))
+
+
 MAX_CREDS_BYTES = 64 << 10
 """What a creds file may have."""
 
@@ -111,12 +121,10 @@ _CERTIFICATE = {
 
 
 def kind_of_certificate(error: ssl.SSLCertVerificationError) -> str:
-    """Why a certificate does not hold."""
     return _CERTIFICATE.get(error.verify_code, "bad_certificate")
 
 
 def reason_of_tls(error: ssl.SSLError) -> str:
-    """Why there is no TLS, in words."""
     return str(error.reason or "no answer").lower().replace("_", " ")
 
 

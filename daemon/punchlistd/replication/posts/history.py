@@ -22,8 +22,6 @@ from punchlistd.replication.posts.posts import (
 )
 from punchlistd.store.port import EventLog, Stored, side_of
 
-__all__ = ["Altered", "Posted", "Taken", "matches", "put_back", "share", "slices"]
-
 SLICE_EVENTS = 500
 SLICE_BYTES = 128 << 10
 """How much of a history makes one post: each holds up the other calls of a server for a moment."""

@@ -105,12 +105,10 @@ _groups = msgspec.json.Decoder(list[Group])
 
 
 def level_of(events: Iterable[KnownEvent]) -> int:
-    """The level that a daemon must know to follow these events."""
     return max((LEVELS.get(type(event), 1) for event in events), default=1)
 
 
 def group_of(step: Step) -> Group:
-    """The form in which a step is posted."""
     side, decision = step.side or Side(), step.decision
     return Group(
         step.at,
@@ -125,7 +123,6 @@ def group_of(step: Step) -> Group:
 
 
 def new_nonce(member: str) -> str:
-    """What a new post of a member is known by."""
     return f"{member}-{os.urandom(8).hex()}"
 
 

@@ -95,7 +95,6 @@ class NotEncrypted(errors.Error):
 
 
 def refusal(error: BaseException, where: str, host: str) -> Refused:
-    """What an attempt to connect ended with, as a row of the table."""
     facts = {"where": where, "host": host}
     return next(row(error, facts) for kind, row in _REFUSALS if isinstance(error, kind))
 

@@ -34,12 +34,10 @@ class Subjects(NamedTuple):
 
     @classmethod
     def of(cls, space: str) -> "Subjects":
-        """Those of a space."""
         return cls(f"punch-{space}", *(f"pl.{space}.{part}." for part in cls._fields[1:]))
 
 
 def word(list: str) -> str:
-    """A list's id as one word of a subject."""
     return list.replace(".", "=")
 
 
@@ -268,7 +266,6 @@ def _nobody(connection: Connection) -> Refused:
 
 
 def differences(config: dict[str, Any], space: str) -> dict[str, str]:
-    """What a stream's settings have otherwise than a space needs: name → what stands there."""
     wrong = {
         name: f"is {config.get(name)!r}"
         for name, value in settings(space, 1).items()

@@ -109,7 +109,6 @@ _STATES = {
 
 
 def refusal(error: BaseException, where: str, host: str, space: str, *, encrypted: bool) -> Refused:
-    """What an attempt to connect ended with, as a row of the table."""
     if not encrypted and getattr(error, "sqlstate", "") == _NO_LINE and "pg_hba.conf" in str(error):
         return Refused("tls_needed", where=where)
     facts = {"where": where, "host": host, "space": space}
