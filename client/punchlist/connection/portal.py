@@ -128,7 +128,6 @@ class Portal:
             del error  # else the traceback keeps this frame, and the frame the error
 
     def post(self, function: Callable[[], object]) -> None:
-        """Have the loop call a function, and wait for nothing: for finalizers."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
@@ -150,8 +149,7 @@ class Portal:
             runner.run(main())
 
 
-def _drop(_result: object) -> None:
-    """Do nothing: most results may be lost."""
+def _drop(_result: object) -> None: ...
 
 
 class _Shared:
@@ -164,12 +162,10 @@ class _Shared:
         atexit.register(self.close)
 
     def forked(self) -> None:
-        """The thread stayed with the parent."""
         self.lock = threading.Lock()
         self.portal = None
 
     def close(self) -> None:
-        """End what has begun."""
         if self.portal is not None:
             self.portal.close()
 
