@@ -68,15 +68,7 @@ class AsyncClient(ClientMethods, Awaited):
         raise self._profile.target.too_late()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
-
-        Args:
-            name: The conversation's id.
-            actor: The actor that its changes are recorded for; by default the name of the client.
-
-        Raises:
-            NoConversation: No list is named.
-        """
+        """One list. As to all else see `Client.conversation`."""
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import anyio
 
-from punchlist.connection.core import Profile, Request, Wire, failure, given_back, met, result_of
+from punchlist.connection.core import Profile, Request, Wire, failure, given_back, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
@@ -56,9 +56,7 @@ class Link(asyncio.Protocol):
             link = cls(sock)
             await link._loop.create_unix_connection(lambda: link, sock=sock)
             try:
-                link.hello = met(
-                    profile.target, link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
-                )
+                link.hello = link._wire.greet(profile.target, await link.exchange(profile.hello))
             except BaseException:
                 link.close()
                 raise

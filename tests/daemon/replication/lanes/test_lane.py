@@ -103,18 +103,6 @@ def claim(owner: str, **more: object) -> p.TaskClaim:
     return p.TaskClaim(conversation=LIST, owner=owner, **more)  # pyright: ignore[reportArgumentType]
 
 
-@together()
-async def test_what_one_machine_adds_the_other_has_under_the_same_id_and_version(space: MemorySpace) -> None:
-    a, b = Machine("ann", space, LIST), Machine("bob", space, LIST)
-    first = await a.call(add("one"))
-    await b.reaches(LIST, first["version"])
-    second = await b.call(add("two"))
-    assert (first["task"]["id"], second["task"]["id"]) == ("1", "2")
-    await a.reaches(LIST, second["version"])
-    states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
-    assert [[task.title for task in state.ordered()] for state in states] == [["one", "two"]] * 2
-
-
 def pair(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
     return Machine("ann", space, LIST, data_dir=str(directory)), Machine("bob", space, LIST, data_dir=str(directory))
 
@@ -739,18 +727,6 @@ async def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost(space:
     await asyncio.sleep(2)
     assert b.lanes.members.longest(LIST, 2) == (3, a.shared.member)
     assert a.lanes.members.longest(LIST, 2) == (2, b.shared.member)
-
-
-@together()
-async def test_rubbish_that_whoever_runs_the_space_takes_away_stops_the_list_no_longer(space: MemorySpace) -> None:
-    a, b = await sharing(space)
-    assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
-    assert (await a.refused(add("two"))).kind == "diverged"
-    space.posts[LIST].pop()
-    for each in (a, b):
-        await each.becomes(LIST, "current")
-    await a.call(add("two"))
-    await b.reaches(LIST, 3)
 
 
 @together()
