@@ -8,6 +8,14 @@ from punchlistd.replication.port import Forbidden, Link, SharedLogError, TooLarg
 from punchlistd.replication.posts.posts import TooNew, Unreadable
 
 
+class Rejected(Exception):
+    """A command is refused, for the reason `why`."""
+
+    def __init__(self, why: Rejection) -> None:
+        super().__init__(why.message)
+        self.why = why
+
+
 def unreachable(space: str, link: Link) -> Rejection:
     reason = link.reason or f"The space {space} can't be reached."
     message = f"{reason} Nothing was written; the list can be read. Repeat the call once it is back."
