@@ -13,7 +13,7 @@ from punchlist_schemas.system import os_calls
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
 from punchlist_testing.turns import turns
-from punchlistd.net.connection import Connection
+from punchlistd.net.connection import NEXT, Connection, Stage
 from punchlistd.slices import SLICE_EVENTS
 
 C = "c"
@@ -366,6 +366,27 @@ async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_pat
         slow.open()
         assert len((await peer.receive())["result"]["events"]) == 2
         await peer.closed()
+
+
+def test_stages_go_forward_alone() -> None:
+    assert NEXT.keys() == set(Stage) and not NEXT[Stage.GONE]
+    assert all(later > stage for stage, following in NEXT.items() for later in following)
+
+
+async def test_what_comes_in_after_the_end_does_not_begin(running: Engine, peer: Peer) -> None:
+    peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
+    await until(lambda: running.connections.live and len(only_session(running).waiting))
+    session = only_session(running)
+    session.finish()
+    session.data_received(peer.request("task.add", add("late"), id=2))
+    assert session.stage is Stage.FINISHING and session.protocol.in_flight == 1
+    session.finish()
+    session.waiting.cancel_all()
+    assert (await peer.receive())["id"] == 1
+    await peer.closed()
+    assert session.stage is Stage.GONE and running.log.head == 0
+    with pytest.raises(AssertionError, match="can't go from GONE to CLOSING"):
+        session._to(Stage.CLOSING)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_somebody_elses_process_is_sent_away(running: Engine) -> None:

@@ -33,6 +33,7 @@ from punchlistd.engine.replies import Reply
 from punchlistd.engine.watching import views
 from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.engine.writing.transaction import MOST_PARTS, OVERTAKEN
+from punchlistd.replication.lanes.lane import Stage
 from punchlistd.replication.lanes.members import SEEN, Members
 from punchlistd.replication.lanes.replica import CERTAIN_S
 from punchlistd.replication.port import Conflict, Posted
@@ -1128,6 +1129,23 @@ async def test_others_see_who_follows_a_list_without_any_claim(space: MemorySpac
     assert a.lanes.members.followers("another") == ()
     await b.lanes.remove(LIST)
     assert b.lanes.members.followers(LIST) == (a.shared.member,)
+
+
+@together()
+async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
+    lane = (a := Machine("ann", space, LIST)).lanes.lanes[LIST]
+    await a.call(add("one"))
+    lane.leave(Rejection("forbidden", "It was left."), lambda: None)
+    assert (await a.refused(add("two"))).message == "It was left."
+    lane.go_on()
+    await a.call(add("two"))
+    await lane.close(0)
+    assert (await a.refused(add("three"))).kind == "shutting_down"
+    lane.go_on()
+    assert lane.stage is Stage.CLOSING
+    lane.dissolve()
+    with pytest.raises(AssertionError, match="can't go from DISSOLVED to DISSOLVED"):
+        lane.dissolve()
 
 
 def test_a_member_of_no_name_is_not_remembered() -> None:
