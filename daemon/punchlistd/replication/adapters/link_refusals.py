@@ -7,7 +7,7 @@ import os
 import ssl
 import stat
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 ADD = "punch space add"
 
@@ -90,6 +90,8 @@ def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
         raise refused("clock_skew", where=where, skew=round(abs(skew_s)))
 
 
+R = TypeVar("R", bound=Refusal)
+
 MAX_CREDS_BYTES = 64 << 10
 """What a creds file may have."""
 
@@ -120,8 +122,15 @@ _CERTIFICATE = {
 """OpenSSL's number of why a certificate does not hold → our kind."""
 
 
-def kind_of_certificate(error: ssl.SSLCertVerificationError) -> str:
-    return _CERTIFICATE.get(error.verify_code, "bad_certificate")
+def refusal_of_network(error: BaseException, refused: type[R], facts: Mapping[str, str]) -> R | None:
+    """What an attempt to connect ended with, if that was TLS, time or the network."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return refused(_CERTIFICATE.get(error.verify_code, "bad_certificate"), **facts)
+    if isinstance(error, ssl.SSLError):
+        return refused("tls_failed", cause=reason_of_tls(error), **facts)
+    if isinstance(error, TimeoutError):
+        return refused("unreachable", cause="no answer in time", **facts)
+    return refused("unreachable", cause=in_words(error), **facts) if isinstance(error, OSError) else None
 
 
 def reason_of_tls(error: ssl.SSLError) -> str:
