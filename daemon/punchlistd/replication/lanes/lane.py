@@ -27,6 +27,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum, auto
 
+import anyio
+
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
@@ -277,20 +279,18 @@ class Lane:
                 if wait_s == 0:
                     await asyncio.sleep(0)
                 else:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await self._work.wait()
+                    with anyio.move_on_after(wait_s):
+                        await self._work.wait()
 
     async def close(self, patience_s: float) -> None:
         """Take no more; what is on its way is seen to its end, for a while."""
         if self.stage < Stage.CLOSING:
             self._to(Stage.CLOSING)
         self._refuse_all(SHUTTING_DOWN)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                while self.replica.posting or self.replica.arriving:
-                    self._work.clear()
-                    await self._work.wait()
+        with anyio.move_on_after(patience_s):
+            while self.replica.posting or self.replica.arriving:
+                self._work.clear()
+                await self._work.wait()
 
     async def _go_on(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
         """Do what there is to do; how long to wait before the next look, None: until there is work."""
@@ -577,11 +577,10 @@ class Lane:
 
     async def _gather(self) -> None:
         """Let those who were answered together ask again, or they and those who waited would post in turns for good."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._log.round_trip_s * TOGETHER):
-                while len(self._queue) < self._company:
-                    self._work.clear()
-                    await self._work.wait()
+        with anyio.move_on_after(self._log.round_trip_s * TOGETHER):
+            while len(self._queue) < self._company:
+                self._work.clear()
+                await self._work.wait()
 
     async def _take_turn(self) -> None:
         """Where several post at once, stand in line."""
@@ -590,6 +589,5 @@ class Lane:
                 await self._log.want(self.conversation)
         while (left_s := self._turns.left_s()) > 0:
             self._work.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await self._work.wait()
+            with anyio.move_on_after(left_s):
+                await self._work.wait()
