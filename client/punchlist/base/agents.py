@@ -59,7 +59,6 @@ class Somebody(NamedTuple):
     tasks: list[Held]
 
     def details(self, dot: str) -> str:
-        """Return the facts, safe for a terminal, with this sign between them."""
         return safe(f" {dot} ".join(self.facts))
 
 
@@ -71,7 +70,6 @@ class Roll(NamedTuple):
 
 
 def roll(found: "dict[str, Any]", now: int) -> Roll:
-    """Turn a result of `agent.list` into texts, as of a time in milliseconds."""
     agents = without_commands(found)
     gone = [agent for agent in agents if _left(agent) and not agent.get("tasks")]
     names = found.get("names", {})

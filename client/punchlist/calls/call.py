@@ -67,7 +67,6 @@ class Confirming(Write, total=False):
 
 
 def itself(result: R) -> R:
-    """Picks the whole result."""
     return result
 
 

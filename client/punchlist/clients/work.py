@@ -56,7 +56,6 @@ class Terms(msgspec.Struct, frozen=True):
 
     @property
     def renew_s(self) -> float:
-        """Seconds between two renewals."""
         return min(self.lease_ms / 3_000, RENEW_S)
 
 

@@ -65,7 +65,6 @@ class Link(asyncio.Protocol):
 
     @classmethod
     async def close_all(cls) -> None:
-        """End all connections of the running loop; what waits on them fails for good."""
         for link in list(cls._all):
             if link._loop is asyncio.get_running_loop():
                 await link.aclose()

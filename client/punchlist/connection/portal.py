@@ -87,7 +87,6 @@ class Portal:
         self._begun.wait()
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """`deliver` a result that may be dropped."""
         return self.deliver(lambda: function(*args, **kwargs), _drop)
 
     def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
@@ -174,7 +173,6 @@ _shared = _Shared()
 
 
 def portal() -> Portal:
-    """The portal of this process, begun if need be."""
     with _shared.lock:
         if _shared.portal is None:
             _shared.portal = Portal()

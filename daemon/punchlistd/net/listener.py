@@ -74,7 +74,6 @@ class ListeningSocket:
             return False
 
     def close(self) -> None:
-        """Stop listening. May be repeated."""
         self.sock.close()
 
 

@@ -195,7 +195,6 @@ def acknowledge(_connection: Connection, _params: p.Anything) -> Outcome:
 
 
 def leave(connection: Connection, _params: p.Anything) -> Outcome:
-    """End the connection once what it asked for is answered."""
     asyncio.get_running_loop().call_soon(connection.finish)
     return ACKNOWLEDGED
 

@@ -165,7 +165,6 @@ class Router:
         self._read_only = read_only
 
     def begin(self, connection: Connection, caller: Caller, call: jsonrpc.Call) -> None:
-        """Begin a call; `caller` is answered once, now or later."""
         try:
             row = self.table.get(call.method)
             if row is None:

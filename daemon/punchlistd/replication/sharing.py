@@ -178,7 +178,6 @@ class Sharing:
 
     @asynccontextmanager
     async def _change(self) -> AsyncGenerator[None]:
-        """One change of what is configured at a time, each on what holds now."""
         async with self._changing:
             for one in await self._erased():
                 with suppress(Rejected):
@@ -202,7 +201,6 @@ class Sharing:
                 self._hold_back(self._kept[one.space].lanes.lanes[one.conversation], one)
 
     async def _let_go(self, one: SharedList) -> None:
-        """Let a list be one of this machine alone."""
         await self._save(self._without(one))
         await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
         await self._kept[one.space].lanes.remove(one.conversation)
@@ -424,7 +422,6 @@ class Sharing:
         return self._kept[space].lanes.log.link
 
     async def _finish(self, name: str) -> None:
-        """Go on with what a restart cut short."""
         while (one := self._listed(name)) is not None and one.sharing and one.space in self._kept:
             try:
                 async with self._change():
@@ -529,7 +526,6 @@ class Sharing:
             raise Rejected(refusals.shared_elsewhere(name, known.space))
 
     async def _add_lane(self, name: str, one: SharedList) -> None:
-        """Let a list's changes take a lane from here on, also those that wait already."""
         await self._load_anew(name, then=lambda: self._hold_back(self._kept[one.space].lanes.add(name, Place()), one))
 
     async def _load_anew(self, name: str, then: Callable[[], object] = lambda: None) -> None:

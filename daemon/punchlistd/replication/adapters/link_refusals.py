@@ -138,7 +138,6 @@ def reason_of_tls(error: ssl.SSLError) -> str:
 
 
 def in_words(error: OSError) -> str:
-    """Why the network failed, without numbers of errors."""
     if isinstance(error, ConnectionRefusedError):
         return "the connection was refused"
     if isinstance(error, ConnectionError):

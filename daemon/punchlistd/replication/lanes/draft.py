@@ -82,7 +82,6 @@ class Draft:
         return [step for step in self.steps if step.events]
 
     def has_room_for(self, write: Write) -> bool:
-        """Whether a call can be decided for this post, or has to wait until it is published."""
         params = write.params
         if self._closed or len(self.steps) >= BATCH_CALLS or params.key in self._keys:
             return False

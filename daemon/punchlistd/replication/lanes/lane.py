@@ -181,7 +181,6 @@ class Lane:
         self._work.set()
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything that was taken before is answered or waits for a task."""
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         self.take(Barrier(done))
         return await done
@@ -230,7 +229,6 @@ class Lane:
             self._give_back(item)
 
     def go_on(self) -> None:
-        """Take changes again, from where the list is now."""
         if self.stage in (Stage.LEFT, Stage.ERASED):
             self._to(Stage.OPEN)
         self.replica.begin_anew()
@@ -436,7 +434,6 @@ class Lane:
     # what is decided here
 
     async def _decide_some(self) -> float:  # noqa: C901 - one reason to wait after the other
-        """Answer what waits up to the next call that needs a post of its own."""
         while self._queue and type(self._queue[0]) is not Write:
             self._give_back(self._queue.popleft())
         if not self._queue:
@@ -559,7 +556,6 @@ class Lane:
         self.replica.submit(draft.first, place, place, steps)
 
     def _start_again(self, draft: Draft) -> None:
-        """Nothing of what was decided holds: it is decided again, on a newer state."""
         self._draft, before = None, self.replica.place
         self._queue.extendleft(reversed([step.write for step in draft.steps if step.write is not None]))
         self.replica.posting = False
@@ -583,7 +579,6 @@ class Lane:
                 await self._work.wait()
 
     async def _take_turn(self) -> None:
-        """Where several post at once, stand in line."""
         if self._turns.asks(self._log.round_trip_s, posts=self._posts):
             with contextlib.suppress(SharedLogError):
                 await self._log.want(self.conversation)

@@ -66,7 +66,6 @@ class Lanes:
             await lane.run()
 
     def add(self, conversation: str, base: Place) -> Lane:
-        """Share a list from here on: its changes take the lane."""
         lane = self.lanes[conversation] = Lane(conversation, self.space, base, self.log, self._parts, self.members)
         self._parts.conversations.lanes[conversation] = lane
         self._present_at = 0.0
@@ -81,7 +80,6 @@ class Lanes:
             scope.cancel()
 
     async def is_up(self, patience_s: float) -> bool:
-        """Whether the space is reached, or will be soon."""
         self.log.hurry()
         with anyio.move_on_after(patience_s):
             while self.log.link.state != "up":

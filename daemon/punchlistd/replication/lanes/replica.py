@@ -167,7 +167,6 @@ class Replica:
         return self._moved if self._moved.check == place.check else place
 
     def is_behind(self, last: int) -> bool:
-        """Whether a shared log that ends with this position is worth a look."""
         return last != (self._seen if self.stuck else self.position)
 
     def link_changed(self, link: Link) -> None:
@@ -192,7 +191,6 @@ class Replica:
                 self.stale = True  # something between is missing
 
     def behind(self, position: int) -> Posted | None:
-        """The post that follows a position, if it was pushed while this daemon's own was on its way."""
         return self._held.get(position)
 
     async def opened(self) -> LoadedConversation | None:
@@ -286,7 +284,6 @@ class Replica:
             return now - self._missing_since > CERTAIN_S
 
     async def _reached(self) -> Place | None:
-        """Up to where the list goes here; None if it can't be had."""
         if self.place is None:
             opened = await self._parts.conversations.durable(self.conversation)
             if opened.damage is not None:
@@ -296,7 +293,6 @@ class Replica:
         return self.place
 
     def take_held(self) -> None:
-        """Let what was held follow, as far as nothing is missing."""
         while self.place is not None and self.refused is None:
             posted = self._held.pop(self.place.position, None)
             if posted is None:
@@ -322,7 +318,6 @@ class Replica:
             logger.error("%s: %s", self.conversation, why.message)
 
     def follow(self, received: Post, steps: Sequence[Step]) -> None:
-        """Give a post to the writer, with the steps of this daemon's own calls where it made them."""
         self.place, self._version, self.partial = received.place, received.newest, received.more
         self._followed(received)
         self.submit(received.version, received.behind, received.place, steps)

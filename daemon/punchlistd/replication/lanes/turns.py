@@ -93,7 +93,6 @@ class Turns:
             self._until = now + next(iter(self._line.values()))
 
     def _pass(self) -> None:
-        """Let go who was waited for long enough: his turn ended then, and the next one began."""
         while self._line and self._until <= time.monotonic():
             del self._line[next(iter(self._line))]
             self._begin(self._until)

@@ -141,7 +141,6 @@ def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *
 
 
 def check_of(body: bytes) -> str:
-    """The head of the chain behind a post that `seal` made."""
     return _envelope.decode(body).check
 
 
@@ -165,7 +164,6 @@ def begins_anew(body: bytes, version: int = 0) -> bool:
 
 
 def has_check(body: bytes, check: str) -> bool:
-    """Whether the chain of posts has this head behind a post."""
     with contextlib.suppress(ValueError, RecursionError):
         return _envelope.decode(body).check == check
     return False

@@ -129,7 +129,6 @@ R = TypeVar("R", bound=Reply)
 
 
 def settings(space: str, replicas: int) -> dict[str, Any]:
-    """The stream of a space: every post for ever, on the disk, and repeated to whoever listens."""
     names = Subjects.of(space)
     return {
         "name": names.stream,
@@ -259,7 +258,6 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
 
 
 def _nobody(connection: Connection) -> Refused:
-    """Why nobody answered: the connection ended, or the server has no JetStream."""
     if connection.ended.is_set():
         return Refused("unreachable", where=connection.url, cause=connection.why)
     return Refused("no_jetstream", where=connection.url)

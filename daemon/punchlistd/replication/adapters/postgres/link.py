@@ -172,7 +172,6 @@ class Connection:
         return running.result()
 
     def _meaning(self, line: Any, error: BaseException) -> SharedLogError:
-        """What an error says about the statement: the server undid it, or the connection ended over it."""
         if getattr(error, "severity_en", "") == "ERROR" and not line.is_closed():
             state, text = cast(Any, error).sqlstate or "", str(error).partition("\n")[0]
             if state == _NOT_ALLOWED:

@@ -192,7 +192,6 @@ class PostgresLog(LinkKeeper[Connection]):
         self._not_stored = ("", 0)
 
     async def _store_again(self, connection: Connection) -> None:
-        """Whether there is room now for what there was none for."""
         try:
             await connection.ask(self._on_table(_ROOM), self._not_stored[1])
         except NotStored:
