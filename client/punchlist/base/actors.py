@@ -23,7 +23,6 @@ def chat_actor(thread: str) -> str:
 
 
 def is_chat(actor: str) -> bool:
-    """Return whether an actor is a chat of this machine's person."""
     return actor.startswith("chat/")
 
 

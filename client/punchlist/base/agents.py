@@ -39,7 +39,6 @@ class Held(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The task on one line, safe for a terminal."""
         free = f"  {free_at(self.lease_expires_at)}" if self.lease_expires_at else ""
         return safe(f"{self.list} #{self.id} {self.title}{free}")
 
@@ -60,7 +59,6 @@ class Somebody(NamedTuple):
     tasks: list[Held]
 
     def details(self, dot: str) -> str:
-        """Return the facts, safe for a terminal, with this sign between them."""
         return safe(f" {dot} ".join(self.facts))
 
 
@@ -72,7 +70,6 @@ class Roll(NamedTuple):
 
 
 def roll(found: "dict[str, Any]", now: int) -> Roll:
-    """Turn a result of `agent.list` into texts, as of a time in milliseconds."""
     agents = without_commands(found)
     gone = [agent for agent in agents if _left(agent) and not agent.get("tasks")]
     names = found.get("names", {})
@@ -81,7 +78,6 @@ def roll(found: "dict[str, Any]", now: int) -> Roll:
 
 
 def without_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
-    """Return the agents of a result of `agent.list`, without the command that requests it."""
     return [agent for agent in found["agents"] if agent["name"] != _PROGRAM]
 
 
@@ -107,7 +103,6 @@ def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
 
 
 def _left(agent: "dict[str, Any]") -> "int | None":
-    """Return when an agent left; None for actors that never entered."""
     return agent.get("left_at") if agent.get("pid") else None
 
 
@@ -129,7 +124,6 @@ def _held(task: "dict[str, Any]", names: "dict[str, str]") -> Held:
 
 
 def _named(one: "dict[str, Any]", names: "dict[str, str]") -> str:
-    """Return the name of the list of an agent or a task."""
     return names.get(one["conversation"]) or str(one["conversation"])
 
 

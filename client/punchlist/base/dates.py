@@ -33,7 +33,6 @@ def _month_begins(day: date, on: int) -> date:
 
 
 def _months_on(day: date, on: int) -> date:
-    """Return the same day in another month, or its last one."""
     begins, ends = _month_begins(day, on), _month_begins(day, on + 1) - timedelta(days=1)
     return begins.replace(day=min(day.day, ends.day))
 

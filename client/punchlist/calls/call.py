@@ -1,7 +1,7 @@
 """Everything that can be asked, written down once: each method builds a `Call`, and the faces run it.
 
-A face takes a method over by `blocking(...)` or `awaiting(...)`, which keep its parameters, its documentation and its
-result, so that both have the same and an editor shows it. A test compares the parameters with the structs of
+Both faces take a method over by `clients.methods.CallMethod`, which keeps its parameters, its documentation and its
+result, so that they have the same and an editor shows it. A test compares the parameters with the structs of
 `punchlist_schemas.params`.
 """
 
@@ -67,7 +67,6 @@ class Confirming(Write, total=False):
 
 
 def itself(result: R) -> R:
-    """Picks the whole result."""
     return result
 
 

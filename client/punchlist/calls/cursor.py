@@ -49,7 +49,6 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, recorded: Recorded) -> "Change":
-        """The change for an event as it came over the wire."""
         event = decode_event(recorded.event)
         return cls(recorded.seq, recorded.conversation, recorded.version, recorded.at, recorded.actor, event)
 
@@ -86,17 +85,17 @@ class TaskList(list[Task]):
         self.shared = shared
 
     @classmethod
-    def of(cls, result: TaskListResult | ListPush) -> "TaskList":
-        """The list in an answer or a push."""
-        total = result.total if isinstance(result, TaskListResult) else len(result.tasks)
+    def of(cls, shown: TaskListResult | ListPush | SubscribeResult | Rows) -> "TaskList":
+        """The list in an answer or a push, or made of rows."""
+        tasks = (shown.order if isinstance(shown, Rows) else shown.tasks) or ()
         return cls(
-            result.tasks,
-            result.counts,
-            version=result.version,
-            seq=result.seq,
-            total=total,
-            damaged=result.damaged,
-            shared=result.shared,
+            tasks,
+            shown.counts or Counts(),
+            version=shown.version or 0,
+            seq=shown.seq,
+            total=shown.total if isinstance(shown, TaskListResult) else len(tasks),
+            damaged=shown.damaged,
+            shared=shown.shared,
         )
 
     @property
@@ -133,10 +132,9 @@ class View(ABC, Generic[T]):
     repeats = False
     """Whether several items may stand at one position."""
 
-    @abstractmethod
-    def first(self, result: SubscribeResult) -> list[T]:
+    def first(self, result: SubscribeResult) -> list[T]:  # noqa: ARG002 - most views begin with a notification
         """What the answer to the subscription holds already."""
-        ...
+        return []
 
     @abstractmethod
     def items(self, params: msgspec.Raw) -> list[T]:
@@ -158,16 +156,10 @@ class EventsView(View[Change]):
 
     name = "events"
 
-    def first(self, result: SubscribeResult) -> list[Change]:
-        """Nothing: events come as notifications."""
-        return []
-
     def items(self, params: msgspec.Raw) -> list[Change]:
-        """The events of whole calls."""
         return [Change.of(recorded) for recorded in decode(params, EventsPush).events]
 
     def position(self, item: Change) -> int:
-        """The event's own position."""
         return item.seq
 
 
@@ -179,22 +171,9 @@ class ListView(View[TaskList]):
     resumes = False
 
     def first(self, result: SubscribeResult) -> list[TaskList]:
-        """The list at the position where the subscription starts."""
-        tasks, counts = result.tasks or (), result.counts or Counts()
-        return [
-            TaskList(
-                tasks,
-                counts,
-                version=result.version or 0,
-                seq=result.seq,
-                total=len(tasks),
-                damaged=result.damaged,
-                shared=result.shared,
-            )
-        ]
+        return [TaskList.of(result)]
 
     def items(self, params: msgspec.Raw) -> list[TaskList]:
-        """The one list."""
         return [TaskList.of(decode(params, ListPush))]
 
     def position(self, item: TaskList) -> int:
@@ -202,7 +181,6 @@ class ListView(View[TaskList]):
         return item.version
 
     def standing(self, item: TaskList) -> str:
-        """State of a shared list, and departed owners."""
         return _state(item.shared) + " ".join(task.id for task in item if task.left_at is not None)
 
 
@@ -216,20 +194,16 @@ class FoldView(View[Rows]):
         self.rows = Rows()
 
     def first(self, result: SubscribeResult) -> list[Rows]:
-        """Nothing: rows come as notifications."""
         self.rows.begin()
         return []
 
     def items(self, params: msgspec.Raw) -> list[Rows]:
-        """The rows, once all pieces are there."""
         return [self.rows] if self.rows.fold(decode(params, RowsPush)) else []
 
     def position(self, item: Rows) -> int:
-        """The position behind which the next rows are asked for."""
         return item.seq
 
     def standing(self, item: Rows) -> str:
-        """State of a shared list, and a count of departures and returns."""
         return f"{_state(item.shared)}{item.departures or ''}"
 
 
@@ -243,32 +217,17 @@ class RowsView(View[TaskList]):
         self._fold = FoldView()
 
     def first(self, result: SubscribeResult) -> list[TaskList]:
-        """Nothing: rows come as notifications."""
         self._fold.first(result)
         return []
 
     def items(self, params: msgspec.Raw) -> list[TaskList]:
-        """The list, once all pieces are there."""
-        return [
-            TaskList(
-                rows.order,
-                rows.counts,
-                version=rows.version,
-                seq=rows.seq,
-                total=len(rows.order),
-                damaged=rows.damaged,
-                shared=rows.shared,
-            )
-            for rows in self._fold.items(params)
-        ]
+        return [TaskList.of(rows) for rows in self._fold.items(params)]
 
     def position(self, item: TaskList) -> int:
-        """The position behind which the next rows are asked for."""
         return item.seq
 
-    def standing(self, item: TaskList) -> str:
-        """State of a shared list, and a count of departures and returns."""
-        return f"{_state(item.shared)}{self._fold.rows.departures or ''}"
+    def standing(self, item: TaskList) -> str:  # noqa: ARG002 - the rows know more
+        return self._fold.standing(self._fold.rows)
 
 
 def _state(shared: Shared | None) -> str:
@@ -292,14 +251,12 @@ class BoardView(View[BoardPush | BoardStart]):
         self._epoch = ""
 
     def first(self, result: SubscribeResult) -> list[BoardPush | BoardStart]:
-        """Where the board begins, unless it goes on."""
         if result.epoch == self._epoch:
             return []
         self._epoch = result.epoch
         return [BoardStart(result.seq)]
 
     def items(self, params: msgspec.Raw) -> list[BoardPush | BoardStart]:
-        """The one card."""
         return [decode(params, BoardPush)]
 
     def position(self, item: BoardPush | BoardStart) -> int:
@@ -315,16 +272,10 @@ class PresenceView(View[tuple[Present, ...]]):
     resumes = False
     repeats = True
 
-    def first(self, result: SubscribeResult) -> list[tuple[Present, ...]]:
-        """Nothing: who is there comes as a notification."""
-        return []
-
     def items(self, params: msgspec.Raw) -> list[tuple[Present, ...]]:
-        """All who are there."""
         return [decode(params, PresencePush).present]
 
     def position(self, item: tuple[Present, ...]) -> int:
-        """None: who is there is not in the log."""
         return 0
 
 

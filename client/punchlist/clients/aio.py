@@ -5,9 +5,7 @@ cancels it at the daemon too. A watch has a connection of its own: while its loo
 daemon stores nothing but a position for us.
 """
 
-from collections.abc import Callable, Coroutine
-from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -15,20 +13,11 @@ import msgspec
 # ends may leave its lock taken, and the loop's thread would wait for that for good: no call may import anything.
 from anyio import CancelScope, Lock, current_time, move_on_after, sleep
 
-from punchlist.calls.call import Call, ClientCalls
+from punchlist.calls.call import Call
 from punchlist.calls.conversations import ConversationCalls
-from punchlist.calls.cursor import (
-    Change,
-    Cursor,
-    EventsView,
-    ListView,
-    PresenceView,
-    RowsView,
-    TaskList,
-    Until,
-    condition,
-)
+from punchlist.calls.cursor import Change, Cursor, EventsView, TaskList, Until, condition
 from punchlist.clients import scope
+from punchlist.clients.methods import Awaited, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
 from punchlist.clients.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
 from punchlist.connection.core import Profile, Request, Retry, failure, given_back, is_passing, result_of
@@ -39,7 +28,6 @@ from punchlist.errors import PunchlistError, TimedOut
 from punchlist_schemas.jsonrpc import Reply
 from punchlist_schemas.results import HelloResult, Present
 
-P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -53,29 +41,7 @@ def connect_async(**options: Unpack[Options]) -> "AsyncClient":
     return AsyncClient(**options)
 
 
-def awaiting(
-    build: Callable[Concatenate[ConversationCalls, P], Call[R]],
-) -> Callable[Concatenate["AsyncConversation", P], Coroutine[Any, Any, R]]:
-    """A method of `AsyncConversation` that makes the call which `build` describes."""
-
-    @wraps(build)
-    async def method(self: "AsyncConversation", *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.client.run(build(self.calls, *args, **kwargs))
-
-    return method
-
-
-def _awaiting(
-    build: Callable[Concatenate[ClientCalls, P], Call[R]],
-) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, R]]:
-    @wraps(build)
-    async def method(self: "AsyncClient", *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.run(build(ClientCalls(), *args, **kwargs))
-
-    return method
-
-
-class AsyncClient:
+class AsyncClient(ClientMethods, Awaited):
     """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
 
     Args:
@@ -91,20 +57,6 @@ class AsyncClient:
         self._watches: set[AsyncWatch[Any]] = set()
         on_fork(self, AsyncClient._forked)
 
-    status = _awaiting(ClientCalls.status)
-    discover = _awaiting(ClientCalls.discover)
-    backup = _awaiting(ClientCalls.backup)
-    add_space = _awaiting(ClientCalls.add_space)
-    spaces = _awaiting(ClientCalls.spaces)
-    remove_space = _awaiting(ClientCalls.remove_space)
-    agents = _awaiting(ClientCalls.agents)
-    shutdown = _awaiting(ClientCalls.shutdown)
-    conversations = _awaiting(ClientCalls.conversations)
-    resolve = _awaiting(ClientCalls.resolve)
-    search = _awaiting(ClientCalls.search)
-    read = _awaiting(ClientCalls.read)
-    confirmation = _awaiting(ClientCalls.confirmation)
-
     def as_user(self, user: str) -> "AsyncClient":
         """Another client of the same daemon, confined to the lists of this user."""
         return AsyncClient(**{**self.options, "user": user})
@@ -116,15 +68,7 @@ class AsyncClient:
         raise self._profile.target.too_late()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
-
-        Args:
-            name: The conversation's id.
-            actor: The actor that its changes are recorded for; by default the name of the client.
-
-        Raises:
-            NoConversation: No list is named.
-        """
+        """One list. As to all else see `Client.conversation`."""
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
@@ -142,6 +86,9 @@ class AsyncClient:
     async def run(self, call: Call[R]) -> R:
         """Make a typed call."""
         return call.pick(await self._send(call.request, call.result))
+
+    async def _make(self, call: Call[R]) -> R:
+        return await self.run(call)
 
     def post(self, request: Request) -> None:
         """Send a request whose answer nobody waits for; does nothing without a connection."""
@@ -209,63 +156,15 @@ class AsyncClient:
             return self._link
 
 
-class AsyncConversation:
+class AsyncConversation(ConversationMethods, Awaited):
     """One list. Get it from `AsyncClient.conversation`."""
 
     def __init__(self, client: AsyncClient, name: str, actor: str | None = None) -> None:
         self.client = client
         self.calls = ConversationCalls(name, actor)
 
-    @property
-    def id(self) -> str:
-        """The conversation's id."""
-        return self.calls.id
-
-    def __repr__(self) -> str:
-        return f"AsyncConversation({self.id!r})"
-
-    add = awaiting(ConversationCalls.add)
-    add_many = awaiting(ConversationCalls.add_many)
-    get = awaiting(ConversationCalls.get)
-    list = awaiting(ConversationCalls.list)
-    edit = awaiting(ConversationCalls.edit)
-    explain = awaiting(ConversationCalls.explain)
-    note = awaiting(ConversationCalls.note)
-    approve = awaiting(ConversationCalls.approve)
-    reject = awaiting(ConversationCalls.reject)
-    set_status = awaiting(ConversationCalls.set_status)
-    start = awaiting(ConversationCalls.start)
-    complete = awaiting(ConversationCalls.complete)
-    fail = awaiting(ConversationCalls.fail)
-    pause = awaiting(ConversationCalls.pause)
-    resume = awaiting(ConversationCalls.resume)
-    reopen = awaiting(ConversationCalls.reopen)
-    move = awaiting(ConversationCalls.move)
-    take = awaiting(ConversationCalls.take)
-    renew = awaiting(ConversationCalls.renew)
-    release = awaiting(ConversationCalls.release)
-    delete = awaiting(ConversationCalls.delete)
-    apply = awaiting(ConversationCalls.apply)
-    replace = awaiting(ConversationCalls.replace)
-    clear = awaiting(ConversationCalls.clear)
-    share = awaiting(ConversationCalls.share)
-    repair_space = awaiting(ConversationCalls.repair_space)
-    join = awaiting(ConversationCalls.join)
-    leave = awaiting(ConversationCalls.leave)
-    end_turn = awaiting(ConversationCalls.end_turn)
-    undo = awaiting(ConversationCalls.undo)
-    open = awaiting(ConversationCalls.open)
-    info = awaiting(ConversationCalls.info)
-    configure = awaiting(ConversationCalls.configure)
-    attach = awaiting(ConversationCalls.attach)
-    detach = awaiting(ConversationCalls.detach)
-    erase = awaiting(ConversationCalls.erase)
-    append_message = awaiting(ConversationCalls.append_message)
-    retract = awaiting(ConversationCalls.retract)
-    messages = awaiting(ConversationCalls.messages)
-    message = awaiting(ConversationCalls.message)
-    presence = awaiting(ConversationCalls.presence)
-    find = awaiting(ConversationCalls.find)
+    async def _make(self, call: Call[R]) -> R:
+        return await self.client.run(call)
 
     @overload
     def watch(
@@ -285,66 +184,21 @@ class AsyncConversation:
         after: int | None = None,
         epoch: str | None = None,
     ) -> "AsyncWatch[Change] | AsyncWatch[TaskList] | AsyncWatch[tuple[Present, ...]]":
-        """What happens to this list from now on, for `async for`: every change, or with view `list` the newest list.
-
-        The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
-        changes; if many changes follow each other, it skips some of the lists in between.
-
-        Args:
-            view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
-                `presence`: who follows the list, as `presence` tells it, at once and when somebody comes or goes.
-            after: Begin after this position instead of now: the `seq` of a change or of a list.
-            epoch: Raise `WrongEpoch` if `after` belongs to another log (`(await client.open()).epoch`).
-        """
-        if view == "presence":
-            return self.client.follow(Cursor(self.id, PresenceView()))
-        if view != "events":
-            return self.client.follow(Cursor(self.id, ListView() if view == "list" else RowsView()))
-        return self.client.follow(Cursor(self.id, EventsView(), after, epoch))
+        """What happens to this list from now on, for `async for`. As to all else see `Conversation.watch`."""
+        return self.client.follow(self._cursor(view, after, epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "AsyncWork":
-        """Claims one task after the other for `async for`. See `punchlist.clients.work`.
-
-        Each task is finished when the body ends, and its claim is renewed while the body runs. The loop ends when no
-        task is available.
-
-        Args:
-            owner: Who works.
-            lease_ms: How long a claim lasts after the last renewal by this process.
-            wait_ms: How long to wait for a task before the loop ends.
-            follow: Never end: wait for new tasks.
-
-        Raises:
-            LeaseLost: A claim was lost while the body ran, and the task is open again.
-            LeaseHeld: A claim was lost while the body ran, and somebody else has the task now.
-        """
+        """Claims one task after the other for `async for`. As to all else see `Conversation.work`."""
         return AsyncWork(
             self.client, self.calls, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1))
         )
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "AsyncClaim":
-        """One task for an `async with`: the named one or the next ready one; None if no task is available.
-
-        The end of the `async with` completes the task, an exception fails it; see `clients.work`. `take` only claims.
-
-        Args:
-            owner: Who works.
-            task: Its id; by default the next ready one.
-            lease_ms: How long the claim lasts after the last renewal by this process.
-            wait_ms: How long to wait for a task.
-        """
+        """One task for an `async with`. As to all else see `Conversation.claim`."""
         return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list meets a condition, and return it.
-
-        Args:
-            until: See `Until`.
-            timeout_s: How many seconds to wait at most.
-
-        Raises:
-            TimedOut: The time has passed.
-        """
+        """Wait until the list meets a condition, and return it. As to all else see `Conversation.wait`."""
         satisfied = condition(until)
         with move_on_after(timeout_s):
             async with self.watch(view="list") as lists:

@@ -20,7 +20,6 @@ class ScopedStream(AsyncIterator[T], Generic[T]):
             return await anext(self._stream)
 
     async def aclose(self) -> None:
-        """End the stream, if it can be ended."""
         close: Any = getattr(self._stream, "aclose", None)
         if close is not None:
             with self._scope:

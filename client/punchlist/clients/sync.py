@@ -7,14 +7,12 @@ its own connection and holds none of its parent's claims. An open client is clos
 """
 
 import time
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
-from punchlist.calls.call import Call, ClientCalls
-from punchlist.calls.conversations import ConversationCalls
+from punchlist.calls.call import Call
 from punchlist.calls.cursor import Change, Cursor, TaskList, Until, condition
 from punchlist.clients.aio import AsyncClient, AsyncConversation
+from punchlist.clients.methods import Blocking, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
 from punchlist.clients.work import AsyncClaim, AsyncWork
 from punchlist.connection.core import Request
@@ -24,7 +22,6 @@ from punchlist.errors import TimedOut
 from punchlist_schemas.results import HelloResult, Present
 from punchlist_schemas.things import Task
 
-P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -43,27 +40,7 @@ def connect(**options: Unpack[Options]) -> "Client":
     return client
 
 
-def blocking(
-    build: Callable[Concatenate[ConversationCalls, P], Call[R]],
-) -> Callable[Concatenate["Conversation", P], R]:
-    """A method of `Conversation` that makes the call which `build` describes."""
-
-    @wraps(build)
-    def method(self: "Conversation", *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.client.run(build(self.calls, *args, **kwargs))
-
-    return method
-
-
-def _blocking(build: Callable[Concatenate[ClientCalls, P], Call[R]]) -> Callable[Concatenate["Client", P], R]:
-    @wraps(build)
-    def method(self: "Client", *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.run(build(ClientCalls(), *args, **kwargs))
-
-    return method
-
-
-class Client:
+class Client(ClientMethods, Blocking):
     """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
 
     Threads may share it, and a forked child may keep using it; see the description of the module.
@@ -74,20 +51,6 @@ class Client:
 
     def __init__(self, **options: Unpack[Options]) -> None:
         self._face = AsyncClient(**options)
-
-    status = _blocking(ClientCalls.status)
-    discover = _blocking(ClientCalls.discover)
-    backup = _blocking(ClientCalls.backup)
-    add_space = _blocking(ClientCalls.add_space)
-    spaces = _blocking(ClientCalls.spaces)
-    remove_space = _blocking(ClientCalls.remove_space)
-    agents = _blocking(ClientCalls.agents)
-    shutdown = _blocking(ClientCalls.shutdown)
-    conversations = _blocking(ClientCalls.conversations)
-    resolve = _blocking(ClientCalls.resolve)
-    search = _blocking(ClientCalls.search)
-    read = _blocking(ClientCalls.read)
-    confirmation = _blocking(ClientCalls.confirmation)
 
     def as_user(self, user: str) -> "Client":
         """Another client of the same daemon, confined to the lists of this user."""
@@ -124,6 +87,9 @@ class Client:
         """Make a typed call."""
         return portal().deliver(lambda: self._face.run(call), lambda result: self._face.give_back(call.request, result))
 
+    def _make(self, call: Call[R]) -> R:
+        return self.run(call)
+
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
         """A watch on a connection of its own."""
         return Watch(self._face.follow(cursor))
@@ -142,7 +108,7 @@ class Client:
         self.close()
 
 
-class Conversation:
+class Conversation(ConversationMethods, Blocking):
     """One list. Get it from `Client.conversation`."""
 
     def __init__(self, client: Client, face: AsyncConversation) -> None:
@@ -150,56 +116,8 @@ class Conversation:
         self.calls = face.calls
         self._face = face
 
-    @property
-    def id(self) -> str:
-        """The conversation's id."""
-        return self.calls.id
-
-    def __repr__(self) -> str:
-        return f"Conversation({self.id!r})"
-
-    add = blocking(ConversationCalls.add)
-    add_many = blocking(ConversationCalls.add_many)
-    get = blocking(ConversationCalls.get)
-    list = blocking(ConversationCalls.list)
-    edit = blocking(ConversationCalls.edit)
-    explain = blocking(ConversationCalls.explain)
-    note = blocking(ConversationCalls.note)
-    approve = blocking(ConversationCalls.approve)
-    reject = blocking(ConversationCalls.reject)
-    set_status = blocking(ConversationCalls.set_status)
-    start = blocking(ConversationCalls.start)
-    complete = blocking(ConversationCalls.complete)
-    fail = blocking(ConversationCalls.fail)
-    pause = blocking(ConversationCalls.pause)
-    resume = blocking(ConversationCalls.resume)
-    reopen = blocking(ConversationCalls.reopen)
-    move = blocking(ConversationCalls.move)
-    take = blocking(ConversationCalls.take)
-    renew = blocking(ConversationCalls.renew)
-    release = blocking(ConversationCalls.release)
-    delete = blocking(ConversationCalls.delete)
-    apply = blocking(ConversationCalls.apply)
-    replace = blocking(ConversationCalls.replace)
-    clear = blocking(ConversationCalls.clear)
-    share = blocking(ConversationCalls.share)
-    repair_space = blocking(ConversationCalls.repair_space)
-    join = blocking(ConversationCalls.join)
-    leave = blocking(ConversationCalls.leave)
-    end_turn = blocking(ConversationCalls.end_turn)
-    undo = blocking(ConversationCalls.undo)
-    open = blocking(ConversationCalls.open)
-    info = blocking(ConversationCalls.info)
-    configure = blocking(ConversationCalls.configure)
-    attach = blocking(ConversationCalls.attach)
-    detach = blocking(ConversationCalls.detach)
-    erase = blocking(ConversationCalls.erase)
-    append_message = blocking(ConversationCalls.append_message)
-    retract = blocking(ConversationCalls.retract)
-    messages = blocking(ConversationCalls.messages)
-    message = blocking(ConversationCalls.message)
-    presence = blocking(ConversationCalls.presence)
-    find = blocking(ConversationCalls.find)
+    def _make(self, call: Call[R]) -> R:
+        return self.client.run(call)
 
     @overload
     def watch(
@@ -230,11 +148,7 @@ class Conversation:
             after: Begin after this position instead of now: the `seq` of a change or of a list.
             epoch: Raise `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
-        if view == "presence":
-            return Watch(self._face.watch(view=view))
-        if view != "events":
-            return Watch(self._face.watch(view=view))
-        return Watch(self._face.watch(after=after, epoch=epoch))
+        return self.client.follow(self._cursor(view, after, epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":
         """Claims one task after the other for a `for` loop. See `punchlist.clients.work`.

@@ -56,7 +56,6 @@ class Terms(msgspec.Struct, frozen=True):
 
     @property
     def renew_s(self) -> float:
-        """Seconds between two renewals."""
         return min(self.lease_ms / 3_000, RENEW_S)
 
 
@@ -69,12 +68,10 @@ class Held(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, result: ClaimResult) -> "Held | None":
-        """What a claim got."""
         return None if result.task is None else cls(result.task, result.fence or 0, result.path)
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a task failed, for people."""
     return (str(error).strip() or type(error).__name__)[-MAX_REASON:]
 
 
@@ -216,7 +213,6 @@ class AsyncWork:
         await self.end(error)
 
     def _forked(self) -> None:
-        """The claim is the parent's."""
         self._held = self._renewing = None
 
     def __del__(self) -> None:
@@ -241,7 +237,6 @@ class AsyncClaim:
         self._work = work
 
     def give_back(self, task: Task | None) -> None:
-        """As `AsyncWork.give_back`."""
         self._work.give_back(task)
 
     async def __aenter__(self) -> Task | None:

@@ -111,13 +111,22 @@ class Wire:
         self._framer.kind = "lines"
         self._limits = Limits()
 
-    def greeted(self, hello: HelloResult) -> HelloResult:
-        """Keep to the limits that the daemon told.
+    def greet(self, target: Target, reply: Reply) -> HelloResult:
+        """Take the answer to the introduction, and keep to the limits that it tells. An older daemon tells no lock.
 
         Raises:
-            ProtocolError: It speaks another version of the contract.
+            ProtocolError: The daemon speaks another version of the contract.
+            WrongDataDirectory: It keeps its lists elsewhere than this client means them to be.
         """
-        self._limits = check_hello(hello).limits
+        hello = result_of(reply, HelloResult)
+        if hello.protocol != PROTOCOL:
+            raise ProtocolError(
+                f"The daemon (punchlistd {hello.version}) speaks version {hello.protocol} of the protocol, "
+                f"this library version {PROTOCOL}: restart the older one after an upgrade."
+            )
+        self._limits = hello.limits
+        if hello.lock is not None:
+            target.check(hello.lock.device, hello.lock.inode)
         return hello
 
     def send(self, request: Request) -> tuple[int, bytes]:
@@ -291,28 +300,3 @@ class Profile:
         self.hello = Request.of(
             "daemon.hello", Hello(client=info, user=options.get("user"), confirm=options.get("confirm", False))
         )
-
-
-def met(target: Target, hello: HelloResult) -> HelloResult:
-    """The introduction, if the daemon keeps its lists where this client means them to be; an older one does not say.
-
-    Raises:
-        WrongDataDirectory: It keeps them elsewhere.
-    """
-    if hello.lock is not None:
-        target.check(hello.lock.device, hello.lock.inode)
-    return hello
-
-
-def check_hello(hello: HelloResult) -> HelloResult:
-    """The introduction, if the daemon speaks our version of the contract.
-
-    Raises:
-        ProtocolError: It does not.
-    """
-    if hello.protocol != PROTOCOL:
-        raise ProtocolError(
-            f"The daemon (punchlistd {hello.version}) speaks version {hello.protocol} of the protocol, "
-            f"this library version {PROTOCOL}: restart the older one after an upgrade."
-        )
-    return hello

@@ -11,14 +11,15 @@ from weakref import WeakSet
 
 import anyio
 
-from punchlist.connection.core import Profile, Request, Wire, failure, given_back, met, result_of
+from punchlist.connection.core import Profile, Request, Wire, failure, given_back, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
 from punchlist_schemas.results import HelloResult
 
 _READ_AHEAD = 64
-"""Notifications taken before the loop that watches asks for more."""
+_READ_AHEAD_BYTES = 64 << 10
+"""Notifications, or bytes of them, taken before the loop that watches asks for more. The rest waits in the socket."""
 
 
 class Link(asyncio.Protocol):
@@ -36,6 +37,7 @@ class Link(asyncio.Protocol):
         self._unread: dict[int, Reply] = {}
         self._answered = 0
         self._notices: deque[Notice] = deque()
+        self._unread_bytes = 0  # that came in since there was no notification
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()
@@ -54,9 +56,7 @@ class Link(asyncio.Protocol):
             link = cls(sock)
             await link._loop.create_unix_connection(lambda: link, sock=sock)
             try:
-                link.hello = met(
-                    profile.target, link._wire.greeted(result_of(await link.exchange(profile.hello), HelloResult))
-                )
+                link.hello = link._wire.greet(profile.target, await link.exchange(profile.hello))
             except BaseException:
                 link.close()
                 raise
@@ -65,14 +65,12 @@ class Link(asyncio.Protocol):
 
     @classmethod
     async def close_all(cls) -> None:
-        """End all connections of the running loop; what waits on them fails for good."""
         for link in list(cls._all):
             if link._loop is asyncio.get_running_loop():
                 await link.aclose()
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing can be asked here any more."""
         return self._lost is not None
 
     async def exchange(self, request: Request) -> Reply:
@@ -81,6 +79,7 @@ class Link(asyncio.Protocol):
             raise self._lost
         request_id, data = self._wire.send(request)
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        self._transport.resume_reading()  # the answer comes after notifications that nobody has taken yet
         self._transport.write(data)
         try:
             return await answer
@@ -98,7 +97,6 @@ class Link(asyncio.Protocol):
             del self._waiting[request_id]
 
     def post(self, request: Request) -> None:
-        """Send a request whose answer nobody waits for."""
         self._transport.write(self._wire.send(request)[1])
 
     async def receive(self) -> Notice:
@@ -106,6 +104,7 @@ class Link(asyncio.Protocol):
         while not self._notices:
             if self._lost is not None:
                 raise self._lost
+            self._unread_bytes = 0
             self._news.clear()
             self._transport.resume_reading()
             await self._news.wait()
@@ -169,11 +168,10 @@ class Link(asyncio.Protocol):
     # called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand out what is complete."""
+        self._unread_bytes += len(data)
         try:
             messages = self._wire.receive(data)
         except PunchlistError as error:
@@ -188,11 +186,11 @@ class Link(asyncio.Protocol):
                 self._take(cast(int, message.id), message)
         if self._notices:
             self._news.set()
-        if len(self._notices) > _READ_AHEAD:
-            self._transport.pause_reading()
+            is_ahead = len(self._notices) > _READ_AHEAD or self._unread_bytes > _READ_AHEAD_BYTES
+            if is_ahead and not self._waiting:
+                self._transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail whatever still waits."""
         self._fail(ConnectionLost("The daemon closed the connection."))
         self._ended.set()
 

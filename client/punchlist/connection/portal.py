@@ -87,7 +87,6 @@ class Portal:
         self._begun.wait()
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """`deliver` a result that may be dropped."""
         return self.deliver(lambda: function(*args, **kwargs), _drop)
 
     def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
@@ -128,7 +127,6 @@ class Portal:
             del error  # else the traceback keeps this frame, and the frame the error
 
     def post(self, function: Callable[[], object]) -> None:
-        """Have the loop call a function, and wait for nothing: for finalizers."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
@@ -150,8 +148,7 @@ class Portal:
             runner.run(main())
 
 
-def _drop(_result: object) -> None:
-    """Do nothing: most results may be lost."""
+def _drop(_result: object) -> None: ...
 
 
 class _Shared:
@@ -164,12 +161,10 @@ class _Shared:
         atexit.register(self.close)
 
     def forked(self) -> None:
-        """The thread stayed with the parent."""
         self.lock = threading.Lock()
         self.portal = None
 
     def close(self) -> None:
-        """End what has begun."""
         if self.portal is not None:
             self.portal.close()
 
@@ -178,7 +173,6 @@ _shared = _Shared()
 
 
 def portal() -> Portal:
-    """The portal of this process, begun if need be."""
     with _shared.lock:
         if _shared.portal is None:
             _shared.portal = Portal()

@@ -54,7 +54,6 @@ class Waiting:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is up."""
         return time.monotonic() >= self._deadline
 
     def proceed(self) -> None:

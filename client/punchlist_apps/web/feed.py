@@ -7,6 +7,7 @@ takes it.
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import anyio
@@ -14,8 +15,9 @@ import msgspec
 from starlette.requests import Request
 
 from punchlist.clients.aio import AsyncClient
+from punchlist.connection.core import Profile, failure, result_of
 from punchlist.connection.core import Request as Call
-from punchlist.connection.core import failure, result_of
+from punchlist.connection.link import Link
 from punchlist.errors import PunchlistError
 from punchlist_apps.common.http.guard import Receive, Send, bearer
 from punchlist_apps.common.http.guard import Scope as AsgiScope
@@ -23,7 +25,6 @@ from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.common.http.revocation import ENDED, end_with
 from punchlist_apps.common.http.shares import first_to_go
 from punchlist_apps.web.access import Access, confine
-from punchlist_apps.web.pull_link import PullLink
 from punchlist_schemas.jsonrpc import Notice
 from punchlist_schemas.params import ConversationList, EventSubscribe
 from punchlist_schemas.results import SubscribeResult
@@ -184,7 +185,7 @@ class Stream:
 
     async def deliver(self, send: Send, quiet_s: float) -> None:
         """Send what there is and what comes."""
-        async with PullLink(self._client.options) as link:
+        with closing(await Link.open(Profile(self._client.options))) as link:
             self._epoch = link.hello.epoch
             for view in self._views():
                 reply = await link.exchange(Call.of("event.subscribe", view))

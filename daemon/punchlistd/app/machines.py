@@ -23,11 +23,11 @@ from punchlistd.store.port import EventLog
 
 if TYPE_CHECKING:
     from punchlistd.replication.port import SharedLog
-    from punchlistd.replication.sharing import Adapter, Checked, Sharing
-    from punchlistd.replication.spaces import Space
+    from punchlistd.replication.sharing import Adapter, Sharing
+    from punchlistd.replication.spaces import Checked, Space
 
     _Open = Callable[[Space, str], SharedLog]
-    _Prepare = Callable[[Space, str], Awaitable[Any]]
+    _Prepare = Callable[[Space, str], Awaitable[Checked]]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -145,16 +145,20 @@ class Machines:
         """list.leave."""
         return await self._answer(lambda sharing: sharing.leave(params))
 
-    async def _answer(self, ask: "Callable[[Sharing], Awaitable[Result | Rejection]]") -> Outcome:
+    async def _answer(self, ask: "Callable[[Sharing], Awaitable[Result]]") -> Outcome:
         if self._sharing is None:
             return _NO_SPACE
-        outcome = await ask(self._sharing)
-        return outcome if isinstance(outcome, Rejection) else _encode(outcome)
+        from punchlistd.replication.posts.refusals import Rejected  # noqa: PLC0415
+
+        try:
+            return _encode(await ask(self._sharing))
+        except Rejected as rejected:
+            return rejected.why
 
 
 def _adapter() -> "Adapter":
     """What each space is reached by; an engine is imported for the first space of its kind."""
-    from punchlistd.replication.sharing import Adapter, Checked  # noqa: PLC0415
+    from punchlistd.replication.sharing import Adapter  # noqa: PLC0415
 
     def open(space: "Space", member: str) -> "SharedLog":
         try:
@@ -162,17 +166,18 @@ def _adapter() -> "Adapter":
         except ImportError as error:
             raise Misconfigured(_missing(space)) from error
 
-    async def prepared(space: "Space", member: str) -> "Checked | Rejection":
+    async def prepared(space: "Space", member: str) -> "Checked":
         from punchlistd.replication.adapters.link_refusals import Refusal  # noqa: PLC0415
+        from punchlistd.replication.posts.refusals import Rejected  # noqa: PLC0415
 
         facts = {"space": space.name, "since": now_ms()}
         try:
-            found = await _ENGINES[space.engine].load()[1](space, member)
+            return await _ENGINES[space.engine].load()[1](space, member)
         except ImportError:
-            return Rejection("unreachable", _missing(space), {**facts, "reason": "no_extra"})
+            why, reason = _missing(space), "no_extra"
         except Refusal as refused:
-            return Rejection("unreachable", str(refused), {**facts, "reason": refused.kind})
-        return Checked(found.space, found.made, found.server, found.server_version)
+            why, reason = str(refused), refused.kind
+        raise Rejected(Rejection("unreachable", why, {**facts, "reason": reason}))
 
     return Adapter(open, prepared)
 

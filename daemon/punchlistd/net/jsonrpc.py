@@ -107,14 +107,12 @@ def _calls(value: Any, limits: Limits) -> Call | Malformed | list[Call | Malform
 
 
 def invalid_params(method: Method, error: msgspec.ValidationError) -> Rejection:
-    """Return the rejection of params that msgspec could not convert; `data.field` is the path of the wrong one."""
     from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
 
     return param_errors.invalid_params(method.params, str(error))
 
 
 def unknown_method(name: str) -> Rejection:
-    """Return the rejection of an unknown method, with the name of the nearest known one."""
     from punchlistd.net import param_errors  # noqa: PLC0415 - slow to import, only refusals need it
 
     return param_errors.unknown_method(name)
@@ -134,7 +132,6 @@ def response_in_pieces(id: bytes, result: tuple[bytes, ...]) -> tuple[bytes, ...
 
 
 def failure(id: bytes, rejection: Rejection) -> bytes:
-    """Encode the error response to the request with the raw id `id`."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error_object(rejection)))
 
 

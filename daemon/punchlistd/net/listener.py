@@ -68,14 +68,12 @@ class ListeningSocket:
         self._status = os.stat(path, follow_symlinks=False)
 
     def is_in_place(self) -> bool:
-        """Return True if the path still leads to this socket."""
         try:
             return os.path.samestat(os.stat(self.path, follow_symlinks=False), self._status)
         except OSError:
             return False
 
     def close(self) -> None:
-        """Stop listening. May be repeated."""
         self.sock.close()
 
 

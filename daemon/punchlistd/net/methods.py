@@ -58,14 +58,12 @@ class ConnectionMethods:
     def __init__(
         self, queries: Queries, confirmer: Confirmer, stop: Callable[[], None], lock: r.FileIdentity | None = None
     ) -> None:
-        """Methods over what the daemon has."""
         self._queries = queries
         self._confirmer = confirmer
         self._stop = stop
         self._lock = lock
 
     def hello(self, connection: Connection, params: p.Hello) -> Outcome:
-        """Introduce the connection, and bind it to a user."""
         if params.user is not None and params.user != connection.user:
             if connection.user is not None:
                 message = f"This connection is bound to the user {connection.user}; open another one for {params.user}."
@@ -93,7 +91,6 @@ class ConnectionMethods:
         )
 
     def initialize(self, connection: Connection, params: p.LanguageClient) -> Outcome:
-        """Greet a client of language servers, under the name that it has given."""
         refused = self.hello(connection, p.Hello(client=params.client_info))
         if isinstance(refused, Rejection):
             return refused
@@ -109,21 +106,17 @@ class ConnectionMethods:
         return _encode(r.Stopping(stopping=True))
 
     def confirmation(self, connection: Connection, params: p.ConfirmationGet) -> Outcome:
-        """What a token would do."""
         found = self._confirmer.get(connection.user, params.token, now_ms())
         return found if isinstance(found, Rejection) else _encode(found)
 
     def enter(self, connection: Connection, params: p.AgentEnter) -> Outcome:
-        """Enter an agent for this connection."""
         return connection.connections.claims.agents.enter(connection, params) or ACKNOWLEDGED
 
     def leave(self, connection: Connection, params: p.AgentLeave) -> Outcome:
-        """End an agent's session."""
         connection.connections.claims.agents.leave(connection.user, params.agent)
         return ACKNOWLEDGED
 
     async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
-        """Return the agents and the tasks that they hold."""
         name = params.conversation
         if name is not None:
             opened = await self._queries.durable(connection, name)
@@ -142,7 +135,6 @@ class ConnectionMethods:
         return _encode(r.AgentListResult(agents=tuple(found), names=names))
 
     async def presence(self, connection: Connection, params: p.Place) -> Outcome:
-        """Who follows a conversation now."""
         opened = await self._queries.durable(connection, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -169,7 +161,7 @@ class ConnectionMethods:
         position = shared.subscriptions.head if anew else params.after or 0
         presence = shared.subscriptions.presence
         shown = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
-        subscription = Subscription(connection.new_subscription_id(), connection, params.view, name, position, shown)
+        subscription = Subscription(next(connection.subscription_ids), connection, params.view, name, position, shown)
         if params.view == "rows":
             position = params.after or 0
         if name is not None and _OF_ONE.get(params.view):
@@ -186,14 +178,12 @@ class ConnectionMethods:
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:
-    """The contract as a document."""
     from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely asked for, slow to build
 
     return openrpc_document()
 
 
 def cancel(connection: Connection, params: p.Cancel) -> Outcome:
-    """Give up a waiting call."""
     if not connection.waiting.cancel(params.id):
         facts = {"what": "call", "id": str(params.id)}
         return Rejection("not_found", f"No call with the id {params.id} waits on this connection.", facts)
@@ -201,18 +191,15 @@ def cancel(connection: Connection, params: p.Cancel) -> Outcome:
 
 
 def acknowledge(_connection: Connection, _params: p.Anything) -> Outcome:
-    """Nothing has to happen."""
     return ACKNOWLEDGED
 
 
 def leave(connection: Connection, _params: p.Anything) -> Outcome:
-    """End the connection once what it asked for is answered."""
     asyncio.get_running_loop().call_soon(connection.finish)
     return ACKNOWLEDGED
 
 
 def unsubscribe(connection: Connection, params: p.EventUnsubscribe) -> Outcome:
-    """End a subscription."""
     subscription = connection.subscriptions.pop(params.subscription, None)
     if subscription is None:
         facts = {"what": "subscription", "id": params.subscription}

@@ -46,14 +46,12 @@ _WORDS: dict[type[inspect.Type], str] = {
 
 
 def unknown_method(name: str) -> Rejection:
-    """`method_not_found`, with the nearest method's name if one is close."""
     data: dict[str, Any] = {"method": name[:_LONGEST_NAME], **_nearest(name, METHODS)}
     hint = f"; did you mean {data['nearest']}?" if "nearest" in data else "; rpc.discover lists them all."
     return Rejection("method_not_found", "There is no such method" + hint, data)
 
 
 def invalid_params(params: type[Params], complaint: str) -> Rejection:
-    """`invalid_params` for what the decoder of `params` complained about."""
     path = ""
     if at := _PATH.search(complaint):
         path, complaint = at["path"].removeprefix("."), complaint[: at.start()]
@@ -138,7 +136,6 @@ def _structs(kind: inspect.Type) -> list[inspect.StructType]:
 
 
 def _describe(kind: inspect.Type) -> str:
-    """A type in words."""
     if isinstance(kind, inspect.Metadata):
         schema = cast(dict[str, str], kind.extra_json_schema or {})
         return schema.get("description") or _describe(kind.type)

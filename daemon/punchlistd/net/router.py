@@ -6,7 +6,6 @@ here and nowhere else.
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,8 +69,6 @@ class Row(NamedTuple):
 
 
 def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
-    """What answers each method of the contract."""
-
     def row(name: str, **answers: Any) -> Row:
         return Row(METHODS[name], **answers)
 
@@ -158,7 +155,6 @@ class Router:
         spawn: Spawn,
         read_only: bool = False,
     ) -> None:
-        """A router that nothing has come to."""
         self.table = table
         self._connections = connections
         self._queries = queries
@@ -169,7 +165,6 @@ class Router:
         self._read_only = read_only
 
     def begin(self, connection: Connection, caller: Caller, call: jsonrpc.Call) -> None:
-        """Begin a call; `caller` is answered once, now or later."""
         try:
             row = self.table.get(call.method)
             if row is None:
@@ -202,7 +197,6 @@ class Router:
             caller.answer(call.id, INTERNAL_ERROR)
 
     def _begin_claim(self, connection: Connection, write: Write) -> Rejection | None:
-        """A claim that may have to wait for a task; why it can't."""
         call = self._begin_waiting(connection, write.caller, write.id)
         if type(call) is Rejection:
             return call
@@ -222,11 +216,14 @@ class Router:
             return
         behind_write = connection.last_write is not None
         if row.reaches and params.min_version is not None:
-            self._begin_later(connection, caller, id, row, params, behind_write=behind_write)
+            self._spawn(self._answer_later(connection, caller, id, row, params, behind_write))
         elif row.state is not None and (row.from_log is None or not row.from_log(params)):
             outcome = None if behind_write else self._queries.now(caller, row.state, params)
             if outcome is None:
-                later = partial(self._begin_later, connection, caller, id, row, params, behind_write=False)
+
+                def later() -> None:
+                    self._spawn(self._answer_later(connection, caller, id, row, params, False))
+
                 self._inbox.submit(Read(caller, id, row.method, params, row.state, later))
             else:
                 long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
@@ -240,12 +237,7 @@ class Router:
                     caller.answer(id, call)
                     return
                 caller = call
-            self._begin_later(connection, caller, id, row, params, behind_write=behind_write)
-
-    def _begin_later(  # noqa: PLR0913 - a call, and where it came from
-        self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any, *, behind_write: bool
-    ) -> None:
-        self._spawn(self._answer_later(connection, caller, id, row, params, behind_write))
+            self._spawn(self._answer_later(connection, caller, id, row, params, behind_write))
 
     async def _answer_later(  # noqa: PLR0913 - a call, and where it came from
         self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any, behind_write: bool
@@ -254,7 +246,11 @@ class Router:
         try:
             if behind_write and (refused := await self._passed(connection)) is not None:
                 outcome = refused
-            elif row.reaches and (refused := await self._reached(connection, params)) is not None:
+            elif (
+                row.reaches
+                and params.min_version is not None
+                and (refused := await self._queries.reaches(connection, params.conversation, params.min_version))
+            ):
                 outcome = refused
             elif isinstance(caller, WaitingCall):
                 with caller.running():
@@ -283,12 +279,6 @@ class Router:
         if refused is None and write is not None and write.stage is Stage.POSTING and write.opened is not None:
             return None if write.opened.lane is None else await write.opened.lane.barrier()
         return refused
-
-    async def _reached(self, connection: Connection, params: Any) -> Rejection | None:
-        """Wait for the version that a read asks for; why it does not come."""
-        if params.min_version is None:
-            return None
-        return await self._queries.reaches(connection, params.conversation, params.min_version)
 
     async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:
         if row.state is not None and (row.from_log is None or not row.from_log(params)):

@@ -62,7 +62,6 @@ MemberId = Annotated[str, msgspec.Meta(pattern=_MEMBER_PATTERN)]
 
 
 def is_member_id(text: str) -> bool:
-    """Return whether a member can have this id."""
     return re.match(_MEMBER_PATTERN, text) is not None
 
 
@@ -132,13 +131,9 @@ class Listener(Protocol):
         """A post was made, by whomever. It may come twice, late, or never."""
         ...
 
-    def link_changed(self, link: Link) -> None:
-        """The way to the space is another one now."""
-        ...
+    def link_changed(self, link: Link) -> None: ...
 
-    def beat(self, beat: Beat) -> None:
-        """A member lives."""
-        ...
+    def beat(self, beat: Beat) -> None: ...
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
         """A member, this one perhaps, asks for a turn to post to a list; its posts take so long."""
@@ -157,9 +152,7 @@ class SharedLog(Protocol):
         ...
 
     @property
-    def link(self) -> Link:
-        """How the way to the space stands."""
-        ...
+    def link(self) -> Link: ...
 
     @property
     def round_trip_s(self) -> float:

@@ -6,8 +6,8 @@ crash, and the same command goes on where it stopped.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -42,16 +42,18 @@ from punchlistd.engine.claims.leases import Leases
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
 from punchlistd.engine.replies import STORAGE_FULL
-from punchlistd.replication.lanes.lane import Lane
+from punchlistd.replication.lanes.lane import Lane, Stage
 from punchlistd.replication.lanes.lanes import Lanes
 from punchlistd.replication.lanes.replica import Parts
 from punchlistd.replication.port import Forbidden, Link, SharedLog, SharedLogError
 from punchlistd.replication.posts import history, refusals
 from punchlistd.replication.posts.posting import PATIENCE_S
 from punchlistd.replication.posts.posts import TooNew
+from punchlistd.replication.posts.refusals import Rejected
 from punchlistd.replication.posts.repair import find_bad
 from punchlistd.replication.spaces import (
     BadAddress,
+    Checked,
     SharedList,
     Space,
     Spaces,
@@ -73,25 +75,16 @@ RETRY_S = 5.0
 """How long after a failure a list that was being shared is tried again, in seconds."""
 
 
-class Checked(NamedTuple):
-    """What was found of a space that can be used; see `Adapter.prepare`."""
-
-    space: Space
-    made: bool
-    server: str
-    server_version: str
-
-
 class Adapter(NamedTuple):
     """The engine that orders posts.
 
     Attributes:
         open: The log of a space, for a member.
-        prepare: Tries everything that a space needs, and makes it if need be; else why it can't be used.
+        prepare: Tries everything that a space needs, and makes it if need be; raises `Rejected` if it can't be used.
     """
 
     open: Callable[[Space, str], SharedLog]
-    prepare: Callable[[Space, str], Awaitable[Checked | Rejection]]
+    prepare: Callable[[Space, str], Awaitable[Checked]]
 
 
 class _Kept(NamedTuple):
@@ -101,7 +94,7 @@ class _Kept(NamedTuple):
 
 
 class Sharing:
-    """The spaces of a daemon.
+    """The spaces of a daemon. Its methods raise `Rejected`.
 
     Args:
         data_dir: where `spaces.json` is.
@@ -114,7 +107,6 @@ class Sharing:
     def __init__(
         self, data_dir: str, env: Mapping[str, str], *, parts: Parts, leases: Leases, adapter: Adapter
     ) -> None:
-        """Nothing is read before `load`, and nothing moves before `run`."""
         self.member = f"{machine_name(env)}_{parts.log.epoch[:8]}"
         self._data_dir = data_dir
         self._env = env
@@ -140,12 +132,12 @@ class Sharing:
                 if lane.replica.refused is None and (refused := await self._forget_deletion(lane.conversation)):
                     lane.hold(refused)  # the environment names a list of this machine's
         for one in await self._erased():
-            if await self._save(self._without(one)) is None:
+            with suppress(Rejected):
+                await self._save(self._without(one))
                 self._drop_lane(one)
                 del self._kept[one.space].lanes.lanes[one.conversation]
 
     async def run(self) -> None:
-        """Keep the ways to all spaces open, until cancelled."""
         async with anyio.create_task_group() as group:
             self._group = group
             self._running.set()
@@ -157,7 +149,6 @@ class Sharing:
             await anyio.sleep_forever()
 
     async def close(self) -> None:
-        """Take no more changes, and see what is on its way to its end."""
         for kept in self._kept.values():
             await kept.lanes.close()
 
@@ -187,10 +178,10 @@ class Sharing:
 
     @asynccontextmanager
     async def _change(self) -> AsyncGenerator[None]:
-        """One change of what is configured at a time, each on what holds now."""
         async with self._changing:
             for one in await self._erased():
-                await self._let_go(one)
+                with suppress(Rejected):
+                    await self._let_go(one)
             yield
 
     async def _erased(self) -> list[SharedList]:
@@ -209,13 +200,10 @@ class Sharing:
             for one in await self._erased():  # there is no room to write that down
                 self._hold_back(self._kept[one.space].lanes.lanes[one.conversation], one)
 
-    async def _let_go(self, one: SharedList) -> Rejection | None:
-        """Let a list be one of this machine alone."""
-        if (refused := await self._save(self._without(one))) is not None:
-            return refused
+    async def _let_go(self, one: SharedList) -> None:
+        await self._save(self._without(one))
         await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
         await self._kept[one.space].lanes.remove(one.conversation)
-        return None
 
     def _without(self, one: SharedList) -> Spaces:
         return Spaces(self._spaces.spaces, tuple(each for each in self._spaces.lists if each != one))
@@ -246,17 +234,16 @@ class Sharing:
 
     # spaces
 
-    async def add_space(self, params: SpaceAdd) -> SpaceResult | Rejection:
-        """space.add."""
+    async def add_space(self, params: SpaceAdd) -> SpaceResult:
         await self._running.wait()
         async with self._change():
             old = self._spaces.named(params.space)
             if old is not None and old.source == "environment":
-                return refusals.configured_elsewhere(params.space)
+                raise Rejected(refusals.configured_elsewhere(params.space))
             try:
                 urls = checked_addresses(params.urls)
             except BadAddress as error:
-                return Rejection("invalid_params", str(error), {"field": "urls"})
+                raise Rejected(Rejection("invalid_params", str(error), {"field": "urls"})) from error
             asked = Space(
                 params.space,
                 urls,
@@ -266,11 +253,8 @@ class Sharing:
                 monitor=",".join(params.monitors),
             )
             checked = await self._adapter.prepare(asked, self.member)
-            if isinstance(checked, Rejection):
-                return checked
             others = tuple(one for one in self._spaces.spaces if one.name != params.space)
-            if (refused := await self._save(Spaces((*others, checked.space), self._spaces.lists))) is not None:
-                return refused
+            await self._save(Spaces((*others, checked.space), self._spaces.lists))
             if (kept := self._kept.pop(params.space, None)) is not None:
                 await kept.lanes.close()
                 kept.scope.cancel()
@@ -286,7 +270,6 @@ class Sharing:
         self._group.start_soon(self._run, kept)
 
     async def list_spaces(self) -> SpaceListResult:
-        """space.list."""
         deletions: dict[str, Deletion] = {}
         for kept in self._kept.values():
             for name in list(kept.lanes.lanes):
@@ -305,23 +288,21 @@ class Sharing:
                     return Deletion(at=fact.at, by=fact.actor)
         return None
 
-    async def remove_space(self, params: SpacePlace) -> SpaceRemoved | Rejection:
-        """space.remove."""
+    async def remove_space(self, params: SpacePlace) -> SpaceRemoved:
         async with self._change():
             space = self._spaces.named(params.space)
             if space is None:
-                return refusals.no_space(params.space)
+                raise Rejected(refusals.no_space(params.space))
             if space.source == "environment":
-                return refusals.configured_elsewhere(params.space)
+                raise Rejected(refusals.configured_elsewhere(params.space))
             shared = [one for one in self._spaces.lists if one.space == params.space]
             if followed := [one.conversation for one in shared if not one.left]:
-                return refusals.still_shared(params.space, followed[0])
+                raise Rejected(refusals.still_shared(params.space, followed[0]))
             rest = Spaces(
                 tuple(one for one in self._spaces.spaces if one is not space),
                 tuple(one for one in self._spaces.lists if one not in shared),
             )
-            if (refused := await self._save(rest)) is not None:
-                return refused
+            await self._save(rest)
             for one in shared:
                 await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
             kept = self._kept.pop(params.space)
@@ -329,23 +310,22 @@ class Sharing:
             kept.scope.cancel()
             return SpaceRemoved(removed=params.space, copies=tuple(one.conversation for one in shared))
 
-    async def repair_space(self, params: SpaceRepair) -> SpaceRepaired | Rejection:
-        """space.repair."""
+    async def repair_space(self, params: SpaceRepair) -> SpaceRepaired:
         name, space = params.conversation, params.space
         if (kept := self._kept.get(space)) is None:
-            return refusals.no_space(space)
+            raise Rejected(refusals.no_space(space))
         await self._link_known(space)
         log = kept.lanes.log
         try:
             if not (posts := await log.read(name, 0)):
-                return refusals.not_there(name, space, await log.lists())
+                raise Rejected(refusals.not_there(name, space, await log.lists()))
             found = await find_bad(posts)
             if removed := [one for one in found if one.id in params.remove]:
                 await log.remove(name, [one.post for one in removed])
-        except Forbidden:
-            return refusals.not_a_keeper(space)
+        except Forbidden as error:
+            raise Rejected(refusals.not_a_keeper(space)) from error
         except SharedLogError as error:
-            return refusals.of(error, space, log.link)
+            raise Rejected(refusals.of(error, space, log.link)) from error
         if (lane := kept.lanes.lanes.get(name)) is not None:
             lane.compare()
         left = [one for one in found if one not in removed]
@@ -359,61 +339,46 @@ class Sharing:
 
     # lists
 
-    async def share(  # noqa: PLR0911 - one reason against it after the other
-        self, params: ListShare
-    ) -> SharedResult | Rejection:
-        """list.share."""
+    async def share(self, params: ListShare) -> SharedResult:
         async with self._change():
             name = params.conversation
-            if (refused := self._refusal(name, params.space)) is not None:
-                return refused
+            self._check(name, params.space)
             await self._link_known(params.space)
             known = self._listed(name)
             opened = await self._parts.conversations.durable(name)
             if known is not None and known.left:
-                return refusals.left(name, params.space)
+                raise Rejected(refusals.left(name, params.space))
             if known is not None and not known.sharing:
                 return SharedResult(conversation=name, space=params.space, version=opened.state.version, posts=0)
             if opened.damage is not None:
-                return opened.damage
+                raise Rejected(opened.damage)
             if not opened.state.exists:
-                return Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
+                raise Rejected(
+                    Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
+                )
             log = self._kept[params.space].lanes.log
-            try:
-                if known is None and (found := await log.read(name, 0)) and not await self._is_prefix(name, found):
-                    return refusals.taken(name, params.space)
-            except SharedLogError as error:
-                return refusals.of(error, params.space, log.link)
+            with _rejecting(name, params.space, log):
+                # What is there may be a part of this list's own history, of a share that was cut short.
+                found = [] if known is not None else await log.read(name, 0)
+                if found and not await history.matches(self._parts.log, name, found):
+                    raise history.Taken
             if known is None:
                 one = SharedList(name, params.space, sharing=True)
-                refused = await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
-                if refused is not None:
-                    return refused
+                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
                 await self._add_lane(name, one)
             return await self._post_history(name, params.space)
 
-    async def _is_prefix(self, name: str, found: list[history.Posted]) -> bool:
-        """Whether the space has nothing but a part of this list's own history, of a share that was cut short."""
-        return await history.matches(self._parts.log, name, found)
-
-    async def _post_history(self, name: str, space: str) -> SharedResult | Rejection:
+    async def _post_history(self, name: str, space: str) -> SharedResult:
         """Post what of a list is not in the space yet, and let changes through behind it."""
         lanes = self._kept[space].lanes
         lane = lanes.lanes[name]
         if not lanes.log.link.may_post:
-            return refusals.forbidden(space, "These creds may only read.")
-        try:
+            raise Rejected(refusals.forbidden(space, "These creds may only read."))
+        with _rejecting(name, space, lanes.log):
             place, posts = await history.share(self._parts.log, lanes.log, name)
-        except TooNew as error:
-            return refusals.unreadable(name, space, error)
-        except history.Taken:
-            return refusals.taken(name, space)
-        except SharedLogError as error:
-            return refusals.of(error, space, lanes.log.link)
         version = (await self._parts.conversations.durable(name)).state.version
         done = SharedList(name, space, place.position, place.check, version)
-        if (refused := await self._save(self._with(done))) is not None:
-            return refused
+        await self._save(self._with(done))
         lane.replica.base = place
         await self._load_anew(name)
         lane.go_on()
@@ -421,103 +386,78 @@ class Sharing:
         opened = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=posts)
 
-    async def repair(  # noqa: PLR0911 - one reason against it after the other
-        self, params: ListShare
-    ) -> SharedResult | Rejection:
+    async def repair(self, params: ListShare) -> SharedResult:
         """list.share, of a list that the space has lost changes of."""
         async with self._change():
             name, space = params.conversation, params.space
             known = self._listed(name)
             if known is None or known.space != space:
-                return self._refusal(name, space) or refusals.not_shared(name)
+                self._check(name, space)
+                raise Rejected(refusals.not_shared(name))
             if known.left or known.sharing:
-                return refusals.left(name, space) if known.left else refusals.partial(space, self._link(space))
+                raise Rejected(refusals.left(name, space) if known.left else refusals.partial(space, self._link(space)))
             kept = self._kept[space]
-            checked = await self._adapter.prepare(kept.space, self.member)
-            if isinstance(checked, Rejection):
-                return checked
+            await self._adapter.prepare(kept.space, self.member)
             if not await kept.lanes.is_up(PATIENCE_S):
-                return refusals.unreachable(space, self._link(space))
+                raise Rejected(refusals.unreachable(space, self._link(space)))
             if not self._link(space).may_post:
-                return refusals.forbidden(space, "These creds may only read.")
+                raise Rejected(refusals.forbidden(space, "These creds may only read."))
             await anyio.sleep(ASKED_S)
             own = (await self._parts.conversations.durable(name)).state.version
             version, keeper = kept.lanes.members.longest(name, ASKED_S)
             if version > own:
-                return refusals.longer_elsewhere(name, version, keeper, own)
+                raise Rejected(refusals.longer_elsewhere(name, version, keeper, own))
             lane = kept.lanes.lanes[name]
-            posts = await self._put_back(known, kept.lanes.log)
-            if isinstance(posts, Rejection):
-                return posts
+            base, log = Place(known.position, known.check), kept.lanes.log
+            with _rejecting(name, space, log, taken=refusals.other_history):
+                posts = await history.put_back(self._parts.log, log, name, base, known.version)
             if lane.replica.stuck:
                 lane.go_on()
             await lane.barrier()
-            return lane.replica.refused or SharedResult(conversation=name, space=space, version=own, posts=posts)
-
-    async def _put_back(self, known: SharedList, log: SharedLog) -> int | Rejection:
-        """Post again what is missing; how many posts that took."""
-        name, space = known.conversation, known.space
-        try:
-            base = Place(known.position, known.check)
-            return await history.put_back(self._parts.log, log, name, base, known.version)
-        except TooNew as error:
-            return refusals.unreadable(name, space, error)
-        except history.Taken:
-            return refusals.other_history(name, space)
-        except history.Altered:
-            return refusals.altered(name)
-        except SharedLogError as error:
-            return refusals.of(error, space, log.link)
+            if lane.replica.refused is not None:
+                raise Rejected(lane.replica.refused)
+            return SharedResult(conversation=name, space=space, version=own, posts=posts)
 
     def _link(self, space: str) -> Link:
         return self._kept[space].lanes.log.link
 
     async def _finish(self, name: str) -> None:
-        """Go on with what a restart cut short."""
         while (one := self._listed(name)) is not None and one.sharing and one.space in self._kept:
-            async with self._change():
-                outcome = await self._post_history(name, one.space)
-            if not isinstance(outcome, Rejection):
+            try:
+                async with self._change():
+                    await self._post_history(name, one.space)
+            except Rejected as rejected:
+                logger.info("%s is not wholly shared yet: %s", name, rejected)
+                await anyio.sleep(RETRY_S)
+            else:
                 return
-            logger.info("%s is not wholly shared yet: %s", name, outcome.message)
-            await anyio.sleep(RETRY_S)
 
-    async def join(  # noqa: PLR0911 - one reason against it after the other
-        self, params: ListJoin
-    ) -> SharedResult | Rejection:
-        """list.join."""
+    async def join(self, params: ListJoin) -> SharedResult:
         async with self._change():
             name, space = params.conversation, params.space
-            if (refused := self._refusal(name, space)) is not None:
-                return refused
+            self._check(name, space)
             await self._link_known(space)
             known = self._listed(name)
             lanes = self._kept[space].lanes
             if known is None:
-                if (refused := await self._may_join(name, space, lanes.log)) is not None:
-                    return refused
+                await self._check_join(name, space, lanes.log)
                 one = SharedList(name, space)
-                refused = await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
-                if refused is not None:
-                    return refused
-                if (refused := await self._begin(name, one)) is not None:
-                    return refused
+                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
+                await self._begin(name, one)
             elif known.left:
                 again = msgspec.structs.replace(known, left=False)
-                if (refused := await self._save(self._with(again))) is not None:
-                    return refused
+                await self._save(self._with(again))
                 lanes.lanes[name].go_on()
             lane = lanes.lanes[name]
         await lane.barrier()
         opened = await self._parts.conversations.durable(name)
         if lane.replica.refused is not None:
-            return lane.replica.refused
+            raise Rejected(lane.replica.refused)
         if lane.replica.away_since is not None:
-            return refusals.joined_later(space, lanes.log.link)
+            raise Rejected(refusals.joined_later(space, lanes.log.link))
         return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
 
-    async def _begin(self, name: str, one: SharedList) -> Rejection | None:
-        """Follow a list that gets its whole history from the space."""
+    async def _begin(self, name: str, one: SharedList) -> None:
         lanes = self._kept[one.space].lanes
 
         def add() -> None:
@@ -525,51 +465,44 @@ class Sharing:
 
         await self._load_anew(name, then=add)
         if (refused := await self._forget_deletion(name)) is not None:
-            await self._let_go(one)
-            return refused
+            with suppress(Rejected):
+                await self._let_go(one)
+            raise Rejected(refused)
         lanes.lanes[name].go_on()
-        return None
 
-    async def _may_join(self, name: str, space: str, log: SharedLog) -> Rejection | None:
+    async def _check_join(self, name: str, space: str, log: SharedLog) -> None:
         opened = await self._parts.conversations.durable(name)
         if opened.state.exists or opened.damage is not None:
-            return refusals.not_empty(name)
-        try:
-            if await log.last(name):
-                return None
-            return refusals.not_there(name, space, await log.lists())
-        except SharedLogError as error:
-            return refusals.of(error, space, log.link)
+            raise Rejected(refusals.not_empty(name))
+        with _rejecting(name, space, log):
+            if not await log.last(name):
+                raise Rejected(refusals.not_there(name, space, await log.lists()))
 
-    async def leave(self, params: ListLeave) -> LeftResult | Rejection:
-        """list.leave."""
+    async def leave(self, params: ListLeave) -> LeftResult:
         async with self._change():
             name = params.conversation
             known = self._listed(name)
             if known is None:
-                return refusals.not_shared(name)
-            if params.keep_as is not None and (refused := await self._copy(name, params.keep_as)) is not None:
-                return refused
+                raise Rejected(refusals.not_shared(name))
+            if params.keep_as is not None:
+                await self._copy(name, params.keep_as)
             if known.left:
                 return LeftResult(conversation=name, kept_as=params.keep_as)
             gone = msgspec.structs.replace(known, left=True)
-            if (refused := await self._save(self._with(gone))) is not None:
-                return refused
+            await self._save(self._with(gone))
             if (kept := self._kept.get(known.space)) is not None:
                 self._hold_back(kept.lanes.lanes[name], gone)
             return LeftResult(conversation=name, kept_as=params.keep_as)
 
-    async def _copy(self, name: str, other: str) -> Rejection | None:
-        """Let a list of another name begin with this one's history."""
+    async def _copy(self, name: str, other: str) -> None:
         known = (await self._parts.conversations.durable(other)).state
         if known.version:
-            return refusals.not_empty(other, deleted=not known.exists)
+            raise Rejected(refusals.not_empty(other, deleted=not known.exists))
         async for first, steps, _ in history.slices(self._parts.log, name, self.member):
             done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
             self._parts.inbox.submit(Arrival(other, first, Place(), Place(), steps, done.set_result))
             if (refused := await done) is not None:
-                return refused
-        return None
+                raise Rejected(refused)
 
     # what is common to these
 
@@ -584,15 +517,15 @@ class Sharing:
         with anyio.move_on_after(PATIENCE_S):
             await self._kept[space].lanes.link_known.wait()
 
-    def _refusal(self, name: str, space: str) -> Rejection | None:
-        """Why a list can't be in a space, as far as this daemon knows."""
+    def _check(self, name: str, space: str) -> None:
+        """Reject a list that can't be in a space, as far as this daemon knows."""
         if self._spaces.named(space) is None:
-            return refusals.no_space(space)
+            raise Rejected(refusals.no_space(space))
         known = self._listed(name)
-        return None if known is None or known.space == space else refusals.shared_elsewhere(name, known.space)
+        if known is not None and known.space != space:
+            raise Rejected(refusals.shared_elsewhere(name, known.space))
 
     async def _add_lane(self, name: str, one: SharedList) -> None:
-        """Let a list's changes take a lane from here on, also those that wait already."""
         await self._load_anew(name, then=lambda: self._hold_back(self._kept[one.space].lanes.add(name, Place()), one))
 
     async def _load_anew(self, name: str, then: Callable[[], object] = lambda: None) -> None:
@@ -605,13 +538,12 @@ class Sharing:
         then()
         self._parts.conversations.drop(name)
 
-    async def _save(self, spaces: Spaces) -> Rejection | None:
+    async def _save(self, spaces: Spaces) -> None:
         try:
             await anyio.to_thread.run_sync(save, self._data_dir, spaces)
         except OSError as error:
-            return refusals.not_written(self._data_dir, error)
+            raise Rejected(refusals.not_written(self._data_dir, error)) from error
         self._spaces = spaces
-        return None
 
     def _view(self, space: Space, deletions: Mapping[str, Deletion]) -> SpaceView:
         lanes = self._kept[space.name].lanes
@@ -625,7 +557,9 @@ class Sharing:
             ca=space.ca,
             monitors=tuple(one for one in space.monitor.split(",") if one),
             unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
-            lists=tuple(self._list_view(lane, deletions) for lane in lanes.lanes.values() if not lane.gone),
+            lists=tuple(
+                self._list_view(lane, deletions) for lane in lanes.lanes.values() if lane.stage is not Stage.ERASED
+            ),
             machines=tuple(
                 MachineView(member=name, seen_at=seen.at, lists=tuple(seen.lists))
                 for name, seen in reversed(lanes.members.seen.items())
@@ -651,3 +585,20 @@ class Sharing:
 
 
 _LINK = ("state", "kind", "reason", "since", "server", "server_version", "round_trip_ms", "may_post")
+
+
+@contextmanager
+def _rejecting(
+    name: str, space: str, log: SharedLog, taken: Callable[[str, str], Rejection] = refusals.taken
+) -> Generator[None]:
+    """Reject what can't be done in a space; `taken` says what it means that the space has other posts."""
+    try:
+        yield
+    except TooNew as error:
+        raise Rejected(refusals.unreadable(name, space, error)) from error
+    except history.Taken as error:
+        raise Rejected(taken(name, space)) from error
+    except history.Altered as error:
+        raise Rejected(refusals.altered(name)) from error
+    except SharedLogError as error:
+        raise Rejected(refusals.of(error, space, log.link)) from error

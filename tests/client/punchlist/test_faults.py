@@ -163,16 +163,6 @@ def test_garbage_is_a_protocol_error_and_the_next_call_works(
         assert client.call("x.y") == "fine"
 
 
-def test_a_daemon_of_another_protocol_is_refused_at_once(tmp_path: Path, open_client: Connect) -> None:
-    hello = msgspec.structs.replace(HELLO, protocol=99)
-    with (
-        scripted_peer(tmp_path, lambda session, request: None, hello) as peer,
-        pytest.raises(ProtocolError, match="version 99"),
-        open_client(peer.socket),
-    ):
-        pass
-
-
 def event(seq: int) -> dict[str, Any]:
     body = {"type": "ListCleared"}
     return {"seq": seq, "conversation": "c", "version": seq, "at": 1, "actor": "a", "event": body}

@@ -61,19 +61,6 @@ def test_kills_in_mid_stream_lose_nothing_repeat_nothing_and_double_nothing(
     assert [change.event.task.title for change in seen if isinstance(change.event, TaskAdded)] == stored
 
 
-def test_a_call_begun_while_the_daemon_is_away_ends_when_it_is_back(process: Spawned, open_client: Connect) -> None:
-    with open_client(process.socket) as client:
-        plan = client.conversation("c")
-        plan.add("one")
-        process.kill()
-        call = threading.Thread(target=plan.add, args=("two",))
-        call.start()
-        process.start()
-        call.join(20)
-        assert not call.is_alive()
-        assert [task.title for task in plan.list()] == ["one", "two"]
-
-
 _FOLLOW = """
 import sys
 from punchlist import connect
@@ -138,11 +125,6 @@ def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, ope
         finally:
             process.process.send_signal(signal.SIGCONT)
         assert len(plan.list()) == 1
-
-
-def test_no_daemon_is_told_at_once_when_none_may_be_started(tmp_path: Path, open_client: Connect) -> None:
-    with pytest.raises(DaemonUnavailable, match="switched off"), open_client(str(tmp_path / "s"), timeout_s=60.0):
-        pass
 
 
 @pytest.fixture

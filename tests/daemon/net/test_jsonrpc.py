@@ -31,13 +31,6 @@ def refused(**members: Any) -> Malformed:
     return decoded
 
 
-def test_params_that_are_null_count_as_none() -> None:
-    assert jsonrpc.decode(frame(id=1, method="m", params=None), LIMITS) == jsonrpc.decode(
-        frame(id=1, method="m"), LIMITS
-    )
-    assert refused(id=1, method=7, params=None).rejection.message == "method must be a string."
-
-
 def test_a_request_becomes_a_call_with_its_id_as_json_and_decoded_params() -> None:
     text = b' { "params" : { "task" : "1" } , "id" : "a\\u0062" , "method" : "task.get" , "jsonrpc" : "2.0" } '
     assert jsonrpc.decode(text, LIMITS) == Call(b'"ab"', "task.get", {"task": "1"})
@@ -102,10 +95,6 @@ def test_what_readers_may_disagree_about_is_left_to_the_strict_reading(text: byt
     assert jsonrpc.plain_call(text) is None
 
 
-def test_without_an_id_it_is_a_notification() -> None:
-    assert jsonrpc.decode(frame(method="a", params={"b": 1}), LIMITS) == Call(None, "a", {"b": 1})
-
-
 def test_no_params_and_empty_params_are_the_same() -> None:
     given: tuple[dict[str, Any], ...] = ({}, {"params": {}}, {"params": []})
     for members in given:
@@ -118,31 +107,6 @@ def test_params_by_position_are_refused_as_params() -> None:
     rejection = typed_params(METHODS["task.get"], call.params)
     assert isinstance(rejection, Rejection)
     assert (rejection.kind, rejection.data) == ("invalid_params", {"field": "params", "expected": "object"})
-
-
-@pytest.mark.parametrize("id", [0, -1, 2**53, -(2**53), "", "a", "x" * 128, "é" * 128])
-def test_ids_are_integers_and_short_strings(id: int | str) -> None:
-    call = jsonrpc.decode(frame(id=id, method="a"), LIMITS)
-    assert isinstance(call, Call)
-    assert call.id is not None
-    assert json.loads(call.id) == id
-
-
-@pytest.mark.parametrize("id", [None, True, 1.0, 1.5, [], {}, "x" * 129])
-def test_other_ids_are_refused_and_answered_with_null(id: Any) -> None:
-    answer = refused(id=id, method="a")
-    assert (answer.id, answer.rejection.kind) == (b"null", "invalid_request")
-
-
-@pytest.mark.parametrize("members", [{"jsonrpc": "1.0"}, {"method": 1}, {"params": 1}, {"extra": 1}, {"result": 1}])
-def test_a_broken_envelope_is_answered_under_its_id(members: dict[str, Any]) -> None:
-    answer = refused(**{"id": "x", "method": "a", **members})
-    assert (answer.id, answer.rejection.kind) == (b'"x"', "invalid_request")
-
-
-def test_the_version_of_the_protocol_must_be_said() -> None:
-    answer = jsonrpc.decode(b'{"id":1,"method":"a"}', LIMITS)
-    assert answer == Malformed(b"1", Rejection("invalid_request", 'jsonrpc must be "2.0".'))
 
 
 def test_a_batch_becomes_a_list_in_its_order() -> None:

@@ -10,7 +10,7 @@ import pytest
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.results import Limits
 from punchlist_testing.daemon import Raw, running_daemon
-from punchlist_testing.engine import Peer, TouchyLog, engine
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlistd.store.port import StorageFailed, StorageFull
 
 C = "c"
@@ -83,19 +83,18 @@ async def test_a_refusal_has_its_code_kind_and_facts_and_changes_nothing(
 
 
 @pytest.mark.parametrize("method", ["task.list", "task.get", "task.explain"])
-async def test_a_read_waits_for_the_version_that_it_asks_for_and_holds_up_no_other(tmp_path: Path, method: str) -> None:
-    async with engine(tmp_path) as running:
-        peer, other = await running.connect(), await running.connect()
-        await filled(peer)
-        version = (await peer.result("task.list", conversation=C))["version"]
-        task = {} if method == "task.list" else {"task": "1"}
-        assert await peer.result(method, conversation=C, min_version=version, **task)
-        peer.send(method, {"conversation": C, "min_version": version + 1, **task}, id=7)
-        peer.send("task.get", {"conversation": C, "task": "2"}, id=8)
-        assert (await peer.receive())["id"] == 8
-        await other.result("task.edit", conversation=C, task="1", title="newer")
-        answer = await peer.receive()
-        assert answer["id"] == 7 and "newer" in str(answer["result"])
+async def test_a_read_waits_for_its_version_and_holds_up_no_other(running: Engine, method: str) -> None:
+    peer, other = await running.connect(), await running.connect()
+    await filled(peer)
+    version = (await peer.result("task.list", conversation=C))["version"]
+    task = {} if method == "task.list" else {"task": "1"}
+    assert await peer.result(method, conversation=C, min_version=version, **task)
+    peer.send(method, {"conversation": C, "min_version": version + 1, **task}, id=7)
+    peer.send("task.get", {"conversation": C, "task": "2"}, id=8)
+    assert (await peer.receive())["id"] == 8
+    await other.result("task.edit", conversation=C, task="1", title="newer")
+    answer = await peer.receive()
+    assert answer["id"] == 7 and "newer" in str(answer["result"])
 
 
 async def test_a_version_that_does_not_come_is_told_with_the_one_that_is_there(
@@ -135,15 +134,11 @@ async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
         (b"[" + b",".join([b"{}"] * 101) + b"]", "limit_exceeded"),
     ],
 )
-async def test_a_frame_that_is_no_call_is_refused_and_the_connection_goes_on(
-    tmp_path: Path, frame: bytes, kind: str
-) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.write(frame + b"\n")
-        error = (await peer.receive())["error"]
-        assert (error["code"], error["data"]["kind"]) == (ERRORS[kind].code, kind)
-        await peer.quiet()
+async def test_a_frame_that_is_no_call_is_refused(peer: Peer, frame: bytes, kind: str) -> None:
+    peer.write(frame + b"\n")
+    error = (await peer.receive())["error"]
+    assert (error["code"], error["data"]["kind"]) == (ERRORS[kind].code, kind)
+    await peer.quiet()
 
 
 async def test_hello_tells_who_answers_and_the_limits_in_force(tmp_path: Path) -> None:
@@ -157,10 +152,9 @@ async def test_hello_tells_who_answers_and_the_limits_in_force(tmp_path: Path) -
         assert added["message"]["actor"] == "me"
 
 
-async def test_discover_gives_the_whole_contract(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        document = await (await running.connect()).result("rpc.discover")
-        assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
+async def test_discover_gives_the_whole_contract(running: Engine) -> None:
+    document = await (await running.connect()).result("rpc.discover")
+    assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
 
 
 async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
@@ -194,16 +188,14 @@ async def test_a_connection_has_a_limit_of_subscriptions(tmp_path: Path) -> None
         assert (await peer.result("event.subscribe"))["subscription"] == "3"
 
 
-async def test_a_subscription_begins_with_the_list_of_its_position(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await filled(peer)
-        shown = await peer.result("event.subscribe", conversation=C, view="list", after=1)
-        listed = await peer.result("task.list", conversation=C)
-        assert {name: shown[name] for name in ("tasks", "counts", "version", "seq")} == {
-            name: listed[name] for name in ("tasks", "counts", "version", "seq")
-        }
-        await peer.quiet()
+async def test_a_subscription_begins_with_the_list_of_its_position(peer: Peer) -> None:
+    await filled(peer)
+    shown = await peer.result("event.subscribe", conversation=C, view="list", after=1)
+    listed = await peer.result("task.list", conversation=C)
+    assert {name: shown[name] for name in ("tasks", "counts", "version", "seq")} == {
+        name: listed[name] for name in ("tasks", "counts", "version", "seq")
+    }
+    await peer.quiet()
 
 
 async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
@@ -231,70 +223,65 @@ async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
     assert msgspec.json.encode(told)
 
 
-async def test_a_shutdown_for_the_idle_is_not_made_beside_others_or_claims(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer, other = await running.connect(), await running.connect()
-        assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
-        await other.result("task.add", conversation="c", title="a")
-        await other.result("task.claim", conversation="c", owner="ann", lease_ms=3_600_000, keep=True)
-        other.close()
-        assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
-        await peer.result("task.release", conversation="c", task="1", owner="ann")
-        with anyio.fail_after(30):
-            while not (await peer.result("daemon.shutdown", if_idle=True))["stopping"]:
-                pass  # the other connection's end is not noticed yet
-            await running.stopping.wait()
+async def test_a_shutdown_for_the_idle_is_not_made_beside_others_or_claims(running: Engine) -> None:
+    peer, other = await running.connect(), await running.connect()
+    assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
+    await other.result("task.add", conversation="c", title="a")
+    await other.result("task.claim", conversation="c", owner="ann", lease_ms=3_600_000, keep=True)
+    other.close()
+    assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
+    await peer.result("task.release", conversation="c", task="1", owner="ann")
+    with anyio.fail_after(30):
+        while not (await peer.result("daemon.shutdown", if_idle=True))["stopping"]:
+            pass  # the other connection's end is not noticed yet
+        await running.stopping.wait()
 
 
-async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}
-        with anyio.fail_after(30):
-            await running.stopping.wait()
+async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(running: Engine) -> None:
+    assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}
+    with anyio.fail_after(30):
+        await running.stopping.wait()
 
 
-async def test_a_client_of_language_servers_is_greeted_gives_up_a_call_and_leaves(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        editor = await running.connect(headers=True)
-        told: dict[str, Any] = {
-            "processId": 1,
-            "rootUri": None,
-            "capabilities": {"x": {}},
-            "clientInfo": {"name": "helix"},
-        }
-        editor.send("initialize", told, id=1)
-        greeting = (await editor.answer(1))["result"]
-        assert greeting["capabilities"] == {} and greeting["serverInfo"]["name"] == "punchlistd"
-        editor.send("initialized", {}, id=None)
-        editor.send("event.wait", {"after": 0, "conversation": C, "timeout_ms": 60_000}, id=2)
-        editor.send("$/cancelRequest", {"id": 2}, id=None)
-        assert (await editor.answer(2))["error"]["data"]["kind"] == "cancelled"
-        editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification is never answered
-        editor.send("task.add", {"conversation": C, "title": "a"}, id=3)
-        assert (await editor.answer(3))["result"]["version"] == 2
-        editor.write(editor.frame({"jsonrpc": "2.0", "id": 4, "method": "shutdown", "params": None}))
-        assert (await editor.answer(4))["result"] == {}
-        editor.send("exit", id=None)
-        with pytest.raises(EOFError), anyio.fail_after(5):
-            await editor.reader.readexactly(1)
-        (event,) = [
-            each
-            for each in (await (await running.connect()).result("event.read", after=0))["events"]
-            if each["event"]["type"] == "TaskAdded"
-        ]
-        assert event["actor"] == "helix", "and the daemon goes on"
+async def test_a_client_of_language_servers_is_greeted_gives_up_a_call_and_leaves(running: Engine) -> None:
+    editor = await running.connect(headers=True)
+    told: dict[str, Any] = {
+        "processId": 1,
+        "rootUri": None,
+        "capabilities": {"x": {}},
+        "clientInfo": {"name": "helix"},
+    }
+    editor.send("initialize", told, id=1)
+    greeting = (await editor.answer(1))["result"]
+    assert greeting["capabilities"] == {} and greeting["serverInfo"]["name"] == "punchlistd"
+    editor.send("initialized", {}, id=None)
+    editor.send("event.wait", {"after": 0, "conversation": C, "timeout_ms": 60_000}, id=2)
+    editor.send("$/cancelRequest", {"id": 2}, id=None)
+    assert (await editor.answer(2))["error"]["data"]["kind"] == "cancelled"
+    editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification is never answered
+    editor.send("task.add", {"conversation": C, "title": "a"}, id=3)
+    assert (await editor.answer(3))["result"]["version"] == 2
+    editor.write(editor.frame({"jsonrpc": "2.0", "id": 4, "method": "shutdown", "params": None}))
+    assert (await editor.answer(4))["result"] == {}
+    editor.send("exit", id=None)
+    with pytest.raises(EOFError), anyio.fail_after(5):
+        await editor.reader.readexactly(1)
+    (event,) = [
+        each
+        for each in (await (await running.connect()).result("event.read", after=0))["events"]
+        if each["event"]["type"] == "TaskAdded"
+    ]
+    assert event["actor"] == "helix", "and the daemon goes on"
 
 
-async def test_a_preview_of_an_undo_names_the_calls_that_the_undo_takes_back(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("task.add", conversation=C, title="a")
-        many = [{"title": "b"}, {"title": "c"}]
-        last = (await peer.result("task.add_many", conversation=C, tasks=many))["version"]
-        await peer.result("task.edit", conversation=C, task="1", title="n", key="edit")
-        preview = await peer.result("list.undo", conversation=C, count=2, preview=True)
-        assert preview["calls"] == [last + 1, last - 1]
-        events = (await peer.result("event.read", conversation=C, after=0))["events"]
-        assert {each.get("call") or each["version"] for each in events[-3:]} == set(preview["calls"])
-        undone = await peer.result("list.undo", conversation=C, count=2, key="undo")
-        assert (undone["calls"], undone["undone"]) == (preview["calls"], preview["undone"])
+async def test_a_preview_of_an_undo_names_the_calls_that_the_undo_takes_back(peer: Peer) -> None:
+    await peer.result("task.add", conversation=C, title="a")
+    many = [{"title": "b"}, {"title": "c"}]
+    last = (await peer.result("task.add_many", conversation=C, tasks=many))["version"]
+    await peer.result("task.edit", conversation=C, task="1", title="n", key="edit")
+    preview = await peer.result("list.undo", conversation=C, count=2, preview=True)
+    assert preview["calls"] == [last + 1, last - 1]
+    events = (await peer.result("event.read", conversation=C, after=0))["events"]
+    assert {each.get("call") or each["version"] for each in events[-3:]} == set(preview["calls"])
+    undone = await peer.result("list.undo", conversation=C, count=2, key="undo")
+    assert (undone["calls"], undone["undone"]) == (preview["calls"], preview["undone"])

@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 
 from punchlist_schemas.methods import METHODS
-from punchlist_testing.engine import TouchyLog, engine
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
 from punchlistd.net.connection import Connection
@@ -30,35 +30,29 @@ def add(title: str) -> dict[str, Any]:
     return {"conversation": C, "title": title}
 
 
-async def test_notifications_are_executed_and_never_answered(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("task.add", add("a"), id=None)
-        peer.send("task.add", {"conversation": C}, id=None)
-        peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
-        listed = await peer.result("task.list", conversation=C)
-        assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
+async def test_notifications_are_executed_and_never_answered(peer: Peer) -> None:
+    peer.send("task.add", add("a"), id=None)
+    peer.send("task.add", {"conversation": C}, id=None)
+    peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
+    listed = await peer.result("task.list", conversation=C)
+    assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
 
 
-async def test_a_fault_of_ours_is_an_internal_error_and_no_end(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        refused = await peer.refusal("daemon.status")  # nobody reports here
-        assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
-        await peer.quiet()
-        assert "daemon.status" in running.metrics.errors[0]
+async def test_a_fault_of_ours_is_an_internal_error_and_no_end(running: Engine, peer: Peer) -> None:
+    refused = await peer.refusal("daemon.status")  # nobody reports here
+    assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
+    await peer.quiet()
+    assert "daemon.status" in running.metrics.errors[0]
 
 
-async def test_a_call_that_ends_in_an_exception_is_answered_and_the_next_one_served(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_an_exception_is_answered_and_the_next_call_served(
+    running: Engine, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        rows = running.router.table
-        rows["rpc.discover"] = rows["rpc.discover"]._replace(at_once=broken)
-        assert (await peer.refusal("rpc.discover"))["kind"] == "internal_error"
-        assert "rpc.discover failed" in caplog.text
-        await peer.quiet()
+    rows = running.router.table
+    rows["rpc.discover"] = rows["rpc.discover"]._replace(at_once=broken)
+    assert (await peer.refusal("rpc.discover"))["kind"] == "internal_error"
+    assert "rpc.discover failed" in caplog.text
+    await peer.quiet()
 
 
 @pytest.mark.parametrize(("method", "member", "seen"), [("task.list", "tasks", 2), ("event.read", "events", 3)])

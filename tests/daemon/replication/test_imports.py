@@ -39,8 +39,12 @@ MISSING = """
 import asyncio, sys
 sys.modules.update(dict.fromkeys(("nats", "nkeys", "asyncpg")))
 from punchlistd.app import machines
+from punchlistd.replication.posts.refusals import Rejected
 from punchlistd.replication.spaces import Space
-refused = asyncio.run(machines._adapter().prepare(Space("team", ({0!r},)), "ann"))
+try:
+    asyncio.run(machines._adapter().prepare(Space("team", ({0!r},)), "ann"))
+except Rejected as rejected:
+    refused = rejected.why
 print(refused.kind, refused.data["reason"], refused.message)
 """
 

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,28 @@ def space() -> str:
     return f"s{os.urandom(4).hex()}"
 
 
+Members = tuple[AsyncClient, AsyncClient]
+
+
+@pytest.fixture
+async def members(machines: Machines, server: NatsServer, space: str) -> AsyncGenerator[Members]:
+    """Two machines in the space."""
+    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
+        for one in (ann, bob):
+            await one.add_space(space, [server.url])
+        yield ann, bob
+
+
+@pytest.fixture
+async def following(members: Members, space: str) -> Members:
+    """The same, with a list that the first one shares."""
+    ann, bob = members
+    await ann.conversation("release").add("one")
+    await ann.conversation("release").share(space)
+    await bob.conversation("release").join(space)
+    return members
+
+
 @needs_server
 async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_is_taken_once(
     machines: Machines, server: NatsServer, space: str
@@ -63,46 +85,34 @@ async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_i
 
 
 @needs_server
-async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("one")
-        await ann.conversation("release").share(space)
-        await bob.conversation("release").join(space)
-        for number in range(20):
-            task = await ann.conversation("release").add(f"task {number}")
-            version = (await ann.conversation("release").list()).version
-            assert (await bob.conversation("release").get(task.id, min_version=version)).title == task.title
-            assert (await bob.conversation("release").list(min_version=version)).version >= version
+async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(following: Members) -> None:
+    ann, bob = following
+    for number in range(20):
+        task = await ann.conversation("release").add(f"task {number}")
+        version = (await ann.conversation("release").list()).version
+        assert (await bob.conversation("release").get(task.id, min_version=version)).title == task.title
+        assert (await bob.conversation("release").list(min_version=version)).version >= version
 
 
 @needs_server
 async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_again_goes_on(
-    machines: Machines, server: NatsServer, space: str
+    following: Members, space: str
 ) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("one")
-        await ann.conversation("release").share(space)
-        await bob.conversation("release").join(space)
-        left = await bob.conversation("release").leave(keep_as="copy")
-        assert left.kept_as == "copy"
-        with pytest.raises(errors.Forbidden, match="punch join release"):
-            await bob.conversation("release").add("nobody sees this")
-        await bob.conversation("copy").add("mine")
-        await ann.conversation("release").add("two")
-        await bob.conversation("release").join(space)
-        await follows(bob, "release", "one", "two")
-        await follows(bob, "copy", "one", "mine")
-        with pytest.raises(errors.Forbidden, match="not empty"):
-            await bob.conversation("release").leave(keep_as="copy")
-        await erase(bob, "copy")
-        with pytest.raises(errors.Forbidden, match="copy was deleted here.*Choose another name"):
-            await bob.conversation("release").leave(keep_as="copy")
+    ann, bob = following
+    left = await bob.conversation("release").leave(keep_as="copy")
+    assert left.kept_as == "copy"
+    with pytest.raises(errors.Forbidden, match="punch join release"):
+        await bob.conversation("release").add("nobody sees this")
+    await bob.conversation("copy").add("mine")
+    await ann.conversation("release").add("two")
+    await bob.conversation("release").join(space)
+    await follows(bob, "release", "one", "two")
+    await follows(bob, "copy", "one", "mine")
+    with pytest.raises(errors.Forbidden, match="not empty"):
+        await bob.conversation("release").leave(keep_as="copy")
+    await erase(bob, "copy")
+    with pytest.raises(errors.Forbidden, match="copy was deleted here.*Choose another name"):
+        await bob.conversation("release").leave(keep_as="copy")
 
 
 async def erase(one: AsyncClient, name: str) -> None:
@@ -173,63 +183,52 @@ async def test_the_copy_of_a_list_that_was_left_is_erased_here_alone_and_joining
 
 
 @needs_server
-async def test_a_list_that_was_deleted_once_is_shared(machines: Machines, server: NatsServer, space: str) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("old")
-        await erase(ann, "release")
-        await ann.conversation("release").add_many(["one", "two"])
-        assert (await ann.conversation("release").share(space)).version == 6
-        assert (await bob.conversation("release").join(space)).version == 6
-        await bob.conversation("release").add("three")
-        await follows(ann, "release", "one", "two", "three")
-        await ann.conversation("release").leave(keep_as="copy")
-        assert (await ann.conversation("copy").list()).version == 7
-        await ann.conversation("copy").undo()
-        await follows(ann, "copy", "one", "two")
-        await erase(ann, "release")
-        assert (await ann.conversation("release").join(space)).version == 7
-        await erase(ann, "release")
-        await follows(bob, "release")
-        await bob.conversation("release").add("anew")
-        await follows(ann, "release", "anew")
-        versions = [(await one.conversation("release").list()).version for one in (ann, bob)]
-        assert versions == [10, 10]
+async def test_a_list_that_was_deleted_once_is_shared(members: Members, space: str) -> None:
+    ann, bob = members
+    await ann.conversation("release").add("old")
+    await erase(ann, "release")
+    await ann.conversation("release").add_many(["one", "two"])
+    assert (await ann.conversation("release").share(space)).version == 6
+    assert (await bob.conversation("release").join(space)).version == 6
+    await bob.conversation("release").add("three")
+    await follows(ann, "release", "one", "two", "three")
+    await ann.conversation("release").leave(keep_as="copy")
+    assert (await ann.conversation("copy").list()).version == 7
+    await ann.conversation("copy").undo()
+    await follows(ann, "copy", "one", "two")
+    await erase(ann, "release")
+    assert (await ann.conversation("release").join(space)).version == 7
+    await erase(ann, "release")
+    await follows(bob, "release")
+    await bob.conversation("release").add("anew")
+    await follows(ann, "release", "anew")
+    versions = [(await one.conversation("release").list()).version for one in (ann, bob)]
+    assert versions == [10, 10]
 
 
 @needs_server
-async def test_a_list_deleted_a_moment_ago_is_joined(machines: Machines, server: NatsServer, space: str) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("one")
-        await ann.conversation("release").share(space)
-        await bob.conversation("release").add("local")
-        for _ in range(2):
-            await erase(bob, "release")
-            await bob.conversation("release").join(space)
-            await follows(bob, "release", "one")
-            await bob.conversation("release").leave()
-
-
-@needs_server
-async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("one")
-        await ann.conversation("release").share(space)
-        await bob.conversation("release").join(space)
-        await bob.conversation("release").leave()
+async def test_a_list_deleted_a_moment_ago_is_joined(members: Members, space: str) -> None:
+    ann, bob = members
+    await ann.conversation("release").add("one")
+    await ann.conversation("release").share(space)
+    await bob.conversation("release").add("local")
+    for _ in range(2):
         await erase(bob, "release")
-        await bob.conversation("release").add("a list of its own")
-        with pytest.raises(errors.Forbidden, match="not empty"):
-            await bob.conversation("release").join(space)
-        await follows(bob, "release", "a list of its own")
-        await follows(ann, "release", "one")
+        await bob.conversation("release").join(space)
+        await follows(bob, "release", "one")
+        await bob.conversation("release").leave()
+
+
+@needs_server
+async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(following: Members, space: str) -> None:
+    ann, bob = following
+    await bob.conversation("release").leave()
+    await erase(bob, "release")
+    await bob.conversation("release").add("a list of its own")
+    with pytest.raises(errors.Forbidden, match="not empty"):
+        await bob.conversation("release").join(space)
+    await follows(bob, "release", "a list of its own")
+    await follows(ann, "release", "one")
 
 
 @needs_server
@@ -258,24 +257,19 @@ async def test_a_daemon_that_was_killed_behind_the_deletion_of_a_list_that_was_l
 
 @needs_server
 async def test_a_space_is_removed_once_none_of_its_lists_is_followed_and_copies_become_lists_of_this_machine(
-    machines: Machines, server: NatsServer, space: str
+    following: Members, server: NatsServer, space: str
 ) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        await ann.conversation("release").add("one")
-        await ann.conversation("release").share(space)
+    ann, bob = following
+    with pytest.raises(errors.Forbidden, match="follows it.*punch leave release"):
+        await bob.remove_space(space)
+    await bob.conversation("release").leave()
+    assert await bob.remove_space(space) == space
+    await bob.conversation("release").add("own")
+    await bob.add_space(space, [server.url])
+    with pytest.raises(errors.Forbidden, match="not empty"):
         await bob.conversation("release").join(space)
-        with pytest.raises(errors.Forbidden, match="follows it.*punch leave release"):
-            await bob.remove_space(space)
-        await bob.conversation("release").leave()
-        assert await bob.remove_space(space) == space
-        await bob.conversation("release").add("own")
-        await bob.add_space(space, [server.url])
-        with pytest.raises(errors.Forbidden, match="not empty"):
-            await bob.conversation("release").join(space)
-        await follows(bob, "release", "one", "own")
-        await follows(ann, "release", "one")
+    await follows(bob, "release", "one", "own")
+    await follows(ann, "release", "one")
 
 
 @needs_server
@@ -299,24 +293,20 @@ async def test_a_list_that_was_deleted_here_is_followed_when_the_environment_nam
 
 
 @needs_server
-async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        for name in ("release", "own"):
-            await ann.conversation(name).add(f"of {name}")
-        await ann.conversation("release").share(space)
-        await bob.conversation("release").join(space)
-        for old, new in (("own", "release"), ("release", "own")):
-            await ann.conversation(old).attach("session-1")
-            with pytest.raises(errors.InvalidParams, match=f"attached to {old}: detach it there first"):
-                await ann.conversation(new).attach("session-1")
-            await ann.conversation(old).detach("session-1")
-        await ann.conversation("release").attach("session-1")
-        await follows(ann, "session-1", "of release")
-        await follows(bob, "session-1", "of release")
+async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(members: Members, space: str) -> None:
+    ann, bob = members
+    for name in ("release", "own"):
+        await ann.conversation(name).add(f"of {name}")
+    await ann.conversation("release").share(space)
+    await bob.conversation("release").join(space)
+    for old, new in (("own", "release"), ("release", "own")):
+        await ann.conversation(old).attach("session-1")
+        with pytest.raises(errors.InvalidParams, match=f"attached to {old}: detach it there first"):
+            await ann.conversation(new).attach("session-1")
+        await ann.conversation(old).detach("session-1")
+    await ann.conversation("release").attach("session-1")
+    await follows(ann, "session-1", "of release")
+    await follows(bob, "session-1", "of release")
 
 
 @needs_server
@@ -352,18 +342,14 @@ async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_
 
 
 @needs_server
-async def test_a_long_history_is_shared_in_several_posts_and_arrives_whole(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
-    async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
-        for one in (ann, bob):
-            await one.add_space(space, [server.url])
-        wanted = [f"task {number}" for number in range(1, 1301)]
-        for start in range(0, len(wanted), 100):
-            await ann.conversation("release").add_many(wanted[start : start + 100])
-        assert (await ann.conversation("release").share(space)).posts > 1
-        await bob.conversation("release").join(space)
-        await follows(bob, "release", *wanted)
+async def test_a_long_history_is_shared_in_several_posts_and_arrives_whole(members: Members, space: str) -> None:
+    ann, bob = members
+    wanted = [f"task {number}" for number in range(1, 1301)]
+    for start in range(0, len(wanted), 100):
+        await ann.conversation("release").add_many(wanted[start : start + 100])
+    assert (await ann.conversation("release").share(space)).posts > 1
+    await bob.conversation("release").join(space)
+    await follows(bob, "release", *wanted)
 
 
 @needs_server

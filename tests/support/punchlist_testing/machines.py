@@ -107,6 +107,7 @@ class Machine:
             self.lanes.add(each, Place())
         self.connection = Connection(name)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        space.machines.append(self)
         self.spawn(engine.writer.run())
         self.spawn(self.lanes.run())
 
@@ -160,9 +161,10 @@ class Machine:
 
     async def stop(self) -> None:
         """End as after kill -9: nothing is answered any more."""
+        if self.ended.done():
+            return
         self.engine.close()
-        if not self.ended.done():
-            self.ended.set_result(None)
+        self.ended.set_result(None)
         for task in self.tasks:
             task.cancel()
         ended = await asyncio.gather(*self.tasks, return_exceptions=True)

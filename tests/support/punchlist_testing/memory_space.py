@@ -7,7 +7,7 @@ that was acknowledged stays, a false conflict is only said, and what a barrier a
 import asyncio
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from punchlistd.clock import now_ms
 from punchlistd.replication.port import (
@@ -50,6 +50,7 @@ class MemorySpace:
         self.max_bytes = max_bytes
         self.posts: dict[str, list[Posted]] = {}
         self.members: dict[str, MemorySharedLog] = {}
+        self.machines: list[Any] = []
         self.position = 0
         self.stopped = False
         self._late: set[asyncio.TimerHandle] = set()

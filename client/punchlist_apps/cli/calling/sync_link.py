@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from punchlist.connection.core import Profile, Request, Retry, Wire, failure, is_passing, met, result_of
+from punchlist.connection.core import Profile, Request, Retry, Wire, failure, is_passing, result_of
 from punchlist.connection.launch import Target
 from punchlist.connection.options import Options
 from punchlist.connection.waiting import Waiting
@@ -38,8 +38,7 @@ class Link:
         self._wire = Wire()
         self._greeted = False
         try:
-            hello = self._wire.greeted(result_of(self.exchange(profile.hello, deadline), HelloResult))
-            self.hello = met(profile.target, hello)
+            self.hello = self._wire.greet(profile.target, self.exchange(profile.hello, deadline))
             self._greeted = True
         except BaseException:
             self.close()

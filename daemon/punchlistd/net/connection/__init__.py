@@ -2,14 +2,21 @@
 
 It is a protocol on the bare transport, without a task of its own: a stream per connection costs twice as much for each
 small message. What the bytes mean is in `protocol`, which knows no transport, and how they leave in `output`.
+
+A connection is in one stage at a time, and `NEXT` is the table of its life:
+
+    ─▶ NEW ─▶ OPEN ─▶ FINISHING ─▶ CLOSING ─▶ GONE
+        │      │          │         ▲          ▲
+        └──────┴──────────┴─────────┴──────────┘
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from enum import IntEnum, auto
 from functools import partial
+from itertools import count
 from typing import Any, cast
 
 from punchlist_schemas.errors import Rejection
@@ -18,7 +25,8 @@ from punchlist_schemas.params import ListUndo
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.vocabulary import MCP_CLIENT
 from punchlistd.clock import now_ms
-from punchlistd.engine.calls import ANONYMOUS, Caller, Stage, Write
+from punchlistd.engine import calls
+from punchlistd.engine.calls import ANONYMOUS, Caller, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.net import jsonrpc
@@ -43,6 +51,31 @@ Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
 """Begins a call, whose caller is answered once, now or later."""
 
 
+class Stage(IntEnum):
+    """How far a connection has come."""
+
+    NEW = auto()
+    """It has no transport yet."""
+    OPEN = auto()
+    """Its calls come in and begin, as far as there is room."""
+    FINISHING = auto()
+    """Nothing more comes in; it closes once all that came in is answered."""
+    CLOSING = auto()
+    """Nothing more begins; it ends once the peer has taken what waits."""
+    GONE = auto()
+    """Its transport is lost."""
+
+
+NEXT: dict[Stage, frozenset[Stage]] = {
+    Stage.NEW: frozenset({Stage.OPEN, Stage.CLOSING, Stage.GONE}),
+    Stage.OPEN: frozenset({Stage.FINISHING, Stage.CLOSING, Stage.GONE}),
+    Stage.FINISHING: frozenset({Stage.CLOSING, Stage.GONE}),
+    Stage.CLOSING: frozenset({Stage.GONE}),
+    Stage.GONE: frozenset(),
+}
+"""Where a connection may go from each stage."""
+
+
 class Connection(asyncio.Protocol):
     """A connection and what it asked for.
 
@@ -60,13 +93,12 @@ class Connection(asyncio.Protocol):
         last_write: Its last change until that is answered. A read behind it waits for it, and behind an undo all else
             does, since its history is read beside the writer.
         frame_timer: Runs while a frame is unfinished: a slow sender must not hold memory for ever.
-        framed: Puts a payload into this connection's framing.
         push_framed: The transport's own: no answers wait to be sent when a commit is published.
     """
 
     def __init__(self, connections: "Connections[Connection]", begin: Begin) -> None:
-        """A connection that waits for its transport."""
         limits = connections.settings.limits
+        self.stage = Stage.NEW
         self.connections = connections
         self.actor = ANONYMOUS
         self.client = ""
@@ -75,25 +107,28 @@ class Connection(asyncio.Protocol):
         self.pid = 0
         self.connected_at = now_ms()
         self.heard_at = time.monotonic()
-        self.waiting = Waiting(limits.in_flight)
+        self.waiting: Waiting = Waiting(limits.in_flight)
         self.subscriptions: dict[str, Subscription] = {}
         self.last_write: Write | None = None
         self.frame_timer: asyncio.TimerHandle | None = None
         self.push_framed: Callable[[bytes], Any] = _to_nobody
         self.protocol = ServerProtocol(limits)
         self.framed = self.protocol.framed
-        self.output = Output(connections.held, self._blocked, self._unblocked)
+        self.output: Output = Output(connections.held, self._blocked, self._unblocked)
+        self.turn = self.output.turn
+        self.admit = connections.held.admit
+        self.subscription_ids = map(str, count(1))
         self._begin = begin
-        self._metrics = connections.metrics
-        self._most_in_flight = limits.in_flight
-        self._received = 0
-        self._long_under_way = 0
-        self._is_reading = False
-        self._received_now = 0  # in this turn
-        self._pauses = 0
-        self._batch_caller: BatchCaller | None = None
-        self._next_subscription = 1
+        self._received = 0  # bytes that came in and have not begun, as they stand in the account
+        self._received_now = 0  # bytes that came in in this turn
+        self._long_under_way = 0  # bytes
+        self._is_reading_long = False
+        self._pauses = 0  # batches whose answer has to come before any push
         self._end_watch: Callable[[], None] | None = None
+
+    def _to(self, stage: Stage) -> None:
+        assert stage in NEXT[self.stage], f"a connection can't go from {self.stage.name} to {stage.name}"
+        self.stage = stage
 
     # the transport's side
 
@@ -104,13 +139,16 @@ class Connection(asyncio.Protocol):
         self.pid, uid = os_calls.peer(transport.get_extra_info("socket"))
         if uid not in self.connections.uids:
             logger.warning("refused a connection of uid %d", uid)
-            self.output.abort()
+            self.abort()
         elif (refused := self.connections.enter(self)) is not None:
             self.push(jsonrpc.failure(jsonrpc.NULL, refused))
             self.close()
+        else:
+            self._to(Stage.OPEN)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection. Calls that were accepted are still carried out."""
+        self._to(Stage.GONE)
         self.output.end()
         self.protocol.forget_received()
         self._note_received()
@@ -128,6 +166,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Begin the calls that these bytes complete."""
         self.heard_at = time.monotonic()
+        if self.stage is not Stage.OPEN:
+            return
         if self._has_room() and (call := self.protocol.receive_call(data)) is not None:
             if type(call) is jsonrpc.Malformed:
                 self.answer(call.id, call.rejection)
@@ -156,59 +196,44 @@ class Connection(asyncio.Protocol):
         transport = self.output.transport
         if transport is None or hung_up(transport.get_extra_info("socket")):
             return False
-        if self.protocol.receive_eof():
-            self._work()
-        if self.protocol.fault:
-            self._end_with(self.protocol.fault)
-        else:
+        if self.stage is Stage.OPEN:
+            if self.protocol.receive_eof():
+                self._work()
+            if self.protocol.fault:
+                self._end_with(self.protocol.fault)
             self.finish()
         if len(self.waiting) and self._end_watch is None:
             self._end_watch = self.connections.hang_ups.watch(transport.get_extra_info("socket"), self.abort)
         return True
 
     def pause_writing(self) -> None:
-        """The transport is full: stop pushing and stop reading."""
         self.output.pause()
 
     def resume_writing(self) -> None:
-        """The transport has room again: send what waits, then resume."""
         self.output.resume()
 
     def _blocked(self) -> None:
-        """Stop pushing and reading until the peer takes bytes."""
-        for subscription in self.subscriptions.values():
-            self.connections.subscriptions.pause(subscription)
-        if self.output.transport is not None:
-            self.output.transport.pause_reading()
+        self._pause_pushes()
+        self._pause_reading()
 
     def _unblocked(self) -> None:
-        """Resume the peer's calls and subscriptions."""
         self._resume()
         self.resume_pushes()
 
     @property
     def is_gone(self) -> bool:
-        """True once the connection is closed."""
-        return self.output.transport is None
+        return self.stage is Stage.GONE
 
     @property
     def is_agents(self) -> bool:
-        """Return whether agents speak over this connection: the MCP server's."""
         return self.client == MCP_CLIENT
 
     @property
     def holder(self) -> "Connection":
-        """This connection holds the claims that its calls make."""
         return self
 
     @property
-    def taken_at(self) -> float:
-        """When its peer last took bytes of what waits, in seconds of the monotonic clock."""
-        return self.output.taken_at
-
-    @property
     def unsent_bytes(self) -> int:
-        """How many bytes wait for the peer to take them."""
         return self.output.unsent_bytes
 
     # calls
@@ -217,10 +242,10 @@ class Connection(asyncio.Protocol):
         """Begin received calls as far as the limits allow, then send their answers."""
         protocol = self.protocol
         while (protocol.members or protocol.frames) and self._has_room():
-            if protocol.has_long_frames and not self._is_reading and protocol.has_to_be_read:
-                self._is_reading = True
+            if protocol.has_long_frames and not self._is_reading_long and protocol.has_to_be_read:
+                self._is_reading_long = True
                 self.connections.spawn(self._read_long())
-            if self._is_reading:
+            if self._is_reading_long:
                 break
             size = 0 if protocol.members or not protocol.has_long_frames else len(protocol.frames[0])
             call, batch = protocol.next_call()
@@ -234,8 +259,8 @@ class Connection(asyncio.Protocol):
                 self._begin(self, caller, call)
             if protocol.unsent_bytes > BUFFER_BYTES:
                 self.output.send(protocol.unsent_bytes, protocol.data_to_send())
-        if (protocol.frames or self._received_now >= TURN_BYTES) and self.output.transport is not None:
-            self.output.transport.pause_reading()
+        if protocol.frames or self._received_now >= TURN_BYTES:
+            self._pause_reading()
         if self._received and not (protocol.members or protocol.frames):
             self._note_received()
         self.flush()
@@ -252,7 +277,7 @@ class Connection(asyncio.Protocol):
                 await asyncio.sleep(0)  # before what it says is made into a call
             if self.output.is_blocked:
                 self.protocol.forget_read()  # its peer might never take what waits for it
-            self._is_reading = False
+            self._is_reading_long = False
             self._resume()
             await self.connections.passed()
 
@@ -262,14 +287,11 @@ class Connection(asyncio.Protocol):
             self._long_under_way -= size
 
     def _caller_in(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
-        """Who asks for a call of a batch. From the first one on nothing is pushed until it is answered."""
+        # From its first call on nothing is pushed until the batch is answered.
         if call is batch.calls[0] and _is_pushed(batch):
             self._pauses += 1
-            for subscription in self.subscriptions.values():
-                self.connections.subscriptions.pause(subscription)
-        if self._batch_caller is None or self._batch_caller.batch is not batch:
-            self._batch_caller = BatchCaller(self, batch)
-        return self._batch_caller
+            self._pause_pushes()
+        return BatchCaller(self, batch)
 
     def _bound_received(self) -> None:
         """Close the connection if the daemon has no room for what it sends."""
@@ -286,30 +308,31 @@ class Connection(asyncio.Protocol):
         return size
 
     def _has_room(self) -> bool:
-        output, protocol, write = self.output, self.protocol, self.last_write
-        if output.transport is None or (write is not None and type(write.params) is ListUndo):
+        """Whether the next call may begin."""
+        protocol, write = self.protocol, self.last_write
+        if self.stage >= Stage.CLOSING or (write is not None and type(write.params) is ListUndo):
             return False
         if protocol.members:  # the batch is under way as a whole: it waits for no peer with all its values
             return True
-        if output.is_blocked:
+        if self.output.is_blocked:
             return False
-        in_flight = protocol.in_flight
+        in_flight, maximum = protocol.in_flight, self.connections.settings.limits.in_flight
         return (
             self._received_now < TURN_BYTES
             and self._long_under_way < LONG_UNDER_WAY_BYTES
-            and (in_flight < self._most_in_flight or in_flight - len(self.waiting) < self._most_in_flight)
+            and (in_flight < maximum or in_flight - len(self.waiting) < maximum)
         ) or protocol.is_read
 
     # answers
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Queue a reply; `flush` sends it."""
-        self._metrics.answered(outcome)
+        self.connections.metrics.answered(outcome)
         self.protocol.answer(id, outcome)
 
     def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
         """Answer one call of a batch: with the last one the batch is, and then what follows from it is pushed."""
-        self._metrics.answered(outcome)
+        self.connections.metrics.answered(outcome)
         self.connections.held.take(self.protocol.answer_in(batch, id, outcome))
         if not batch.is_complete:
             return
@@ -323,13 +346,13 @@ class Connection(asyncio.Protocol):
     def flush(self) -> None:
         """Send queued replies, then begin work that waited for room."""
         protocol, write = self.protocol, self.last_write
-        if write is not None and write.stage is Stage.ANSWERED:
+        if write is not None and write.stage is calls.Stage.ANSWERED:
             self.last_write = None  # what it held is let go, however long the connection then does nothing
         if protocol.unsent_bytes:
             self.output.send(protocol.unsent_bytes, protocol.data_to_send())
         if (protocol.members or protocol.frames) and self._has_room():
             asyncio.get_running_loop().call_soon(self._resume)
-        elif protocol.at_end and protocol.is_done:
+        elif self.stage is Stage.FINISHING and protocol.is_idle:
             self.close()
 
     def _begin_turn(self) -> None:
@@ -338,24 +361,18 @@ class Connection(asyncio.Protocol):
 
     def _resume(self) -> None:
         self._work()
-        output, protocol = self.output, self.protocol
-        waits = protocol.frames or output.is_blocked or protocol.at_end or self._received_now >= TURN_BYTES
-        if output.transport is not None and not waits:
+        output, waits = self.output, self.protocol.frames or self._received_now >= TURN_BYTES
+        if self.stage is Stage.OPEN and output.transport is not None and not (waits or output.is_blocked):
             output.transport.resume_reading()
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait until the previous long answer has been made and the peer has taken it."""
-        return self.output.turn()
-
-    def admit(self, outcome: Outcome) -> Outcome:
-        """Return the answer to a read, or a rejection if it is long and the daemon has no room for it."""
-        return self.connections.held.admit(outcome)
+    def _pause_reading(self) -> None:
+        if self.output.transport is not None:
+            self.output.transport.pause_reading()
 
     # pushes
 
     @property
     def framing(self) -> str:
-        """The kind of framing."""
         return self.protocol.framing
 
     @property
@@ -373,18 +390,10 @@ class Connection(asyncio.Protocol):
         self.output.send(protocol.unsent_bytes, protocol.data_to_send())
 
     def ended(self, id: str, payload: bytes) -> None:
-        """End a subscription: forget it and send the notification that says why."""
         self.subscriptions.pop(id, None)
         self.push(payload)
 
-    def new_subscription_id(self) -> str:
-        """Return an id that this connection has not used yet."""
-        id = str(self._next_subscription)
-        self._next_subscription += 1
-        return id
-
-    def _stop_pushes(self) -> None:
-        self.output.is_blocked = True
+    def _pause_pushes(self) -> None:
         for subscription in self.subscriptions.values():
             self.connections.subscriptions.pause(subscription)
 
@@ -395,28 +404,29 @@ class Connection(asyncio.Protocol):
 
     # ends
 
-    def give_up_waiting(self) -> None:
-        """Cancel the calls that wait for an event or a task."""
-        self.waiting.cancel_all()
-
     def finish(self) -> None:
         """Accept no more calls; close the connection once all accepted ones are answered."""
-        self.protocol.at_end = True
+        if self.stage is not Stage.OPEN:
+            return
+        self._to(Stage.FINISHING)
         self._stop_frame_timer()
-        if self.output.transport is not None:
-            self.output.transport.pause_reading()
-        if self.protocol.is_done:
+        self._pause_reading()
+        if self.protocol.is_idle:
             self.close()
 
     def close(self) -> None:
         """Send what is queued, then close the connection."""
+        if self.stage < Stage.CLOSING:
+            self._to(Stage.CLOSING)
         self.protocol.forget_received()
-        self._stop_pushes()
+        self._pause_pushes()
         self.output.close()
 
     def abort(self) -> None:
         """Close the connection now."""
-        self._stop_pushes()
+        if self.stage < Stage.CLOSING:
+            self._to(Stage.CLOSING)
+        self._pause_pushes()
         self.output.abort()
 
     def _end_with(self, fault: bytes) -> None:
@@ -429,7 +439,7 @@ class Connection(asyncio.Protocol):
 
     def _watch_frame(self, *, finished: bool) -> None:
         """Bytes came: they finished frames, or left one unfinished, or both."""
-        pending = self.protocol.has_unfinished_frame and not self.protocol.at_end
+        pending = self.protocol.has_unfinished_frame and self.stage is Stage.OPEN
         if finished or not pending:
             self._stop_frame_timer()
         if pending and self.frame_timer is None:

@@ -1,14 +1,14 @@
 """On whose behalf a connection asks: alone, in a batch, or with a call that may wait."""
 
 from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Protocol
 
 import anyio
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlistd.engine.calls import Caller, Holder
+from punchlistd.engine.calls import Caller
 from punchlistd.engine.replies import REPLY_BYTES, Outcome
 from punchlistd.net.connection.protocol import Batch
 
@@ -16,65 +16,28 @@ BATCH_BYTES = REPLY_BYTES
 """A read of a batch is begun only while the replies of the batch have fewer bytes together."""
 
 
-class Behalf:
-    """A caller with the rights and the room of another one."""
+class OnBehalf:
+    """A caller with the rights and the room of another one, which is answered in a way of its own."""
 
     def __init__(self, caller: Caller) -> None:
-        """On behalf of `caller`."""
         self._caller = caller
-
-    @property
-    def actor(self) -> str:
-        """Who is recorded where a call names nobody."""
-        return self._caller.actor
-
-    @property
-    def user(self) -> str | None:
-        """The user that the connection is bound to."""
-        return self._caller.user
-
-    @property
-    def confirm(self) -> bool:
-        """Whether destructive calls are two-step."""
-        return self._caller.confirm
-
-    @property
-    def holder(self) -> Holder | None:
-        """The connection."""
-        return self._caller.holder
-
-    def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Put a reply into the outgoing bytes."""
-        self._caller.answer(id, outcome)
-
-    def flush(self) -> None:
-        """Send the outgoing bytes."""
-        self._caller.flush()
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """The turns are those of the connection."""
-        return self._caller.turn()
-
-    def admit(self, outcome: Outcome) -> Outcome:
-        """The room is that of the connection."""
-        return self._caller.admit(outcome)
+        self.actor, self.user, self.confirm, self.holder = caller.actor, caller.user, caller.confirm, caller.holder
+        self.flush, self.turn, self.admit = caller.flush, caller.turn, caller.admit
 
 
-class LongCaller(Behalf):
-    """Who asks for a call of many bytes, of which a connection may have few under way.
+class LongCaller(OnBehalf):
+    """The caller of a call of many bytes, of which a connection may have few under way.
 
     Args:
         caller: who asked.
-        answered: told of the call's end, once.
+        answered: called at the call's end, once.
     """
 
     def __init__(self, caller: Caller, answered: Callable[[], None]) -> None:
-        """A call that has just begun."""
         super().__init__(caller)
         self._answered = answered
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Answer, and make room for the next one."""
         self._answered()
         self._caller.answer(id, outcome)
 
@@ -87,30 +50,28 @@ class BatchConnection(Caller, Protocol):
         ...
 
 
-class BatchCaller(Behalf):
-    """Who asks for a call of a batch."""
+class BatchCaller(OnBehalf):
+    """The caller of a call of a batch."""
 
     def __init__(self, connection: BatchConnection, batch: Batch) -> None:
-        """A call of `batch`, which came in on `connection`."""
         super().__init__(connection)
         self._connection = connection
-        self.batch = batch
+        self._batch = batch
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Put the reply beside those of the other calls."""
-        self._connection.answer_in(self.batch, id, outcome)
+        self._connection.answer_in(self._batch, id, outcome)
 
     @property
     def full(self) -> Rejection | None:
         """The refusal of a read that would add to replies which take too much room already; None while they do not."""
-        if self.batch.size < BATCH_BYTES:
+        if self._batch.size < BATCH_BYTES:
             return None
         message = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
-        facts = {"limit": "batch_bytes", "value": self.batch.size, "maximum": BATCH_BYTES}
+        facts = {"limit": "batch_bytes", "value": self._batch.size, "maximum": BATCH_BYTES}
         return Rejection("limit_exceeded", message, facts)
 
 
-class WaitingCall(Behalf):
+class WaitingCall(OnBehalf):
     """A call that waits for something to happen, from its arrival to its answer.
 
     Args:
@@ -120,7 +81,6 @@ class WaitingCall(Behalf):
     """
 
     def __init__(self, waiting: "Waiting", caller: Caller, id: str | int | None) -> None:
-        """A call that nobody has given up yet."""
         super().__init__(caller)
         self.id = id
         self._waiting = waiting
@@ -129,7 +89,6 @@ class WaitingCall(Behalf):
         self.on_give_up: Callable[[], None] = lambda: None
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Answer, and wait no more."""
         self._waiting.end(self)
         self._caller.answer(id, outcome)
 
@@ -154,12 +113,10 @@ class Waiting:
     """At most `maximum` waiting calls of one connection."""
 
     def __init__(self, maximum: int) -> None:
-        """No call waits yet."""
         self._maximum = maximum
         self._calls: dict[WaitingCall, None] = {}
 
     def __len__(self) -> int:
-        """How many calls wait."""
         return len(self._calls)
 
     def begin(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
@@ -175,7 +132,6 @@ class Waiting:
         return call
 
     def end(self, call: WaitingCall) -> None:
-        """The call is answered."""
         self._calls.pop(call, None)
 
     def cancel(self, id: str | int) -> bool:
@@ -186,6 +142,5 @@ class Waiting:
         return bool(found)
 
     def cancel_all(self) -> None:
-        """Give up all of them."""
         for call in list(self._calls):
             call.give_up()

@@ -12,8 +12,10 @@ from punchlistd.engine.replies import LONG_BYTES, SHUTTING_DOWN
 from punchlistd.engine.watching.subscriptions import Subscriptions
 from punchlistd.engine.writing.inbox import Signal
 from punchlistd.metrics import Metrics
+from punchlistd.net.connection.callers import Waiting
 from punchlistd.net.connection.hangup import HangUps
 from punchlistd.net.connection.held import Held
+from punchlistd.net.connection.output import Output
 from punchlistd.settings import Settings
 
 GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
@@ -22,23 +24,10 @@ GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
 class Live(Protocol):
     """What they have to know of each."""
 
-    @property
-    def taken_at(self) -> float:
-        """When its peer last took bytes of what waits, in seconds of the monotonic clock."""
-        ...
+    waiting: Waiting
+    output: Output
 
-    @property
-    def unsent_bytes(self) -> int:
-        """How many bytes wait for its peer to take them."""
-        ...
-
-    def give_up_waiting(self) -> None:
-        """Give up the calls that wait for something to happen."""
-        ...
-
-    def abort(self) -> None:
-        """End it now."""
-        ...
+    def abort(self) -> None: ...
 
 
 C = TypeVar("C", bound=Live)
@@ -75,7 +64,6 @@ class Connections(Generic[C]):
         passed: Callable[[], Awaitable[object]],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """None is made yet."""
         self.spawn = spawn
         self.passed = passed
         self.reading = asyncio.Lock()
@@ -91,7 +79,6 @@ class Connections(Generic[C]):
         self.hang_ups = HangUps()
 
     def enter(self, connection: C) -> Rejection | None:
-        """Take a connection in, or say why not."""
         if self.closing:
             return SHUTTING_DOWN
         maximum = self.settings.limits.connections
@@ -103,7 +90,6 @@ class Connections(Generic[C]):
         return None
 
     def leave(self, connection: C) -> None:
-        """Let a connection go."""
         self.live.discard(connection)
         self.left.give()
 
@@ -116,11 +102,11 @@ class Connections(Generic[C]):
         """Take no more connections and give up the calls that wait for something to happen."""
         self.closing = True
         for connection in list(self.live):
-            connection.give_up_waiting()
+            connection.waiting.cancel_all()
 
     def _end_stuck(self) -> None:
         """End the connections whose peers have taken nothing of a long answer for as long as a frame may take."""
         late = time.monotonic() - self.settings.limits.frame_seconds
         for connection in list(self.live):
-            if connection.taken_at < late and connection.unsent_bytes > LONG_BYTES:
+            if connection.output.taken_at < late and connection.output.unsent_bytes > LONG_BYTES:
                 connection.abort()

@@ -14,12 +14,10 @@ class HangUps:
     """
 
     def __init__(self) -> None:
-        """Watch nothing yet."""
         self._epoll: select.epoll | None = None
         self._watched: dict[int, Callable[[], None]] = {}
 
     def __len__(self) -> int:
-        """How many connections are watched."""
         return len(self._watched)
 
     def watch(self, sock: socket.socket, gone: Callable[[], None]) -> Callable[[], None]:

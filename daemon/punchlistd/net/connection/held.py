@@ -23,7 +23,6 @@ class Held:
         self._owners: dict[int, int] = {}
 
     def take(self, pieces: Iterable[bytes]) -> None:
-        """Count these as waiting."""
         owners = self._owners
         for piece in pieces:
             count = owners.get(id(piece), 0)
@@ -41,7 +40,6 @@ class Held:
                 self.bytes -= len(piece)
 
     def add(self, size: int) -> None:
-        """Add this many bytes; a negative number takes them off."""
         self.bytes += size
 
     def refusal(self, size: int = 0) -> Rejection | None:

@@ -35,6 +35,7 @@ class Output:
 
     Attributes:
         is_blocked: Whether bytes wait, or there is no transport any more.
+        unsent: What waits for the transport, and whether it stands in the account.
         taken_at: When its peer last took bytes of what waits, in seconds of the monotonic clock.
     """
 
@@ -46,59 +47,49 @@ class Output:
         "_room",
         "_turns",
         "_unblocked",
-        "_unsent",
         "is_blocked",
         "taken_at",
         "transport",
+        "unsent",
     )
 
     def __init__(self, held: Held, blocked: Callable[[], None], unblocked: Callable[[], None]) -> None:
-        """An output without a transport."""
         self.transport: asyncio.Transport | None = None
         self.is_blocked = False
         self.taken_at = 0.0
         self._held = held
         self._blocked = blocked
         self._unblocked = unblocked
-        self._unsent: deque[tuple[memoryview, bool]] = deque()  # and whether it stands in the account
+        self.unsent: deque[tuple[memoryview, bool]] = deque()
         self._full = False
         self._closing = False
         self._turns: asyncio.Lock | None = None
         self._room: asyncio.Future[None] | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """The connection is made."""
         self.transport = transport
         transport.set_write_buffer_limits(high=BUFFER_BYTES, low=BUFFER_BYTES // 4)
 
     def end(self) -> None:
-        """The connection is lost: what waits is dropped."""
         self.transport = None
         self.is_blocked = True
-        self._held.give(_whole(part) for part, is_held in self._unsent if is_held)
-        self._unsent.clear()
+        self._held.give(_whole(part) for part, is_held in self.unsent if is_held)
+        self.unsent.clear()
         self._note_room()
 
     @property
     def unsent_bytes(self) -> int:
-        """How many bytes wait for the peer to take them."""
         buffered = 0 if self.transport is None else self.transport.get_write_buffer_size()
-        return buffered + sum(len(part) for part, _ in self._unsent)
-
-    @property
-    def waiting_pieces(self) -> list[bytes]:
-        """What waits before the transport."""
-        return [_whole(part) for part, _ in self._unsent]
+        return buffered + sum(len(part) for part, _ in self.unsent)
 
     def send(self, size: int, pieces: list[bytes]) -> None:
-        """Hand so many bytes to the system, or let them wait behind those that wait already."""
         transport = self.transport
         if not pieces or transport is None or transport.is_closing():
             return
-        if size <= JOINED_BYTES and not self._unsent:
+        if size <= JOINED_BYTES and not self.unsent:
             transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
             return
-        unsent = self._unsent
+        unsent = self.unsent
         unsent.extend([(memoryview(piece), False) for piece in pieces])
         self._feed()
         for place in range(-1, -1 - min(len(pieces), len(unsent)), -1):
@@ -106,8 +97,7 @@ class Output:
             self._held.take((pieces[place],))
 
     def _feed(self) -> None:
-        """Give the transport of what waits as much as it takes now."""
-        transport, unsent, most = self.transport, self._unsent, TURN_BYTES
+        transport, unsent, most = self.transport, self.unsent, TURN_BYTES
         while unsent and most > 0 and not self._full and transport is not None:
             (part, is_held), sent = unsent[0], 0
             for sent in range(PIECE_BYTES, len(part) + PIECE_BYTES, PIECE_BYTES):
@@ -131,33 +121,29 @@ class Output:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def pause(self) -> None:
-        """The transport has as much as it may hold."""
         self._full = self.is_blocked = True
         self._blocked()
 
     def resume(self) -> None:
-        """The transport takes bytes again."""
         self._full = False
         self._go_on()
 
     def _go_on(self) -> None:
-        """What could not be sent in this turn of the loop is sent in the next ones."""
         if self._full or self.transport is None or self.transport.is_closing():
             return
         self._feed()
-        if not (self._unsent or self._full or self._closing):
+        if not (self.unsent or self._full or self._closing):
             self.is_blocked = False
             self._note_room()
             self._unblocked()
 
     def close(self) -> None:
-        """End the connection once the peer has taken what waits."""
-        self._closing = True
-        if self.transport is not None and not self._unsent:
+        self._closing = self.is_blocked = True
+        if self.transport is not None and not self.unsent:
             self.transport.close()
 
     def abort(self) -> None:
-        """End the connection now."""
+        self.is_blocked = True
         if self.transport is not None:
             self.transport.abort()
 
@@ -178,6 +164,5 @@ class Output:
 
 
 def _whole(part: memoryview) -> bytes:
-    """What a part belongs to."""
     assert type(part.obj) is bytes
     return part.obj

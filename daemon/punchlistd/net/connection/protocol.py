@@ -5,8 +5,7 @@
 A long frame is read in slices before it comes out (`reading`), so that others go on meanwhile.
 
 Every call that comes out is answered once, in any order; a batch is answered by one array when its last call is. What
-is no call comes out as `Malformed`, with the rejection to answer it by. Once nothing more is to come in (`at_end`), the
-connection ends as soon as it `is_done`.
+is no call comes out as `Malformed`, with the rejection to answer it by.
 """
 
 from collections import deque
@@ -32,7 +31,6 @@ class Batch:
     __slots__ = ("_missing", "calls", "received", "replies", "size")
 
     def __init__(self, calls: Sequence[jsonrpc.Call | jsonrpc.Malformed], received: int = 0) -> None:
-        """A batch of which nothing is answered."""
         self.calls = calls
         self.received = received
         self.replies: list[tuple[bytes, ...]] = []
@@ -41,7 +39,6 @@ class Batch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its calls are answered."""
         return not self._missing
 
     def answer(self, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
@@ -74,7 +71,6 @@ class ServerProtocol:
 
     Attributes:
         in_flight: How many calls have come out, alone or in a batch that has begun to, and are not answered.
-        at_end: Whether nothing more comes in.
         frames: What came in whole, of which nothing has begun.
         members: The calls of the batch that is coming out.
         framed: Puts a payload into this connection's framing.
@@ -90,7 +86,6 @@ class ServerProtocol:
         "_limits",
         "_most_straight",
         "_out",
-        "at_end",
         "fault",
         "framed",
         "has_long_frames",
@@ -102,9 +97,7 @@ class ServerProtocol:
     )
 
     def __init__(self, limits: Limits) -> None:
-        """A connection on which nothing was said; the peer's first byte decides on its framing."""
         self.in_flight = 0
-        self.at_end = False
         self.fault: bytes = b""
         self.unsent_bytes = 0
         self.has_long_frames = False
@@ -122,7 +115,7 @@ class ServerProtocol:
 
     def receive_data(self, data: bytes) -> bool:
         """Take bytes from the peer; whether they finished a frame."""
-        if self.fault or self.at_end:
+        if self.fault:
             return False
         try:
             frames = self._framer.feed(data)
@@ -146,7 +139,6 @@ class ServerProtocol:
             or self.has_unfinished_frame
             or self.frames
             or self.members
-            or self.at_end
             or not data.startswith(b"{")
             or not data.find(b"\n") == len(data) - 1 < self._most_straight
         ):
@@ -162,13 +154,12 @@ class ServerProtocol:
 
     @property
     def received_bytes(self) -> int:
-        """How many bytes came in of which nothing has begun."""
         return self._framer.held + sum(map(len, self.frames))
 
     @property
-    def is_done(self) -> bool:
-        """Whether nothing more comes in, and all that came is answered."""
-        return self.at_end and not (self.in_flight or self.frames)
+    def is_idle(self) -> bool:
+        """Whether all that came in is answered."""
+        return not (self.in_flight or self.frames)
 
     def next_call(self) -> tuple[jsonrpc.Call | jsonrpc.Malformed, Batch | None]:
         """The next call and the batch that it belongs to; only while there are `members` or `frames`."""
@@ -195,7 +186,6 @@ class ServerProtocol:
 
     @property
     def is_read(self) -> bool:
-        """Whether the next frame was read in its turn."""
         return self._decoded is not None
 
     def reading(self) -> Generator[None, None, None]:
@@ -251,7 +241,6 @@ class ServerProtocol:
         return reply
 
     def push(self, payload: Sequence[bytes]) -> None:
-        """Send a payload that comes in pieces."""
         framed = self._framer.encode_pieces(payload)
         self._out += framed
         self.unsent_bytes += sum(map(len, framed))

@@ -33,9 +33,7 @@ class Served(Protocol):
     ended: asyncio.Event
 
     @property
-    def version(self) -> str:
-        """The server's version."""
-        ...
+    def version(self) -> str: ...
 
 
 C = TypeVar("C", bound=Served)
@@ -52,7 +50,6 @@ class LinkKeeper(ABC, Generic[C]):
     refused: type[Refusal]
 
     def __init__(self, space: Space, member: str) -> None:
-        """Not connected before `run`."""
         self._space = space
         self._member = member
         self._link = Link(since=_now())
@@ -63,21 +60,17 @@ class LinkKeeper(ABC, Generic[C]):
 
     @property
     def member(self) -> str:
-        """Who this is."""
         return self._member
 
     @property
     def link(self) -> Link:
-        """How the way to the space stands."""
         return msgspec.structs.replace(self._link, round_trip_ms=round(self._round_trip_s * 1000, 1))
 
     @property
     def round_trip_s(self) -> float:
-        """About how long a post takes, in seconds."""
         return self._round_trip_s
 
     async def run(self, listener: Listener) -> None:
-        """Keep the way open, and the listener informed, until cancelled."""
         self._listener = listener
         attempt, pause = 0, AGAIN_S
         while True:

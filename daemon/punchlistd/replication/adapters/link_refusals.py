@@ -7,7 +7,7 @@ import os
 import ssl
 import stat
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 ADD = "punch space add"
 
@@ -80,6 +80,18 @@ class Refusal(Exception):
         self.final = row.final
 
 
+def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
+    """Compare the clocks of this machine and of a server.
+
+    Raises:
+        Refusal: They are too far apart.
+    """
+    if abs(skew_s) > SKEW_S:
+        raise refused("clock_skew", where=where, skew=round(abs(skew_s)))
+
+
+R = TypeVar("R", bound=Refusal)
+
 MAX_CREDS_BYTES = 64 << 10
 """What a creds file may have."""
 
@@ -110,18 +122,22 @@ _CERTIFICATE = {
 """OpenSSL's number of why a certificate does not hold → our kind."""
 
 
-def kind_of_certificate(error: ssl.SSLCertVerificationError) -> str:
-    """Why a certificate does not hold."""
-    return _CERTIFICATE.get(error.verify_code, "bad_certificate")
+def refusal_of_network(error: BaseException, refused: type[R], facts: Mapping[str, str]) -> R | None:
+    """What an attempt to connect ended with, if that was TLS, time or the network."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return refused(_CERTIFICATE.get(error.verify_code, "bad_certificate"), **facts)
+    if isinstance(error, ssl.SSLError):
+        return refused("tls_failed", cause=reason_of_tls(error), **facts)
+    if isinstance(error, TimeoutError):
+        return refused("unreachable", cause="no answer in time", **facts)
+    return refused("unreachable", cause=in_words(error), **facts) if isinstance(error, OSError) else None
 
 
 def reason_of_tls(error: ssl.SSLError) -> str:
-    """Why there is no TLS, in words."""
     return str(error.reason or "no answer").lower().replace("_", " ")
 
 
 def in_words(error: OSError) -> str:
-    """Why the network failed, without numbers of errors."""
     if isinstance(error, ConnectionRefusedError):
         return "the connection was refused"
     if isinstance(error, ConnectionError):

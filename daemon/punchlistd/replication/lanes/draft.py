@@ -43,7 +43,6 @@ class Draft:
     """
 
     def __init__(self, opened: LoadedConversation, transactor: Transactor, member: str) -> None:
-        """A copy."""
         state = opened.state
         self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", opened.seq, 0)
         self.loaded.lane = opened.lane  # a question names who else has the list
@@ -55,11 +54,9 @@ class Draft:
 
     @property
     def version(self) -> int:
-        """The version that it runs ahead to."""
         return self.loaded.state.version
 
     def begin(self) -> None:
-        """Nothing is decided: begin a post."""
         self.first = self.version + 1
         self.steps: list[Step] = []
         self._keys: set[str] = set()
@@ -67,7 +64,6 @@ class Draft:
         self._closed = False
 
     def reached(self, place: Place) -> None:
-        """The post is in: the draft is the list again."""
         self.place = place
         self.begin()
 
@@ -83,11 +79,9 @@ class Draft:
 
     @property
     def groups(self) -> list[Step]:
-        """What is to be posted."""
         return [step for step in self.steps if step.events]
 
     def has_room_for(self, write: Write) -> bool:
-        """Whether a call can be decided for this post, or has to wait until it is published."""
         params = write.params
         if self._closed or len(self.steps) >= BATCH_CALLS or params.key in self._keys:
             return False

@@ -5,6 +5,18 @@ meanwhile shares the next one. Calls are answered by the writer, when the post i
 one. What is refused, or changes nothing, rests on a state that a quorum has called the newest while the call waited.
 
 Nothing here is polled but what may be lost: a push. The lanes of a space compare positions every few seconds.
+
+A lane is in one stage at a time, and `NEXT` is the table of its life:
+
+         ┌─────────────────────┐
+         ▼                     │
+    ─▶ OPEN ◀───▶ LEFT ◀───▶ ERASED
+         │          │          │
+         ├──────────┴──────────┤
+         ▼                     ▼
+      CLOSING ─────────▶ DISSOLVED
+
+Whether an open lane posts depends on its replica: of a list that can't be followed every change is refused.
 """
 
 import asyncio
@@ -13,12 +25,16 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from enum import IntEnum, auto
+
+import anyio
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
 from punchlist_schemas.things import Shared, machine_of
-from punchlistd.engine.calls import Barrier, Nobody, Read, Stage, Step, Write
+from punchlistd.engine import calls
+from punchlistd.engine.calls import Barrier, Nobody, Read, Step, Write
 from punchlistd.engine.lists.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.writing.transaction import OVERTAKEN
@@ -55,11 +71,35 @@ TOGETHER = 1 / 4
 """For this part of what a post takes, those who were just answered may ask again, to share the next one."""
 
 
+class Stage(IntEnum):
+    """What a lane does with calls."""
+
+    OPEN = auto()
+    """It takes them, and posts what follows from them."""
+    LEFT = auto()
+    """The list was left: it refuses all but the deletion of the copy here."""
+    ERASED = auto()
+    """That copy is deleted: calls wait until the list is one of this machine alone."""
+    CLOSING = auto()
+    """It refuses all of them, and what is on its way is seen to its end."""
+    DISSOLVED = auto()
+    """The list is one of this machine alone: they go on without the lane."""
+
+
+NEXT: dict[Stage, frozenset[Stage]] = {
+    Stage.OPEN: frozenset({Stage.LEFT, Stage.CLOSING, Stage.DISSOLVED}),
+    Stage.LEFT: frozenset({Stage.OPEN, Stage.ERASED, Stage.CLOSING, Stage.DISSOLVED}),
+    Stage.ERASED: frozenset({Stage.OPEN, Stage.LEFT, Stage.CLOSING, Stage.DISSOLVED}),
+    Stage.CLOSING: frozenset({Stage.DISSOLVED}),
+    Stage.DISSOLVED: frozenset(),
+}
+"""Where a lane may go from each stage."""
+
+
 class Counts:
     """What a lane has done: its posts, the calls in them, and how often another post came first."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.posts = self.calls = self.conflicts = 0
 
 
@@ -84,7 +124,7 @@ class Lane:
         parts: Parts,
         members: Members,
     ) -> None:
-        """A lane in which nothing moves before `run`."""
+        self.stage = Stage.OPEN
         self.conversation = conversation
         self.space = space
         self.counts = Counts()
@@ -104,15 +144,12 @@ class Lane:
         self._queue: deque[Write | Read | Barrier] = deque()
         self._holders: Counter[object] = Counter()
         self._failed: Rejection | None = None
-        self._erased: Callable[[], None] | None = None  # of a list that was left: its copy is gone
-        self.gone = False
-        """Whether the copy of a list that was left is deleted, and the lane will be soon."""
-        self._dissolved = False
+        self._on_erased: Callable[[], None] = lambda: None
         self._draft: Draft | None = None
-        self._forgotten = False
-        self._closing = False
-        self._erasing = 0  # before this position everything was deleted, and is to leave the space
-        self._looked_back = False  # whether an erasure was left unfinished, when this daemon was killed perhaps
+        self._forgotten = False  # whether a call of the daemon itself was refused: it has to be asked for again
+        # What was posted before this position was deleted, and is to leave the space. None: not known yet, since this
+        # daemon may have been killed over it.
+        self._erasing: int | None = None
         self._company = 0  # so many calls were under way when a post was done: in it, or waiting for the next one
         self._single = 0  # so many calls were too large together: each gets a post of its own
         self._turns = Turns(log.member)
@@ -121,14 +158,18 @@ class Lane:
         self._unknown: set[str | None] = set()
         """Keys of calls whose post may still come in: a repetition must not be told that nothing was written."""
 
+    def _to(self, stage: Stage) -> None:
+        assert stage in NEXT[self.stage], f"a lane can't go from {self.stage.name} to {stage.name}"
+        self.stage = stage
+
     # what comes from the writer
 
     def take(self, item: Write | Read | Barrier) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
-        if self._dissolved:
+        if self.stage is Stage.DISSOLVED:
             self._give_back(item)
             return
-        if self._closing:
+        if self.stage is Stage.CLOSING:
             item.refuse(SHUTTING_DOWN)
             return
         if type(item) is Read and item.caller.holder not in self._holders:
@@ -140,7 +181,6 @@ class Lane:
         self._work.set()
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything that was taken before is answered or waits for a task."""
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         self.take(Barrier(done))
         return await done
@@ -149,21 +189,17 @@ class Lane:
 
     @property
     def base(self) -> Place:
-        """Where the list was before the first post that the local log tells of."""
         return self.replica.base
 
     def placed(self, place: Place) -> Place:
-        """Where a place of the list is now: it moves if posts are lost and put back."""
         return self.replica.placed(place)
 
     @property
     def shared(self) -> Shared | None:
-        """What is said of the list while its newest changes may be missing."""
         return self.replica.shared
 
     @property
     def link(self) -> Link:
-        """How the way to the space stands."""
         return self._log.link
 
     def hold(self, why: Rejection) -> None:
@@ -174,38 +210,37 @@ class Lane:
 
     @property
     def audience(self) -> Audience:
-        """Who loses the list if it is deleted here."""
-        is_left = self._erased is not None
+        is_left = self.stage is Stage.LEFT
         members = () if is_left else self._members.followers(self.conversation)
         return Audience(self.space, tuple(map(machine_of, members)), here=is_left)
 
-    def leave(self, why: Rejection, erased: Callable[[], None]) -> None:
-        """Follow nothing, and take nothing but the deletion of the copy here, behind which `erased` is called."""
-        self._erased, self.gone = erased, False
+    def leave(self, why: Rejection, on_erased: Callable[[], None]) -> None:
+        """Refuse everything but the deletion of the copy here, after which `on_erased` is called."""
+        if self.stage in (Stage.OPEN, Stage.ERASED):
+            self._to(Stage.LEFT)
+        self._on_erased = on_erased
         self.hold(why)
 
     def dissolve(self) -> None:
         """The list is one of this machine alone: what waits here goes on without the lane, and what comes late."""
-        self._dissolved = True
+        self._to(Stage.DISSOLVED)
         queue, self._queue = self._queue, deque()
         for item in queue:
             self._give_back(item)
 
     def go_on(self) -> None:
-        """Take changes again, from where the list is now."""
-        self._erased = None
+        if self.stage in (Stage.LEFT, Stage.ERASED):
+            self._to(Stage.OPEN)
         self.replica.begin_anew()
         self._draft = None
         self._work.set()
 
     def posted(self, posted: Posted) -> None:
-        """Somebody posted, perhaps this daemon."""
         self._turns.had(poster_of(posted.nonce))  # not once it is followed: he may have asked again by then
         self.replica.posted(posted)
         self._work.set()
 
     def wanted(self, member: str, round_trip_s: float) -> None:
-        """A member asks to be let in first."""
         self._turns.wanted(member, round_trip_s)
         self._work.set()
 
@@ -215,7 +250,6 @@ class Lane:
         self._work.set()
 
     def link_changed(self, link: Link) -> None:
-        """The way to the space is another one."""
         self.replica.link_changed(link)
         self.replica.check_state()
         self._work.set()
@@ -223,7 +257,6 @@ class Lane:
     # the life of a lane
 
     async def run(self) -> None:
-        """Work until cancelled."""
         with contextlib.closing(self.replica):
             while True:
                 self._work.clear()
@@ -244,19 +277,18 @@ class Lane:
                 if wait_s == 0:
                     await asyncio.sleep(0)
                 else:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await self._work.wait()
+                    with anyio.move_on_after(wait_s):
+                        await self._work.wait()
 
     async def close(self, patience_s: float) -> None:
         """Take no more; what is on its way is seen to its end, for a while."""
-        self._closing = True
+        if self.stage < Stage.CLOSING:
+            self._to(Stage.CLOSING)
         self._refuse_all(SHUTTING_DOWN)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                while self.replica.posting or self.replica.arriving:
-                    self._work.clear()
-                    await self._work.wait()
+        with anyio.move_on_after(patience_s):
+            while self.replica.posting or self.replica.arriving:
+                self._work.clear()
+                await self._work.wait()
 
     async def _go_on(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
         """Do what there is to do; how long to wait before the next look, None: until there is work."""
@@ -283,7 +315,7 @@ class Lane:
             if self.replica.stale:
                 await self._catch_up()
             if self._erasing:
-                await self._erase()
+                await self._erase(self._erasing)
             if not self._queue or self.replica.arriving or self.replica.refused is not None:
                 return None if self.replica.arriving or not self._queue else 0
             return await self._decide_some()
@@ -293,7 +325,6 @@ class Lane:
             raise
 
     def _patience_s(self) -> float:
-        """How long calls go on waiting for a shared log that is away."""
         away = self.replica.away_since
         return PATIENCE_S if away is None else away + PATIENCE_S - time.monotonic()
 
@@ -326,38 +357,38 @@ class Lane:
             return
         if type(item) is Write:
             self._left(item)
-            item.to(Stage.QUEUED)
+            item.to(calls.Stage.QUEUED)
         self._parts.inbox.submit(item)
 
     async def _rest(self, why: Rejection) -> None:
-        """Refuse what waits. Of a list that was left the copy may be deleted: the rest waits until the lane is gone."""
         deleting = (item for item in self._queue if type(item) is Write and type(item.params) is ConversationDelete)
-        if self._erased is not None and not self.gone and (write := next(deleting, None)) is not None:
+        if self.stage is Stage.LEFT and (write := next(deleting, None)) is not None:
             self._queue.remove(write)
             if (refusal := await delete_here(write, self.conversation, self._parts)) is not None:
                 self._answer(write, refusal)
             else:
                 self._left(write)
-                self.gone = True
-                self._erased()
-        if not self.gone:
+                if self.stage is Stage.LEFT:  # and not closing, or joined again, meanwhile
+                    self._to(Stage.ERASED)
+                self._on_erased()
+        if self.stage is not Stage.ERASED:
             self._refuse_all(why)
 
     # what became of posts
 
     async def _catch_up(self) -> None:
         await self.replica.catch_up()
-        if not self._looked_back:
-            self._looked_back = True
-            self._erasing = max(self._erasing, await self._deleted_at())
+        if self._erasing is None:
+            deleted_at = await self._deleted_at()
+            self._erasing = self._erasing or deleted_at
         if self._forgotten and not self.replica.arriving:
             self._forgotten = False
             self._parts.conversations.follow(await self._parts.conversations.durable(self.conversation))
 
-    async def _erase(self) -> None:
+    async def _erase(self, before: int) -> None:
         """What was before a tombstone of this daemon leaves the space's disks, if this member may do that."""
         try:
-            await self._log.erase(self.conversation, self._erasing)
+            await self._log.erase(self.conversation, before)
         except Forbidden as error:
             logger.warning(
                 "%s: the space %s keeps what was deleted until a keeper's machine is there: %s",
@@ -365,7 +396,8 @@ class Lane:
                 self.space,
                 error,
             )
-        self._erasing = 0
+        if self._erasing == before:
+            self._erasing = 0
 
     async def _deleted_at(self) -> int:
         """The position of the tombstone that the list begins with here, 0 if it begins with none.
@@ -385,7 +417,6 @@ class Lane:
             draft.follow(received)
 
     def _settled(self, steps: Sequence[Step], refusal: Rejection | None, posted: bool) -> None:
-        """The writer is done with a post, or with what needed none."""
         self._work.set()
         own = [step.write for step in steps if step.write is not None]
         if refusal is None:
@@ -403,7 +434,6 @@ class Lane:
     # what is decided here
 
     async def _decide_some(self) -> float:  # noqa: C901 - one reason to wait after the other
-        """Answer what waits up to the next call that needs a post of its own."""
         while self._queue and type(self._queue[0]) is not Write:
             self._give_back(self._queue.popleft())
         if not self._queue:
@@ -458,7 +488,6 @@ class Lane:
         return key is not None and not write.fresh and opened.keys is not None and key_hash(key) in opened.keys
 
     async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each answer
-        """Post what was decided, and answer it once it is in both logs."""
         self._posts = True
         place, groups = draft.place, draft.groups
         nonce = new_nonce(self._log.member)
@@ -527,7 +556,6 @@ class Lane:
         self.replica.submit(draft.first, place, place, steps)
 
     def _start_again(self, draft: Draft) -> None:
-        """Nothing of what was decided holds: it is decided again, on a newer state."""
         self._draft, before = None, self.replica.place
         self._queue.extendleft(reversed([step.write for step in draft.steps if step.write is not None]))
         self.replica.posting = False
@@ -545,19 +573,16 @@ class Lane:
 
     async def _gather(self) -> None:
         """Let those who were answered together ask again, or they and those who waited would post in turns for good."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._log.round_trip_s * TOGETHER):
-                while len(self._queue) < self._company:
-                    self._work.clear()
-                    await self._work.wait()
+        with anyio.move_on_after(self._log.round_trip_s * TOGETHER):
+            while len(self._queue) < self._company:
+                self._work.clear()
+                await self._work.wait()
 
     async def _take_turn(self) -> None:
-        """Where several post at once, stand in line."""
         if self._turns.asks(self._log.round_trip_s, posts=self._posts):
             with contextlib.suppress(SharedLogError):
                 await self._log.want(self.conversation)
         while (left_s := self._turns.left_s()) > 0:
             self._work.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await self._work.wait()
+            with anyio.move_on_after(left_s):
+                await self._work.wait()

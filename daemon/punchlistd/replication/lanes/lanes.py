@@ -38,7 +38,6 @@ class Lanes:
     """
 
     def __init__(self, space: str, log: SharedLog, parts: Parts, leases: Leases) -> None:
-        """No list is shared yet, and nothing moves before `run`."""
         self.space = space
         self.log = log
         self.lanes: dict[str, Lane] = {}
@@ -53,7 +52,6 @@ class Lanes:
         self._present_at = 0.0  # when the lists that are followed are to be named again, by the monotonic clock
 
     async def run(self) -> None:
-        """Keep the space, until cancelled."""
         async with anyio.create_task_group() as group:
             self._group = group
             for lane in self.lanes.values():
@@ -68,7 +66,6 @@ class Lanes:
             await lane.run()
 
     def add(self, conversation: str, base: Place) -> Lane:
-        """Share a list from here on: its changes take the lane."""
         lane = self.lanes[conversation] = Lane(conversation, self.space, base, self.log, self._parts, self.members)
         self._parts.conversations.lanes[conversation] = lane
         self._present_at = 0.0
@@ -77,14 +74,12 @@ class Lanes:
         return lane
 
     async def remove(self, conversation: str) -> None:
-        """Follow a list no more."""
         lane = self.lanes.pop(conversation)
         await lane.close(CLOSE_S)
         if (scope := self._scopes.pop(conversation, None)) is not None:
             scope.cancel()
 
     async def is_up(self, patience_s: float) -> bool:
-        """Whether the space is reached, or will be soon."""
         self.log.hurry()
         with anyio.move_on_after(patience_s):
             while self.log.link.state != "up":
@@ -92,7 +87,6 @@ class Lanes:
         return self.log.link.state == "up"
 
     async def close(self) -> None:
-        """Take no more calls, and see what is on its way to its end."""
         async with anyio.create_task_group() as group:
             for lane in self.lanes.values():
                 group.start_soon(lane.close, CLOSE_S)
@@ -100,13 +94,11 @@ class Lanes:
     # what is heard of the space
 
     def posted(self, post: Posted) -> None:
-        """A post was made."""
         if (lane := self.lanes.get(post.list)) is not None:
             self.members.saw(poster_of(post.nonce), (post.list,))
             lane.posted(post)
 
     def link_changed(self, link: Link) -> None:
-        """The way to the space is another one now."""
         logger.info("space %s: %s %s", self.space, link.state, link.reason)
         self._changed.set()
         self._changed = anyio.Event()
@@ -119,14 +111,12 @@ class Lanes:
             lane.link_changed(link)
 
     def beat(self, beat: Beat) -> None:
-        """A member lives."""
         self.members.beat(beat.member, list(beat.lists))
         self.members.saw(beat.member, (name for name in (*beat.lists, *beat.follows) if name in self.lanes))
         if beat.member != self.log.member:
             self.members.stuck(beat.member, {name: beat.stuck[name] for name in beat.stuck if name in self.lanes})
 
     def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        """A member asks for the next turn."""
         if (lane := self.lanes.get(list)) is not None:
             lane.wanted(member, round_trip_s)
 
@@ -153,7 +143,6 @@ class Lanes:
             await asyncio.sleep(BEAT_S)
 
     async def _compare(self) -> None:
-        """See whether a push was lost."""
         while True:
             await asyncio.sleep(COMPARE_S)
             for lane in list(self.lanes.values()):

@@ -45,7 +45,6 @@ class Member:
     unsent_bytes = 0
 
     def __init__(self) -> None:
-        """It has just been heard of."""
         self.heard_at = time.monotonic()
 
 
@@ -57,7 +56,6 @@ class Members:
     """
 
     def __init__(self, own: str) -> None:
-        """Nobody is known."""
         self._own = own
         self._members: dict[tuple[str, str], Member] = {}
         self._stuck: dict[str, dict[str, tuple[int, float]]] = {}
@@ -71,14 +69,12 @@ class Members:
         return self._members.setdefault((keeper, conversation), Member())
 
     def beat(self, keeper: str, conversations: list[str]) -> None:
-        """A daemon gave a sign of life."""
         now = time.monotonic()
         for conversation in conversations:
             if (member := self._members.get((keeper, conversation))) is not None:
                 member.heard_at = now
 
     def saw(self, keeper: str, conversations: Iterable[str]) -> None:
-        """Record that another daemon lives, and follows these lists."""
         if keeper == self._own or not is_member_id(keeper):
             return
         now = now_ms()
@@ -94,7 +90,6 @@ class Members:
         return tuple(keeper for keeper, seen in reversed(self.seen.items()) if seen.lists.get(conversation, 0) >= since)
 
     def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
-        """Record the versions that a daemon reports for its stopped lists."""
         for conversation, version in versions.items():
             told = self._stuck.setdefault(conversation, {})
             if keeper in told or len(told) < MAX_MEMBERS:

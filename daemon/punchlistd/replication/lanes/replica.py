@@ -81,7 +81,6 @@ class Replica:
         settled: Callable[[Sequence[Step], Rejection | None, bool], None],
         returned: Callable[[], None],
     ) -> None:
-        """Nothing is known of the list before the first look at the shared log."""
         self.conversation = conversation
         self.space = space
         self.base = base
@@ -123,7 +122,6 @@ class Replica:
 
     @property
     def state(self) -> str:
-        """How the list stands: current, behind, offline, or why it takes no changes."""
         if self.refused is not None:
             return self.refused.kind
         if self.away_since is not None or self._log.link.state != "up":
@@ -144,7 +142,6 @@ class Replica:
         self._show_state()
 
     def close(self) -> None:
-        """Tell nobody any more."""
         if self._checks is not None:
             self._checks.cancel()
 
@@ -163,7 +160,6 @@ class Replica:
         return 0 if self.place is None else self._version
 
     def begin_anew(self) -> None:
-        """Go on from where the list is now."""
         self.refused, self.stuck, self.place, self.stale = None, False, None, True
 
     def placed(self, place: Place) -> Place:
@@ -171,23 +167,19 @@ class Replica:
         return self._moved if self._moved.check == place.check else place
 
     def is_behind(self, last: int) -> bool:
-        """Whether a shared log that ends with this position is worth a look."""
         return last != (self._seen if self.stuck else self.position)
 
     def link_changed(self, link: Link) -> None:
-        """The way to the space is another one."""
         if link.state == "up":
             self.stale = True
         elif self.away_since is None:
             self.away_since = time.monotonic()
 
     def reach_no_more(self) -> None:
-        """The shared log did not answer."""
         self.away_since = time.monotonic() if self.away_since is None else self.away_since
         self.stale = True
 
     def posted(self, posted: Posted) -> None:
-        """Somebody posted, perhaps this daemon."""
         if self.stuck and self.place is not None and has_check(posted.body, self.place.check):
             self.stale = True  # what was lost is back
         if self.refused is not None or self.place is None or posted.position <= self.place.position:
@@ -199,7 +191,6 @@ class Replica:
                 self.stale = True  # something between is missing
 
     def behind(self, position: int) -> Posted | None:
-        """The post that follows a position, if it was pushed while this daemon's own was on its way."""
         return self._held.get(position)
 
     async def opened(self) -> LoadedConversation | None:
@@ -275,7 +266,6 @@ class Replica:
         return []
 
     async def _move(self, place: Place) -> None:
-        """Go on from where the last post stands now."""
         if place != (before := self.place):
             opened = await self._parts.conversations.durable(self.conversation)
             if self.place != before:
@@ -294,7 +284,6 @@ class Replica:
             return now - self._missing_since > CERTAIN_S
 
     async def _reached(self) -> Place | None:
-        """Up to where the list goes here; None if it can't be had."""
         if self.place is None:
             opened = await self._parts.conversations.durable(self.conversation)
             if opened.damage is not None:
@@ -304,7 +293,6 @@ class Replica:
         return self.place
 
     def take_held(self) -> None:
-        """Let what was held follow, as far as nothing is missing."""
         while self.place is not None and self.refused is None:
             posted = self._held.pop(self.place.position, None)
             if posted is None:
@@ -314,7 +302,6 @@ class Replica:
         self._held = {} if place is None else {b: each for b, each in self._held.items() if b >= place.position}
 
     def _arrive(self, posted: Posted) -> None:
-        """Give a post of others to the writer."""
         assert self.place is not None, "it was read behind a place"
         try:
             received = unseal(posted, self.place, self._version)
@@ -331,7 +318,6 @@ class Replica:
             logger.error("%s: %s", self.conversation, why.message)
 
     def follow(self, received: Post, steps: Sequence[Step]) -> None:
-        """Give a post to the writer, with the steps of this daemon's own calls where it made them."""
         self.place, self._version, self.partial = received.place, received.newest, received.more
         self._followed(received)
         self.submit(received.version, received.behind, received.place, steps)
@@ -343,7 +329,6 @@ class Replica:
         self._parts.inbox.submit(Arrival(self.conversation, first, behind, place, list(steps), arrived))
 
     def _arrived(self, steps: Sequence[Step], refusal: Rejection | None, *, posted: bool) -> None:
-        """The writer is done with a post, or with what needed none."""
         self.arriving -= 1
         if refusal is not None:
             self.place, self.stale = None, True

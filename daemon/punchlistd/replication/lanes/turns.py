@@ -29,7 +29,6 @@ class Turns:
     """
 
     def __init__(self, own: str) -> None:
-        """Nobody stands in it."""
         self._own = own
         self._line: dict[str, float] = {}  # in the order of asking, and how long each is waited for
         self._until = 0.0  # when whoever is first has let his turn pass
@@ -53,7 +52,6 @@ class Turns:
                 self._begin(now)
 
     def had(self, member: str) -> None:
-        """A member's post is in, or there is none."""
         self._pass()
         if member != self._own:
             self._another_at = time.monotonic()
@@ -63,7 +61,6 @@ class Turns:
             self._begin(time.monotonic())
 
     def lost(self) -> None:
-        """Another post was first: the next one needs a turn."""
         self._lost = True
 
     def asks(self, round_trip_s: float, *, posts: bool) -> bool:
@@ -92,12 +89,10 @@ class Turns:
         return max(0.0, (self._until if waits else self._wait_until) - now)
 
     def _begin(self, now: float) -> None:
-        """It is the turn of whoever is first."""
         if self._line:
             self._until = now + next(iter(self._line.values()))
 
     def _pass(self) -> None:
-        """Let go who was waited for long enough: his turn ended then, and the next one began."""
         while self._line and self._until <= time.monotonic():
             del self._line[next(iter(self._line))]
             self._begin(self._until)

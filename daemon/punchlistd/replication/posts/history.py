@@ -22,8 +22,6 @@ from punchlistd.replication.posts.posts import (
 )
 from punchlistd.store.port import EventLog, Stored, side_of
 
-__all__ = ["Altered", "Posted", "Taken", "matches", "put_back", "share", "slices"]
-
 SLICE_EVENTS = 500
 SLICE_BYTES = 128 << 10
 """How much of a history makes one post: each holds up the other calls of a server for a moment."""
@@ -53,7 +51,6 @@ class Piece(NamedTuple):
     check: str = ""
 
     def behind(self, version: int) -> "Piece":
-        """The rest of it that stands behind a version."""
         first = self.first
         for index, step in enumerate(self.steps):
             if first > version:
@@ -168,7 +165,6 @@ async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGene
 
 
 async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece, bool]]:
-    """Each piece, and whether another one follows."""
     last = await anext(pieces, None)
     while last is not None:
         following = await anext(pieces, None)

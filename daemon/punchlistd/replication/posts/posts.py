@@ -6,12 +6,12 @@ are. A tombstone begins a new one, because what is before it will be erased.
 
 `level` is the highest of its events. A daemon that does not know that level would decide on a wrong state, so it goes
 on showing what it has and takes no changes. Every type and member of today is of level 1; one that changes what
-`decide` finds gets a higher one in `LEVELS`, and stands in posts only once the list was raised to it.
+`decide` finds gets a higher one, and stands in posts only once the list was raised to it.
 """
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -29,10 +29,7 @@ FORM = 1
 """The version of the form itself."""
 
 LEVEL = 1
-"""The highest level that this daemon knows."""
-
-LEVELS: dict[type[KnownEvent], int] = {}
-"""The events of a level above 1."""
+"""The highest level that this daemon knows, and that of its posts."""
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -104,13 +101,7 @@ _envelope = msgspec.json.Decoder(Envelope)
 _groups = msgspec.json.Decoder(list[Group])
 
 
-def level_of(events: Iterable[KnownEvent]) -> int:
-    """The level that a daemon must know to follow these events."""
-    return max((LEVELS.get(type(event), 1) for event in events), default=1)
-
-
 def group_of(step: Step) -> Group:
-    """The form in which a step is posted."""
     side, decision = step.side or Side(), step.decision
     return Group(
         step.at,
@@ -125,7 +116,6 @@ def group_of(step: Step) -> Group:
 
 
 def new_nonce(member: str) -> str:
-    """What a new post of a member is known by."""
     return f"{member}-{os.urandom(8).hex()}"
 
 
@@ -146,13 +136,11 @@ def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *
         more: whether the rest of a history follows.
     """
     groups = _encode([group_of(step) for step in steps])
-    level = level_of(event for step in steps for event in step.events)
     head = head_of(check, version, groups, fresh=_begins_anew(steps))
-    return _encode(Envelope(FORM, level, by, nonce, version, head, msgspec.Raw(groups), more))
+    return _encode(Envelope(FORM, LEVEL, by, nonce, version, head, msgspec.Raw(groups), more))
 
 
 def check_of(body: bytes) -> str:
-    """The head of the chain behind a post that `seal` made."""
     return _envelope.decode(body).check
 
 
@@ -176,7 +164,6 @@ def begins_anew(body: bytes, version: int = 0) -> bool:
 
 
 def has_check(body: bytes, check: str) -> bool:
-    """Whether the chain of posts has this head behind a post."""
     with contextlib.suppress(ValueError, RecursionError):
         return _envelope.decode(body).check == check
     return False

@@ -8,15 +8,21 @@ from punchlistd.replication.port import Forbidden, Link, SharedLogError, TooLarg
 from punchlistd.replication.posts.posts import TooNew, Unreadable
 
 
+class Rejected(Exception):
+    """A command is refused, for the reason `why`."""
+
+    def __init__(self, why: Rejection) -> None:
+        super().__init__(why.message)
+        self.why = why
+
+
 def unreachable(space: str, link: Link) -> Rejection:
-    """The space can't be asked, and nothing was written."""
     reason = link.reason or f"The space {space} can't be reached."
     message = f"{reason} Nothing was written; the list can be read. Repeat the call once it is back."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 
 def unknown(space: str, reason: str) -> Rejection:
-    """The change may be in."""
     message = (
         f"{reason} The space {space} may have taken the change or not: look at the list before you repeat it. A call"
         " that is repeated with its key is done once."
@@ -25,19 +31,16 @@ def unknown(space: str, reason: str) -> Rejection:
 
 
 def stored_elsewhere(space: str, why: Rejection) -> Rejection:
-    """The change is in the space, and could not be stored here."""
     message = f"The space {space} has the change, but it could not be stored here: {why.message}"
     return Rejection("outcome_unknown", message)
 
 
 def forbidden(space: str, reason: str) -> Rejection:
-    """This machine may not write."""
     message = f"{reason} Nothing was written; whoever runs the space {space} can let this machine write."
     return Rejection("forbidden", message, {"what": "space"})
 
 
 def not_a_keeper(space: str) -> Rejection:
-    """The creds of this machine may not remove posts."""
     message = (
         f"The creds of this machine may not remove posts from the space {space}: nothing was removed. Use those of a"
         f" keeper, which punch space server {space} --keeper NAME writes: punch space add {space} URL --creds FILE"
@@ -46,18 +49,15 @@ def not_a_keeper(space: str) -> Rejection:
 
 
 def partial(space: str, link: Link) -> Rejection:
-    """The list is not wholly shared yet."""
     message = "The list is still being shared: nothing was written. Repeat the call in a moment."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 
 def too_large(error: TooLarge) -> Rejection:
-    """A change is larger than a post may be."""
     return Rejection("limit_exceeded", str(error), {"limit": "post", "value": error.size, "maximum": error.maximum})
 
 
 def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
-    """The list can't be followed any more."""
     facts = {"conversation": conversation, "space": space}
     repair = f"punch space repair {space} {conversation}"
     if isinstance(error, TooNew):
@@ -88,7 +88,6 @@ def _lost_deletion(conversation: str, space: str, ends_at: int) -> Rejection:
 
 
 def other_history(conversation: str, space: str) -> Rejection:
-    """The space went on without what is here."""
     message = (
         f"The space {space} has other changes of {conversation} than there are here, for example because it was"
         " restored from a backup and written to. The list can be read here, not written. To keep this copy: punch"
@@ -98,7 +97,6 @@ def other_history(conversation: str, space: str) -> Rejection:
 
 
 def counted_otherwise(conversation: str, space: str, version: int, there: int) -> Rejection:
-    """The list is the same here, and its versions are others."""
     message = (
         f"{conversation} has version {version} here, and the space {space} has {there} for the same state, for example"
         " because an earlier punchlist shared the list after it had been deleted once. The list can be read here, not"
@@ -109,7 +107,6 @@ def counted_otherwise(conversation: str, space: str, version: int, there: int) -
 
 
 def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> Rejection:
-    """Another machine has more of the list."""
     message = (
         f"{machine_of(keeper)} has {conversation} up to version {version}, and it ends here with {own}: nothing"
         f" was put back. Run it there: punch share {conversation} --repair"
@@ -118,7 +115,6 @@ def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> 
 
 
 def altered(conversation: str) -> Rejection:
-    """The local history does not make the same posts any more."""
     message = (
         f"The history of {conversation} here does not make the posts any more that the space had, for example because"
         f" this machine was called otherwise then: nothing was put back. Try another machine, or keep the tasks: punch"
@@ -136,30 +132,25 @@ def of(error: SharedLogError, space: str, link: Link) -> Rejection:
 
 
 def no_space(space: str) -> Rejection:
-    """The daemon does not know the space."""
     message = f"There is no space {space} here. Add it: punch space add {space} tls://HOST --creds FILE"
     return Rejection("not_found", message, {"what": "space", "id": space})
 
 
 def configured_elsewhere(space: str) -> Rejection:
-    """The environment has it."""
     message = f"The variable PUNCHLIST_SPACE configures the space {space}: change it there, and restart the daemon."
     return Rejection("forbidden", message, {"what": "space"})
 
 
 def still_shared(space: str, name: str) -> Rejection:
-    """A space with lists stays."""
     message = f"The list {name} is in the space {space}, and this machine follows it. First: punch leave {name}"
     return Rejection("forbidden", message, {"what": "space"})
 
 
 def shared_elsewhere(name: str, space: str) -> Rejection:
-    """A list is in one space."""
     return Rejection("forbidden", f"The list {name} is shared in the space {space}.", {"what": "space"})
 
 
 def taken(name: str, space: str) -> Rejection:
-    """The space has another list of this name."""
     message = (
         f"The space {space} has another list {name} already. Share this one under another name (punch export, then"
         f" punch import -c NAME), or get that one on a machine that has no list {name}: punch join {name}"
@@ -185,13 +176,11 @@ def not_there(name: str, space: str, lists: list[str]) -> Rejection:
 
 
 def not_shared(name: str) -> Rejection:
-    """It is in no space."""
     message = f"The list {name} is not shared: punch space list shows what is."
     return Rejection("not_found", message, {"what": "space", "id": name})
 
 
 def left(name: str, space: str) -> Rejection:
-    """The list is followed no more."""
     message = (
         f"This machine has left the list {name}: it is shown as it was then and takes no changes. To follow it again:"
         f" punch join {name} --space {space} (to delete it for all, too, then delete it); to erase the copy on this"
@@ -201,12 +190,10 @@ def left(name: str, space: str) -> Rejection:
 
 
 def joined_later(space: str, link: Link) -> Rejection:
-    """It is joined, and its tasks come once the space is back."""
     message = f"{link.reason or f'The space {space} does not answer.'} The list is followed as soon as it is back."
     return Rejection("unreachable", message, {"space": space, "since": link.since})
 
 
 def not_written(data_dir: str, error: OSError) -> Rejection:
-    """What is configured can't be written."""
     reason = error.strerror or "it failed"
     return Rejection("storage_full", f"spaces.json in {data_dir} can't be written ({reason}). Nothing was changed.")

@@ -40,7 +40,6 @@ class Bad(NamedTuple):
 
 
 async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
-    """Find the posts of a whole list that no daemon can follow, in their order."""
     found: list[Bad] = []
     place, version = Place(), 0
     # Positions after which a daemon would have posted what follows here, and not something else.

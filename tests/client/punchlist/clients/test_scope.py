@@ -80,19 +80,6 @@ async def test_one_scope_object_may_be_entered_by_many_tasks_at_once() -> None:
                 tasks.start_soon(enter)
 
 
-def test_a_plain_thread_takes_the_scope_along_in_a_copied_context() -> None:
-    seen: list[str | None] = []
-    with conversation("mine"):
-        threads = [
-            threading.Thread(target=lambda: seen.append(current_conversation())),
-            threading.Thread(target=copy_context().run, args=(lambda: seen.append(current_conversation()),)),
-        ]
-        for thread in threads:
-            thread.start()
-            thread.join(5)
-    assert seen == [None, "mine"]
-
-
 # where a scope would not hold
 
 

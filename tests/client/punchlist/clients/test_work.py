@@ -165,15 +165,6 @@ async def test_asyncio_gives_back_what_a_forgotten_loop_held(aplan: AsyncConvers
     assert (await aplan.get("1")).status == "pending"
 
 
-async def test_asyncio_completes_a_claim_and_tells_a_lost_one(aplan: AsyncConversation) -> None:
-    async with aplan.claim("w") as task:
-        assert task is not None
-    with pytest.raises(LeaseLost):
-        async with aplan.claim("w"):
-            await aplan.reopen("2")
-    assert await statuses(aplan) == ["completed", "pending", "pending"]
-
-
 async def test_a_cancelled_body_gives_the_task_back(aplan: AsyncConversation) -> None:
     with anyio.move_on_after(0.05):
         async with aplan.claim("w"):
@@ -192,10 +183,3 @@ async def test_a_claim_that_is_cancelled_on_its_way_holds_nothing(aplan: AsyncCo
             await aplan.release(result.task.id, "w")
         with anyio.fail_after(30):
             await aplan.wait(lambda tasks: tasks.counts.in_progress == 0)
-
-
-async def test_asyncio_renews_over_a_restart(aplan: AsyncConversation, process: Spawned) -> None:
-    async with aplan.claim("w", lease_ms=1_000):
-        await anyio.to_thread.run_sync(process.restart)
-        await anyio.sleep(1.25)
-    assert (await aplan.get("1")).status == "completed"

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist.connection.core import PAUSES_S, Request, Retry, Wire, check_hello, given_back, is_passing, result_of
+from punchlist.connection.core import PAUSES_S, Request, Retry, Wire, given_back, is_passing, result_of
+from punchlist.connection.launch import Target
 from punchlist.errors import (
     Blocked,
     ConnectionLost,
@@ -51,9 +52,10 @@ def test_each_request_of_a_connection_has_its_own_id() -> None:
     assert len({wire.send(request())[0] for _ in range(100)}) == 100
 
 
-def greeting(frame_bytes: int) -> HelloResult:
+def greet(wire: Wire, frame_bytes: int = 1 << 20, protocol: int = PROTOCOL) -> None:
     limits = Limits(frame_bytes=frame_bytes)
-    return HelloResult(name="d", version="1", protocol=PROTOCOL, epoch="e", pid=1, limits=limits, features=())
+    hello = HelloResult(name="d", version="9", protocol=protocol, epoch="e", pid=1, limits=limits, features=())
+    wire.greet(Target("/s"), Reply(id=1, result=msgspec.Raw(msgspec.json.encode(hello))))
 
 
 def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -> None:
@@ -62,7 +64,7 @@ def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -
 
     longest = len(Wire().send(adding(""))[1]) - 1 + 100
     wire = Wire()
-    wire.greeted(greeting(longest))
+    greet(wire, longest)
     assert len(wire.send(adding("x" * 100))[1]) == longest + 1
     with pytest.raises(LimitExceeded, match="make several calls") as caught:
         wire.send(adding("x" * 101))
@@ -263,9 +265,8 @@ def test_a_call_that_must_not_be_repeated_is_not() -> None:
 
 
 def test_another_version_of_the_protocol_is_refused_with_the_way_out() -> None:
-    hello = HelloResult(name="punchlistd", version="9", protocol=2, epoch="e", pid=1, limits=Limits(), features=())
     with pytest.raises(ProtocolError, match="restart the older one"):
-        check_hello(hello)
+        greet(Wire(), protocol=2)
 
 
 def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:

@@ -20,6 +20,7 @@ from punchlist_testing.peer import Request as Asked
 
 READ_AHEAD = 64
 PUSH = b'{"jsonrpc":"2.0","method":"events","params":{"n":%d}}\n'
+ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":{}}\n'
 
 
 class Cable(asyncio.Transport):
@@ -74,6 +75,23 @@ async def test_more_notifications_than_are_taken_ahead_stay_with_the_system(link
             await anyio.wait_all_tasks_blocked()
             assert cable.reads
             link.data_received(PUSH % 0)
+
+
+async def test_long_notifications_are_taken_ahead_one_by_one_but_for_an_awaited_answer(
+    link: Link, cable: Cable
+) -> None:
+    long = b'{"jsonrpc":"2.0","method":"rows","params":{"text":"%b"}}\n' % (b"x" * 100_000)
+    link.data_received(long)
+    assert not cable.reads
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(link.exchange, wait_request())
+            await anyio.wait_all_tasks_blocked()
+            assert cable.reads
+            link.data_received(long + ANSWER % cable.sent[-1]["id"])
+            assert cable.reads
+        for _ in range(2):
+            await link.receive()
 
 
 async def test_whoever_waits_when_the_connection_breaks_is_told_and_so_is_whoever_comes_later(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from punchlist_schemas.results import Limits
-from punchlist_testing.engine import Engine, engine, until
+from punchlist_testing.engine import Engine, Peer, engine, until
 
 
 def wait(after: int = 0, timeout_ms: int = 60_000, **more: Any) -> dict[str, Any]:
@@ -15,63 +15,54 @@ def waiting(running: Engine) -> int:
     return sum(len(session.waiting) for session in running.connections.live)
 
 
-async def test_a_wait_ends_with_the_first_event_behind_its_position(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer, other = await running.connect(), await running.connect()
-        peer.send("event.wait", wait(conversation="c"), id=1)
-        await until(lambda: waiting(running) == 1)
-        await other.result("task.add", conversation="elsewhere", title="x")
-        await other.result("task.add", conversation="c", title="a")
-        answer = (await peer.answer(1))["result"]
-        assert ([event["seq"] for event in answer["events"]], answer["next"]) == ([3, 4], 4)
-        peer.send("event.wait", wait(after=2), id=2)
-        assert (await peer.answer(2))["result"]["next"] == 4, "what is there already is answered at once"
+async def test_a_wait_ends_with_the_first_event_behind_its_position(running: Engine) -> None:
+    peer, other = await running.connect(), await running.connect()
+    peer.send("event.wait", wait(conversation="c"), id=1)
+    await until(lambda: waiting(running) == 1)
+    await other.result("task.add", conversation="elsewhere", title="x")
+    await other.result("task.add", conversation="c", title="a")
+    answer = (await peer.answer(1))["result"]
+    assert ([event["seq"] for event in answer["events"]], answer["next"]) == ([3, 4], 4)
+    peer.send("event.wait", wait(after=2), id=2)
+    assert (await peer.answer(2))["result"]["next"] == 4, "what is there already is answered at once"
 
 
-async def test_a_wait_whose_time_is_up_tells_where_to_go_on(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("task.add", conversation="other", title="x")
-        for timeout_ms in (0, 20):
-            answer = await peer.result("event.wait", **wait(timeout_ms=timeout_ms, conversation="c"))
-            assert (answer["events"], answer["next"]) == ([], 2)
+async def test_a_wait_whose_time_is_up_tells_where_to_go_on(peer: Peer) -> None:
+    await peer.result("task.add", conversation="other", title="x")
+    for timeout_ms in (0, 20):
+        answer = await peer.result("event.wait", **wait(timeout_ms=timeout_ms, conversation="c"))
+        assert (answer["events"], answer["next"]) == ([], 2)
 
 
-async def test_a_wait_sees_the_writes_sent_before_it_even_with_no_time(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("task.add", {"conversation": "c", "title": "a"}, id=1)
-        peer.send("event.wait", wait(timeout_ms=0), id=2)
-        await peer.answer(1)
-        assert len((await peer.answer(2))["result"]["events"]) == 2
+async def test_a_wait_sees_the_writes_sent_before_it_even_with_no_time(peer: Peer) -> None:
+    peer.send("task.add", {"conversation": "c", "title": "a"}, id=1)
+    peer.send("event.wait", wait(timeout_ms=0), id=2)
+    await peer.answer(1)
+    assert len((await peer.answer(2))["result"]["events"]) == 2
 
 
 @pytest.mark.parametrize("id", [7, "seven", '\\u0061"'])
-async def test_a_wait_is_given_up_by_its_id_also_while_it_stands_behind_a_write(tmp_path: Path, id: Any) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("event.wait", wait(), id=id)
-        peer.send("rpc.cancel", {"id": id}, id=1)
-        answers = {message["id"]: message for message in [await peer.receive() for _ in range(2)]}
-        assert "result" in answers[1]
-        assert answers[id]["error"]["data"]["kind"] == "cancelled"
+async def test_a_wait_is_given_up_by_its_id_also_while_it_stands_behind_a_write(peer: Peer, id: Any) -> None:
+    peer.send("event.wait", wait(), id=id)
+    peer.send("rpc.cancel", {"id": id}, id=1)
+    answers = {message["id"]: message for message in [await peer.receive() for _ in range(2)]}
+    assert "result" in answers[1]
+    assert answers[id]["error"]["data"]["kind"] == "cancelled"
 
-        peer.write(
-            peer.request("task.add", {"conversation": "c", "title": "a"}, id=1)
-            + peer.request("event.wait", wait(after=9, conversation="c"), id=2)
-            + peer.request("rpc.cancel", {"id": 2}, id=3)
-        )
-        kinds = {m["id"]: m.get("error", {}).get("data", {}).get("kind") for m in [await peer.receive() for _ in "123"]}
-        assert kinds[1] is None and kinds[3] is None and kinds[2] in ("cancelled", "wrong_epoch")
+    peer.write(
+        peer.request("task.add", {"conversation": "c", "title": "a"}, id=1)
+        + peer.request("event.wait", wait(after=9, conversation="c"), id=2)
+        + peer.request("rpc.cancel", {"id": 2}, id=3)
+    )
+    kinds = {m["id"]: m.get("error", {}).get("data", {}).get("kind") for m in [await peer.receive() for _ in "123"]}
+    assert kinds[1] is None and kinds[3] is None and kinds[2] in ("cancelled", "wrong_epoch")
 
 
-async def test_nothing_waits_under_an_id_that_is_not_there(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        refused = await peer.refusal("rpc.cancel", id=5)
-        assert (refused["kind"], refused["what"], refused["id"]) == ("not_found", "call", "5")
-        peer.send("event.wait", wait(), id="5")
-        assert (await peer.refusal("rpc.cancel", id=5))["kind"] == "not_found", "a string is no number"
+async def test_nothing_waits_under_an_id_that_is_not_there(peer: Peer) -> None:
+    refused = await peer.refusal("rpc.cancel", id=5)
+    assert (refused["kind"], refused["what"], refused["id"]) == ("not_found", "call", "5")
+    peer.send("event.wait", wait(), id="5")
+    assert (await peer.refusal("rpc.cancel", id=5))["kind"] == "not_found", "a string is no number"
 
 
 @pytest.mark.parametrize("ids", ["own", "equal", "none"])
@@ -95,44 +86,37 @@ async def test_a_connection_has_a_limit_of_waiting_calls_whatever_their_ids(tmp_
         await until(lambda: waiting(running) == 0)
 
 
-async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("event.wait", wait(), id=1)
-        await until(lambda: waiting(running) == 1)
-        running.connections.close()
-        assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
-        assert (await peer.refusal("event.wait", **wait()))["code"] == -32012
+async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(running: Engine, peer: Peer) -> None:
+    peer.send("event.wait", wait(), id=1)
+    await until(lambda: waiting(running) == 1)
+    running.connections.close()
+    assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
+    assert (await peer.refusal("event.wait", **wait()))["code"] == -32012
 
 
-async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("event.wait", wait(conversation="c"), id=1)
-        await until(lambda: running.subscriptions.subscribed)
-        running.connections.close()
-        assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
+async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(running: Engine, peer: Peer) -> None:
+    peer.send("event.wait", wait(conversation="c"), id=1)
+    await until(lambda: running.subscriptions.subscribed)
+    running.connections.close()
+    assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
 
 
-async def test_a_peer_that_hangs_up_waits_no_more(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.send("event.wait", wait(), id=1)
-        await until(lambda: waiting(running) == 1)
-        peer.close()
-        await until(lambda: not running.connections.live)
+async def test_a_peer_that_hangs_up_waits_no_more(running: Engine, peer: Peer) -> None:
+    peer.send("event.wait", wait(), id=1)
+    await until(lambda: waiting(running) == 1)
+    peer.close()
+    await until(lambda: not running.connections.live)
 
 
 @pytest.mark.parametrize("end", ["event", "time", "cancel", "hang up"])
-async def test_however_a_wait_ends_it_leaves_no_subscription_behind(tmp_path: Path, end: str) -> None:
-    async with engine(tmp_path) as running:
-        peer, other = await running.connect(), await running.connect()
-        peer.send("event.wait", wait(timeout_ms=30 if end == "time" else 60_000), id=1)
-        await until(lambda: running.subscriptions.subscribed == 1)
-        if end == "event":
-            await other.result("task.add", conversation="c", title="a")
-        elif end == "cancel":
-            peer.send("rpc.cancel", {"id": 1}, id=2)
-        elif end == "hang up":
-            peer.close()
-        await until(lambda: running.subscriptions.subscribed == 0 and waiting(running) == 0)
+async def test_however_a_wait_ends_it_leaves_no_subscription_behind(running: Engine, end: str) -> None:
+    peer, other = await running.connect(), await running.connect()
+    peer.send("event.wait", wait(timeout_ms=30 if end == "time" else 60_000), id=1)
+    await until(lambda: running.subscriptions.subscribed == 1)
+    if end == "event":
+        await other.result("task.add", conversation="c", title="a")
+    elif end == "cancel":
+        peer.send("rpc.cancel", {"id": 1}, id=2)
+    elif end == "hang up":
+        peer.close()
+    await until(lambda: running.subscriptions.subscribed == 0 and waiting(running) == 0)

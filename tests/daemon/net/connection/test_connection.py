@@ -10,10 +10,10 @@ import pytest
 from punchlist_schemas import strict_json
 from punchlist_schemas.results import Limits
 from punchlist_schemas.system import os_calls
-from punchlist_testing.engine import Engine, TouchyLog, engine, until
+from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlist_testing.malformed import BAD_VALUES, PLACES
 from punchlist_testing.turns import turns
-from punchlistd.net.connection import Connection
+from punchlistd.net.connection import NEXT, Connection, Stage
 from punchlistd.slices import SLICE_EVENTS
 
 C = "c"
@@ -31,28 +31,25 @@ def only_session(running: Engine) -> Connection:
 # framing
 
 
-async def test_content_length_framing_holds_for_answers_batches_and_pushes(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect(headers=True)
-        await peer.result("event.subscribe", conversation=C)
-        peer.send("task.add", add("ä\nb"[0]), id=1)
-        assert (await peer.receive())["id"] == 1
-        assert (await peer.receive())["method"] == "events"
-        peer.write(peer.frame([{"jsonrpc": "2.0", "id": id, "method": "daemon.hello"} for id in (1, 2)]))
-        assert {answer["id"] for answer in await peer.receive()} == {1, 2}
-        whole = peer.request("daemon.hello", id=3)
-        for byte in whole:
-            peer.write(bytes([byte]))
-            await asyncio.sleep(0)
-        assert (await peer.receive())["id"] == 3
+async def test_content_length_framing_holds_for_answers_batches_and_pushes(running: Engine) -> None:
+    peer = await running.connect(headers=True)
+    await peer.result("event.subscribe", conversation=C)
+    peer.send("task.add", add("ä\nb"[0]), id=1)
+    assert (await peer.receive())["id"] == 1
+    assert (await peer.receive())["method"] == "events"
+    peer.write(peer.frame([{"jsonrpc": "2.0", "id": id, "method": "daemon.hello"} for id in (1, 2)]))
+    assert {answer["id"] for answer in await peer.receive()} == {1, 2}
+    whole = peer.request("daemon.hello", id=3)
+    for byte in whole:
+        peer.write(bytes([byte]))
+        await asyncio.sleep(0)
+    assert (await peer.receive())["id"] == 3
 
 
-async def test_an_http_client_gets_one_readable_line_and_a_closed_connection(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert "not HTTP" in (await peer.receive())["error"]["message"]
-        await peer.closed()
+async def test_an_http_client_gets_one_readable_line_and_a_closed_connection(peer: Peer) -> None:
+    peer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert "not HTTP" in (await peer.receive())["error"]["message"]
+    await peer.closed()
 
 
 async def test_calls_before_a_broken_frame_are_answered(tmp_path: Path) -> None:
@@ -67,57 +64,49 @@ async def test_calls_before_a_broken_frame_are_answered(tmp_path: Path) -> None:
         await peer.closed()
 
 
-async def test_a_last_line_needs_no_newline(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.write(peer.request("task.add", add("a"), id=1).rstrip(b"\n"))
-        peer.writer.write_eof()
-        assert "result" in await peer.receive()
-        await peer.closed()
+async def test_a_last_line_needs_no_newline(peer: Peer) -> None:
+    peer.write(peer.request("task.add", add("a"), id=1).rstrip(b"\n"))
+    peer.writer.write_eof()
+    assert "result" in await peer.receive()
+    await peer.closed()
 
 
-async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_closes(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        for number in range(200):
-            peer.send("task.add", add(str(number)), id=number)
-        peer.send("event.wait", {"after": 0, "timeout_ms": 50, "conversation": "quiet"}, id=200)
-        peer.writer.write_eof()
-        assert {(await peer.receive())["id"] for _ in range(201)} == set(range(201))
-        await peer.closed()
+async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_closes(peer: Peer) -> None:
+    for number in range(200):
+        peer.send("task.add", add(str(number)), id=number)
+    peer.send("event.wait", {"after": 0, "timeout_ms": 50, "conversation": "quiet"}, id=200)
+    peer.writer.write_eof()
+    assert {(await peer.receive())["id"] for _ in range(201)} == set(range(201))
+    await peer.closed()
 
 
 # many calls
 
 
-async def test_five_thousand_calls_sent_without_reading_are_held_back_and_all_answered(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        peer.stop_reading()
-        for number in range(5_000):
-            peer.send("task.add", add(f"task {number}"), id=number)
-        await until(lambda: running.connections.live and only_session(running).paused)
-        assert running.unsent(only_session(running)) < 200_000 and running.log.head < 5_000
-        peer.read_on()
-        answers = [await peer.receive() for _ in range(5_000)]
-        assert {answer["id"]: answer["result"]["task"]["id"] for answer in answers} == {
-            number: str(number + 1) for number in range(5_000)
-        }
+async def test_five_thousand_calls_sent_without_reading_are_all_answered(running: Engine, peer: Peer) -> None:
+    peer.stop_reading()
+    for number in range(5_000):
+        peer.send("task.add", add(f"task {number}"), id=number)
+    await until(lambda: running.connections.live and only_session(running).paused)
+    assert running.unsent(only_session(running)) < 200_000 and running.log.head < 5_000
+    peer.read_on()
+    answers = [await peer.receive() for _ in range(5_000)]
+    assert {answer["id"]: answer["result"]["task"]["id"] for answer in answers} == {
+        number: str(number + 1) for number in range(5_000)
+    }
 
 
-async def test_a_peer_that_does_not_read_is_not_worked_for(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("task.add", **add("a"), description="d" * 60_000)
-        peer.stop_reading()
-        for number in range(500):
-            peer.send("task.list", {"conversation": C}, id=number)
-        await until(lambda: only_session(running).paused)
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert running.unsent(only_session(running)) < 300_000
-        peer.read_on()
-        assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
+async def test_a_peer_that_does_not_read_is_not_worked_for(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add", **add("a"), description="d" * 60_000)
+    peer.stop_reading()
+    for number in range(500):
+        peer.send("task.list", {"conversation": C}, id=number)
+    await until(lambda: only_session(running).paused)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert running.unsent(only_session(running)) < 300_000
+    peer.read_on()
+    assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
 
 
 async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> None:
@@ -158,20 +147,20 @@ async def test_few_long_calls_of_a_connection_are_under_way_at_once(tmp_path: Pa
         await peer.quiet()
 
 
-async def test_all_others_have_their_turn_between_long_calls_though_many_come_at_once(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("task.list", conversation=C)
-        session = only_session(running)
-        calls = [
-            {"jsonrpc": "2.0", "id": number, "method": "no.such", "params": {"k": "x" * 150_000}} for number in range(8)
-        ]
-        for call in calls:  # as a loop reads again and again from a socket that has more
-            session.data_received(msgspec.json.encode(call) + b"\n")
-        assert len(session.protocol.frames) == 7, "one is refused at once, the others wait"
-        assert session.output.transport is not None and not session.output.transport.is_reading()
-        assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
-        await until(session.output.transport.is_reading)
+async def test_all_others_have_their_turn_between_long_calls_though_many_come_at_once(
+    running: Engine, peer: Peer
+) -> None:
+    await peer.result("task.list", conversation=C)
+    session = only_session(running)
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": "no.such", "params": {"k": "x" * 150_000}} for number in range(8)
+    ]
+    for call in calls:  # as a loop reads again and again from a socket that has more
+        session.data_received(msgspec.json.encode(call) + b"\n")
+    assert len(session.protocol.frames) == 7, "one is refused at once, the others wait"
+    assert session.output.transport is not None and not session.output.transport.is_reading()
+    assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
+    await until(session.output.transport.is_reading)
 
 
 def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
@@ -180,25 +169,24 @@ def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
     return [{"title": f"t{number}", "metadata": {"a": 1, "b": [number, {}]}, **members} for number in range(count)]
 
 
-async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(tmp_path: Path) -> None:
+async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(running: Engine) -> None:
     """The slices are those of all connections together: each turn of the loop has one."""
-    async with engine(tmp_path) as running:
-        peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
-        await bystander.result("task.add", **add("x"))
-        async with turns(strict_json.parse) as counted:
-            for number, peer in enumerate(peers):
-                peer.send("task.add", {"conversation": str(number), "title": "before"}, id=1)
-                peer.send("task.add_many", {"conversation": str(number), "tasks": many_tasks()}, id=2)
-                peer.send("task.list", {"conversation": str(number), "limit": 1}, id=3)
-            for number in range(20):
-                bystander.send("task.get", {"conversation": C, "task": "1"}, id=number)
-                assert "result" in await bystander.answer(number)
-            for peer in peers:
-                assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
-        assert counted.longest <= 2 * SLICE_EVENTS
-        assert counted.total >= 3 * 2_000
-        (task,) = (await bystander.result("task.list", conversation="1", limit=1))["tasks"]
-        assert task["title"] == "before"
+    peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
+    await bystander.result("task.add", **add("x"))
+    async with turns(strict_json.parse) as counted:
+        for number, peer in enumerate(peers):
+            peer.send("task.add", {"conversation": str(number), "title": "before"}, id=1)
+            peer.send("task.add_many", {"conversation": str(number), "tasks": many_tasks()}, id=2)
+            peer.send("task.list", {"conversation": str(number), "limit": 1}, id=3)
+        for number in range(20):
+            bystander.send("task.get", {"conversation": C, "task": "1"}, id=number)
+            assert "result" in await bystander.answer(number)
+        for peer in peers:
+            assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
+    assert counted.longest <= 2 * SLICE_EVENTS
+    assert counted.total >= 3 * 2_000
+    (task,) = (await bystander.result("task.list", conversation="1", limit=1))["tasks"]
+    assert task["title"] == "before"
 
 
 async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_through_with_the_one_before(
@@ -222,22 +210,22 @@ async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_thr
             assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
 
 
-async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_bytes(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("daemon.hello")
-        session = only_session(running)
-        peer.send("task.add_many", {"conversation": C, "tasks": many_tasks()}, id=1)
-        await until(running.connections.reading.locked)
-        session.pause_writing()
-        await until(lambda: not running.connections.reading.locked())
-        assert session.protocol.frames and not session.protocol.is_read
-        other = await running.connect()
-        other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
-        assert "result" in await other.answer(1)
-        assert session.protocol.frames and not session.protocol.is_read
-        session.resume_writing()
-        assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
+async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_bytes(
+    running: Engine, peer: Peer
+) -> None:
+    await peer.result("daemon.hello")
+    session = only_session(running)
+    peer.send("task.add_many", {"conversation": C, "tasks": many_tasks()}, id=1)
+    await until(running.connections.reading.locked)
+    session.pause_writing()
+    await until(lambda: not running.connections.reading.locked())
+    assert session.protocol.frames and not session.protocol.is_read
+    other = await running.connect()
+    other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
+    assert "result" in await other.answer(1)
+    assert session.protocol.frames and not session.protocol.is_read
+    session.resume_writing()
+    assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
 
 
 async def test_a_frame_that_is_dropped_before_its_turn_is_not_read(tmp_path: Path) -> None:
@@ -284,22 +272,18 @@ async def test_a_batch_that_has_begun_waits_for_no_peer_with_the_values_of_its_c
         assert len(await peer.receive()) == 3
 
 
-async def test_what_a_change_held_is_let_go_with_its_answer(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        calls = [
-            ("task.add", add("a")),
-            ("list.undo", {"conversation": C}),
-            ("task.get", {"conversation": C, "task": "1"}),
-        ]
-        for method, params in calls[:2]:
-            assert "error" not in await peer.call(method, **params)
-            assert only_session(running).last_write is None
-        peer.write(
-            peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)])
-        )
-        assert len(await peer.receive()) == 3
+async def test_what_a_change_held_is_let_go_with_its_answer(running: Engine, peer: Peer) -> None:
+    calls = [
+        ("task.add", add("a")),
+        ("list.undo", {"conversation": C}),
+        ("task.get", {"conversation": C, "task": "1"}),
+    ]
+    for method, params in calls[:2]:
+        assert "error" not in await peer.call(method, **params)
         assert only_session(running).last_write is None
+    peer.write(peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)]))
+    assert len(await peer.receive()) == 3
+    assert only_session(running).last_write is None
 
 
 async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_their_members(tmp_path: Path) -> None:
@@ -313,66 +297,61 @@ async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_the
         assert len((await peer.answer(1))["result"]["tasks"]) == 10_000
 
 
-async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        await peer.result("daemon.hello")
-        session = only_session(running)
-        frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
-        for first in range(0, len(frame), 65_536):
-            session.data_received(frame[first : first + 65_536])
-        session.abort()
-        await until(lambda: not running.connections.live)
-        other = await running.connect()
-        other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
-        assert "result" in await other.answer(1)
-        assert (await other.result("task.list", conversation=C))["version"] == 0
-        other.close()
-        await until(lambda: not running.connections.live)
-        assert running.connections.held.bytes == 0
+async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(running: Engine, peer: Peer) -> None:
+    await peer.result("daemon.hello")
+    session = only_session(running)
+    frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
+    for first in range(0, len(frame), 65_536):
+        session.data_received(frame[first : first + 65_536])
+    session.abort()
+    await until(lambda: not running.connections.live)
+    other = await running.connect()
+    other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
+    assert "result" in await other.answer(1)
+    assert (await other.result("task.list", conversation=C))["version"] == 0
+    other.close()
+    await until(lambda: not running.connections.live)
+    assert running.connections.held.bytes == 0
 
 
 # batches
 
 
-async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notifications(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        calls = [
-            {"jsonrpc": "2.0", "id": "add", "method": "task.add", "params": add("a")},
-            {"jsonrpc": "2.0", "method": "task.add", "params": add("b")},
-            {"jsonrpc": "2.0", "id": "list", "method": "task.list", "params": {"conversation": C}},
-            {"jsonrpc": "2.0", "id": "events", "method": "event.read", "params": {"after": 0}},
-            {"jsonrpc": "2.0", "id": "none", "method": "no.such"},
-            {"jsonrpc": "2.0", "method": "no.such"},
-            1,
-            {"jsonrpc": "2.0", "id": "hello", "method": "daemon.hello"},
-        ]
-        peer.write(peer.frame(calls))
-        answers = {answer["id"]: answer for answer in await peer.receive()}
-        assert set(answers) == {"add", "list", "events", "none", None, "hello"}
-        assert [task["title"] for task in answers["list"]["result"]["tasks"]] == ["a", "b"]
-        assert len(answers["events"]["result"]["events"]) == 3
-        assert answers["none"]["error"]["code"] == -32601 and answers[None]["error"]["code"] == -32600
+async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notifications(peer: Peer) -> None:
+    calls = [
+        {"jsonrpc": "2.0", "id": "add", "method": "task.add", "params": add("a")},
+        {"jsonrpc": "2.0", "method": "task.add", "params": add("b")},
+        {"jsonrpc": "2.0", "id": "list", "method": "task.list", "params": {"conversation": C}},
+        {"jsonrpc": "2.0", "id": "events", "method": "event.read", "params": {"after": 0}},
+        {"jsonrpc": "2.0", "id": "none", "method": "no.such"},
+        {"jsonrpc": "2.0", "method": "no.such"},
+        1,
+        {"jsonrpc": "2.0", "id": "hello", "method": "daemon.hello"},
+    ]
+    peer.write(peer.frame(calls))
+    answers = {answer["id"]: answer for answer in await peer.receive()}
+    assert set(answers) == {"add", "list", "events", "none", None, "hello"}
+    assert [task["title"] for task in answers["list"]["result"]["tasks"]] == ["a", "b"]
+    assert len(answers["events"]["result"]["events"]) == 3
+    assert answers["none"]["error"]["code"] == -32601 and answers[None]["error"]["code"] == -32600
 
 
 # ends
 
 
-async def test_a_peer_that_vanishes_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        other = await running.connect()
-        for number in range(20):
-            peer = await running.connect()
-            await peer.result("event.subscribe")
-            peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
-            peer.send("task.add", add(str(number)), id=2)
-            peer.write(b'{"half')
-            await peer.writer.drain()
-            peer.close()
-        await until(lambda: len(running.connections.live) == 1)
-        assert len((await other.result("task.list", conversation=C))["tasks"]) == 20
-        assert not running.subscriptions._groups  # pyright: ignore[reportPrivateUsage]
+async def test_a_peer_that_vanishes_leaves_nothing_behind(running: Engine) -> None:
+    other = await running.connect()
+    for number in range(20):
+        peer = await running.connect()
+        await peer.result("event.subscribe")
+        peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
+        peer.send("task.add", add(str(number)), id=2)
+        peer.write(b'{"half')
+        await peer.writer.drain()
+        peer.close()
+    await until(lambda: len(running.connections.live) == 1)
+    assert len((await other.result("task.list", conversation=C))["tasks"]) == 20
+    assert not running.subscriptions._groups  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_path: Path) -> None:
@@ -389,12 +368,32 @@ async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_pat
         await peer.closed()
 
 
-async def test_somebody_elses_process_is_sent_away(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        running.connections.uids = frozenset({12345})
-        peer = await running.connect()
-        await peer.closed()
-        assert not running.connections.live
+def test_stages_go_forward_alone() -> None:
+    assert NEXT.keys() == set(Stage) and not NEXT[Stage.GONE]
+    assert all(later > stage for stage, following in NEXT.items() for later in following)
+
+
+async def test_what_comes_in_after_the_end_does_not_begin(running: Engine, peer: Peer) -> None:
+    peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
+    await until(lambda: running.connections.live and len(only_session(running).waiting))
+    session = only_session(running)
+    session.finish()
+    session.data_received(peer.request("task.add", add("late"), id=2))
+    assert session.stage is Stage.FINISHING and session.protocol.in_flight == 1
+    session.finish()
+    session.waiting.cancel_all()
+    assert (await peer.receive())["id"] == 1
+    await peer.closed()
+    assert session.stage is Stage.GONE and running.log.head == 0
+    with pytest.raises(AssertionError, match="can't go from GONE to CLOSING"):
+        session._to(Stage.CLOSING)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_somebody_elses_process_is_sent_away(running: Engine) -> None:
+    running.connections.uids = frozenset({12345})
+    peer = await running.connect()
+    await peer.closed()
+    assert not running.connections.live
 
 
 def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
@@ -405,20 +404,18 @@ def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
     assert os_calls.peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
-async def test_no_bytes_at_all_take_the_daemon_down(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        for place in PLACES.values():
-            for value in BAD_VALUES.values():
-                if b"\n" in value:
-                    continue
-                peer.write(place % value + b"\n")
-                assert b'"error"' in await peer.raw(), value
-        for junk in (b"\x00" * 100, b"\xff\xfe", b"Content-Length: -1\r\n\r\n", b"C" * 5_000, b"CONNECT x"):
-            with socket.socket(socket.AF_UNIX) as sock:
-                sock.setblocking(False)
-                sock.connect(running.settings.socket)
-                sock.send(junk)
-                await asyncio.sleep(0.001)
-        await (await running.connect()).quiet()
-        assert msgspec.json.encode(running.log.head) == b"0"
+async def test_no_bytes_at_all_take_the_daemon_down(running: Engine, peer: Peer) -> None:
+    for place in PLACES.values():
+        for value in BAD_VALUES.values():
+            if b"\n" in value:
+                continue
+            peer.write(place % value + b"\n")
+            assert b'"error"' in await peer.raw(), value
+    for junk in (b"\x00" * 100, b"\xff\xfe", b"Content-Length: -1\r\n\r\n", b"C" * 5_000, b"CONNECT x"):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.setblocking(False)
+            sock.connect(running.settings.socket)
+            sock.send(junk)
+            await asyncio.sleep(0.001)
+    await (await running.connect()).quiet()
+    assert msgspec.json.encode(running.log.head) == b"0"

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from punchlist_testing.engine import engine
+from punchlist_testing.engine import Engine, engine
 
 C: dict[str, Any] = {"conversation": "c"}
 
@@ -26,34 +26,32 @@ async def test_who_goes_after_it_stopped_sending_is_not_waited_for(tmp_path: Pat
         assert len(running.claims.waiting) == 0
 
 
-async def test_who_only_stopped_sending_is_answered(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer, other = await running.connect(), await running.connect()
-        peer.send("task.claim", {**C, "owner": "ann", "wait_ms": 60_000}, id=7)
+async def test_who_only_stopped_sending_is_answered(running: Engine) -> None:
+    peer, other = await running.connect(), await running.connect()
+    peer.send("task.claim", {**C, "owner": "ann", "wait_ms": 60_000}, id=7)
+    peer.writer.write_eof()
+    await peer_waits(running, True)
+    await other.result("task.add", **C, title="a")
+    assert (await peer.answer(7))["result"]["task"]["id"] == "1"
+    await peer.closed()
+
+
+async def test_any_number_of_those_who_stopped_sending_takes_one_descriptor(running: Engine) -> None:
+    peers = [await running.connect() for _ in range(20)]
+    before = len(os.listdir("/proc/self/fd"))
+    for peer in peers:
+        peer.send("event.wait", {**C, "after": 0, "timeout_ms": 60_000}, id=7)
         peer.writer.write_eof()
-        await peer_waits(running, True)
-        await other.result("task.add", **C, title="a")
-        assert (await peer.answer(7))["result"]["task"]["id"] == "1"
-        await peer.closed()
-
-
-async def test_any_number_of_those_who_stopped_sending_takes_one_descriptor(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peers = [await running.connect() for _ in range(20)]
-        before = len(os.listdir("/proc/self/fd"))
-        for peer in peers:
-            peer.send("event.wait", {**C, "after": 0, "timeout_ms": 60_000}, id=7)
-            peer.writer.write_eof()
-        with anyio.fail_after(30):
-            while len(running.connections.hang_ups) < len(peers):
-                await anyio.lowlevel.checkpoint()
-        assert len(os.listdir("/proc/self/fd")) == before + 1
-        for peer in peers:
-            peer.close()
-        with anyio.fail_after(30):
-            while len(running.connections.hang_ups):
-                await anyio.lowlevel.checkpoint()
-        await peer_waits(running, False)
+    with anyio.fail_after(30):
+        while len(running.connections.hang_ups) < len(peers):
+            await anyio.lowlevel.checkpoint()
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    for peer in peers:
+        peer.close()
+    with anyio.fail_after(30):
+        while len(running.connections.hang_ups):
+            await anyio.lowlevel.checkpoint()
+    await peer_waits(running, False)
 
 
 async def peer_waits(running: Any, waits: bool) -> None:

@@ -36,15 +36,13 @@ async def test_pushes_wait_for_the_answer_of_a_batch_however_slow_its_other_call
         await peer.events(2)
 
 
-async def test_a_peer_that_sent_nothing_yet_is_pushed_lines_and_ids_are_never_given_twice(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        first = await peer.result("event.subscribe", conversation=C)
-        await peer.result("event.unsubscribe", subscription=first["subscription"])
-        second = await peer.result("event.subscribe", conversation=C)
-        assert first["subscription"] != second["subscription"]
-        (session,) = running.connections.live
-        assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
+async def test_ids_of_subscriptions_are_never_given_twice(running: Engine, peer: Peer) -> None:
+    first = await peer.result("event.subscribe", conversation=C)
+    await peer.result("event.unsubscribe", subscription=first["subscription"])
+    second = await peer.result("event.subscribe", conversation=C)
+    assert first["subscription"] != second["subscription"]
+    (session,) = running.connections.live
+    assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
 
 
 # what is not taken
@@ -70,93 +68,85 @@ async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Pe
 
 
 @pytest.mark.parametrize("ask", ["message.list", "event.read", "event.wait", "task.list", "at_version"])
-async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(tmp_path: Path, ask: str) -> None:
-    async with engine(tmp_path) as running:
-        filler = await running.connect()
-        for _ in range(4):
-            await filler.result("message.append", conversation=C, role="user", content="m" * LONG)
-            await filler.result("task.add", **add("t"), description="d" * 60_000)
-        params: dict[str, Any] = {
-            "event.read": {"after": 0},
-            "event.wait": {"after": 0, "timeout_ms": 60_000},
-            "at_version": {"conversation": C, "at_version": 7},
-        }.get(ask, {"conversation": C})
-        peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
-        assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
-        await filler.quiet()
-        peer.read_on()
-        answers = [await peer.receive() for _ in range(40)]
-        assert {answer["id"] for answer in answers} == set(range(40)) and all("result" in answer for answer in answers)
+async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(running: Engine, ask: str) -> None:
+    filler = await running.connect()
+    for _ in range(4):
+        await filler.result("message.append", conversation=C, role="user", content="m" * LONG)
+        await filler.result("task.add", **add("t"), description="d" * 60_000)
+    params: dict[str, Any] = {
+        "event.read": {"after": 0},
+        "event.wait": {"after": 0, "timeout_ms": 60_000},
+        "at_version": {"conversation": C, "at_version": 7},
+    }.get(ask, {"conversation": C})
+    peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
+    assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
+    await filler.quiet()
+    peer.read_on()
+    answers = [await peer.receive() for _ in range(40)]
+    assert {answer["id"] for answer in answers} == set(range(40)) and all("result" in answer for answer in answers)
 
 
-async def test_answers_that_wait_for_a_commit_are_bounded_too(tmp_path: Path) -> None:
+async def test_answers_that_wait_for_a_commit_are_bounded_too(running: Engine) -> None:
     """Queries behind a change are answered with it; what would be too long together is read again afterwards."""
-    async with engine(tmp_path) as running:
-        filler = await running.connect()
-        for _ in range(10):
-            await filler.result("task.add", **add("t"), description="d" * 60_000)
-        filtered = ("task.list", {"conversation": C, "status": "pending"})
-        peer, session = await asked(running, ("task.add", add("one more")), *[filtered] * 60)
-        assert 0 < session.unsent_bytes < REPLY_BYTES + 2_000_000
-        peer.read_on()
-        answers = [await peer.receive() for _ in range(61)]
-        assert all(answer["result"]["version"] == 12 for answer in answers)
+    filler = await running.connect()
+    for _ in range(10):
+        await filler.result("task.add", **add("t"), description="d" * 60_000)
+    filtered = ("task.list", {"conversation": C, "status": "pending"})
+    peer, session = await asked(running, ("task.add", add("one more")), *[filtered] * 60)
+    assert 0 < session.unsent_bytes < REPLY_BYTES + 2_000_000
+    peer.read_on()
+    answers = [await peer.receive() for _ in range(61)]
+    assert all(answer["result"]["version"] == 12 for answer in answers)
 
 
 @pytest.mark.parametrize("headers", [False, True], ids=["lines", "headers"])
-async def test_a_batch_answers_what_fits_and_says_what_to_ask_again(tmp_path: Path, headers: bool) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect(headers=headers)
-        for _ in range(10):
-            await peer.result("task.add", **add("t"), description="d" * 60_000)
-        calls = [
-            ("task.list", {"conversation": C}),
-            ("event.read", {"after": 0}),
-            ("task.add", add("done all the same")),
-        ]
-        requests = [
-            {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-            for id, (method, params) in enumerate([*calls[:2] * 12, calls[2]])
-        ]
-        peer.write(peer.frame(requests))
-        answers = await peer.receive()
-        assert {answer["id"] for answer in answers} == set(range(25))
-        refused = [answer["error"]["data"] for answer in answers if "error" in answer]
-        assert len(refused) in range(10, 22)
-        assert {(error["kind"], error["limit"]) for error in refused} == {("limit_exceeded", "batch_bytes")}
-        assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change is never answered so"
-        await peer.quiet()
+async def test_a_batch_answers_what_fits_and_says_what_to_ask_again(running: Engine, headers: bool) -> None:
+    peer = await running.connect(headers=headers)
+    for _ in range(10):
+        await peer.result("task.add", **add("t"), description="d" * 60_000)
+    calls = [
+        ("task.list", {"conversation": C}),
+        ("event.read", {"after": 0}),
+        ("task.add", add("done all the same")),
+    ]
+    requests = [
+        {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        for id, (method, params) in enumerate([*calls[:2] * 12, calls[2]])
+    ]
+    peer.write(peer.frame(requests))
+    answers = await peer.receive()
+    assert {answer["id"] for answer in answers} == set(range(25))
+    refused = [answer["error"]["data"] for answer in answers if "error" in answer]
+    assert len(refused) in range(10, 22)
+    assert {(error["kind"], error["limit"]) for error in refused} == {("limit_exceeded", "batch_bytes")}
+    assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change is never answered so"
+    await peer.quiet()
 
 
-async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        filler = await running.connect()
-        for _ in range(10):
-            await filler.result("task.add", **add("t"), description="d" * 60_000)
-        stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
-        for number in range(3):
-            await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
-        waiting = [
-            piece for _, session in stuck for piece in session.output.waiting_pieces if len(piece) > JOINED_BYTES
-        ]
-        assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
-        assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
-        for peer, _ in stuck:
-            peer.read_on()
-            assert len((await peer.receive())["result"]["tasks"]) == 10
-            while (pushed := (await peer.push())["params"])["tasks"][0]["title"] != "2":
-                assert pushed["conversation"] == C
-
-
-async def test_a_half_closed_connection_gets_the_whole_of_a_long_answer(tmp_path: Path) -> None:
-    async with engine(tmp_path) as running:
-        peer = await running.connect()
-        for _ in range(30):
-            await peer.result("task.add", **add("t"), description="d" * 60_000)
-        peer.stop_reading()
-        peer.send("task.list", {"conversation": C}, id=1)
-        peer.writer.write_eof()
-        await until(lambda: any(session.paused for session in running.connections.live))
+async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(running: Engine) -> None:
+    filler = await running.connect()
+    for _ in range(10):
+        await filler.result("task.add", **add("t"), description="d" * 60_000)
+    stuck = [await asked(running, ("event.subscribe", {"conversation": C, "view": "list"})) for _ in range(5)]
+    for number in range(3):
+        await filler.result("task.edit", conversation=C, task="1", title=f"{number}")
+    waiting = [part.obj for _, session in stuck for part, _ in session.output.unsent if len(part) > JOINED_BYTES]
+    assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
+    assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
+    for peer, _ in stuck:
         peer.read_on()
-        assert len((await peer.answer(1))["result"]["tasks"]) == 30
-        await peer.closed()
+        assert len((await peer.receive())["result"]["tasks"]) == 10
+        while (pushed := (await peer.push())["params"])["tasks"][0]["title"] != "2":
+            assert pushed["conversation"] == C
+
+
+async def test_a_half_closed_connection_gets_the_whole_of_a_long_answer(running: Engine, peer: Peer) -> None:
+    for _ in range(30):
+        await peer.result("task.add", **add("t"), description="d" * 60_000)
+    peer.stop_reading()
+    peer.send("task.list", {"conversation": C}, id=1)
+    peer.writer.write_eof()
+    await until(lambda: any(session.paused for session in running.connections.live))
+    peer.read_on()
+    assert len((await peer.answer(1))["result"]["tasks"]) == 30
+    await peer.closed()

@@ -116,10 +116,9 @@ def test_a_last_line_needs_no_newline_and_the_end_comes_when_all_is_answered() -
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line(request(1))[:-1])
     assert not protocol.frames and not protocol.members and protocol.receive_eof() and not protocol.receive_eof()
-    protocol.at_end = True
-    assert not protocol.is_done and len(calls(protocol)) == 1 and not protocol.is_done
+    assert not protocol.is_idle and len(calls(protocol)) == 1 and not protocol.is_idle
     protocol.answer(b"1", b"{}")
-    assert protocol.is_done and not protocol.receive_data(line(request(2)))
+    assert protocol.is_idle
 
 
 def test_what_has_not_begun_can_be_forgotten() -> None:
@@ -159,9 +158,6 @@ def test_whatever_else_comes_is_not_taken_at_once() -> None:
     assert begun(one).receive_call(one) is None, "what came before it begins first"
     assert begun(b"[" + one[:-1] + b"," + one[:-1] + b"]\n").receive_call(one) is None
     assert begun(limits=Limits(frame_bytes=64)).receive_call(line(request(1, task="7" * 64))) is None
-    ended = begun()
-    ended.at_end = True
-    assert ended.receive_call(one) is None
 
 
 def test_a_long_frame_that_is_forgotten_is_not_read_any_further() -> None:

@@ -1,12 +1,14 @@
 """A list on several machines: what is answered, refused and seen, over a space in memory and in virtual time."""
 
 import asyncio
+import functools
+import inspect
 import random as chance
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -31,6 +33,7 @@ from punchlistd.engine.replies import Reply
 from punchlistd.engine.watching import views
 from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.engine.writing.transaction import MOST_PARTS, OVERTAKEN
+from punchlistd.replication.lanes.lane import Stage
 from punchlistd.replication.lanes.members import SEEN, Members
 from punchlistd.replication.lanes.replica import CERTAIN_S
 from punchlistd.replication.port import Conflict, Posted
@@ -41,18 +44,56 @@ from punchlistd.replication.posts.repair import find_bad
 from punchlistd.slices import SLICE_EVENTS
 
 LIST = "release"
+T = TypeVar("T", bound=Callable[..., object])
 
 
-def together(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
-    """Tell a story of machines in virtual time."""
+def play(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
+    """Tell a story of machines in virtual time, and stop those that still run."""
     random = Random(seed)
     chance.seed(seed)
     loop = VirtualLoop(random)
 
     async def main() -> None:
-        await story(MemorySpace(random, faults or Faults(delays=(0.001, 0.003))))
+        await told(story, MemorySpace(random, faults or Faults(delays=(0.001, 0.003))))
 
     run(main(), loop)
+
+
+async def told(story: Callable[..., Awaitable[None]], space: MemorySpace, **params: object) -> None:
+    await story(space, **params)
+    for machine in space.machines:
+        await machine.stop()
+
+
+def together(faults: Faults | None = None) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of a story that is told in virtual time; it gets the space, and the fixtures that it names."""
+
+    def decorate(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def test(**params: object) -> None:
+            play(lambda space: story(space, **params), faults)
+
+        return named(test, story)
+
+    return decorate
+
+
+def in_real_time(story: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """The same in real time: erasing takes a thread."""
+
+    async def test(**params: object) -> None:
+        with anyio.fail_after(60):
+            await told(story, MemorySpace(), **params)
+
+    return named(test, story)
+
+
+def named(test: T, story: Callable[..., object]) -> T:
+    """Give a test the name of its story, and its parameters but for the space."""
+    signature = inspect.signature(story)
+    own = [each for name, each in signature.parameters.items() if name != "space"]
+    vars(test).update(__signature__=signature.replace(parameters=own))
+    functools.update_wrapper(test, story)
+    return test
 
 
 def add(title: str, key: str | None = None) -> p.TaskAdd:
@@ -63,101 +104,90 @@ def claim(owner: str, **more: object) -> p.TaskClaim:
     return p.TaskClaim(conversation=LIST, owner=owner, **more)  # pyright: ignore[reportArgumentType]
 
 
-def test_what_one_machine_adds_the_other_has_under_the_same_id_and_version() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = Machine("ann", space, LIST), Machine("bob", space, LIST)
-        first = await a.call(add("one"))
-        await b.reaches(LIST, first["version"])
-        second = await b.call(add("two"))
-        assert (first["task"]["id"], second["task"]["id"]) == ("1", "2")
-        await a.reaches(LIST, second["version"])
-        states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
-        assert [[task.title for task in state.ordered()] for state in states] == [["one", "two"]] * 2
-        await a.stop()
-        await b.stop()
-
-    together(story)
+def pair(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
+    return Machine("ann", space, LIST, data_dir=str(directory)), Machine("bob", space, LIST, data_dir=str(directory))
 
 
-def pair(space: MemorySpace) -> tuple[Machine, Machine]:
-    return Machine("ann", space, LIST), Machine("bob", space, LIST)
+async def sharing(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
+    """Two machines that both have the list, with a task."""
+    a, b = pair(space, directory)
+    await a.call(add("one"))
+    await b.reaches(LIST, 2)
+    return a, b
 
 
-async def ended(*machines: Machine) -> None:
-    for machine in machines:
-        await machine.stop()
+async def decoded(outcome: Awaitable[object]) -> Any:
+    got = await outcome
+    assert isinstance(got, bytes), got
+    return msgspec.json.decode(got)
 
 
-def test_machines_that_write_at_once_number_their_tasks_without_a_hole() -> None:
-    async def story(space: MemorySpace) -> None:
-        machines = Machine("ann", space, LIST), Machine("bob", space, LIST), Machine("eve", space, LIST)
-        begun = [each.begin(add(f"{each.connection.actor} {n}")) for n in range(20) for each in machines]
-        answers = [msgspec.json.decode(bytes(await answer)) for answer in begun]  # pyright: ignore[reportArgumentType]
-        assert sorted(int(answer["task"]["id"]) for answer in answers) == list(range(1, 61))
-        for each in machines:
-            await each.reaches(LIST, 61)
-        titles = [[t.title for t in (await m.engine.conversations.durable(LIST)).state.ordered()] for m in machines]
-        assert titles[0] == titles[1] == titles[2] and len(titles[0]) == 60
-        assert sum(lane.counts.conflicts for m in machines for lane in m.lanes.lanes.values()) > 0
-        await ended(*machines)
-
-    together(story)
+@together()
+async def test_machines_that_write_at_once_number_their_tasks_without_a_hole(space: MemorySpace) -> None:
+    machines = Machine("ann", space, LIST), Machine("bob", space, LIST), Machine("eve", space, LIST)
+    begun = [each.begin(add(f"{each.connection.actor} {n}")) for n in range(20) for each in machines]
+    answers = [await decoded(answer) for answer in begun]
+    assert sorted(int(answer["task"]["id"]) for answer in answers) == list(range(1, 61))
+    for each in machines:
+        await each.reaches(LIST, 61)
+    titles = [[t.title for t in (await m.engine.conversations.durable(LIST)).state.ordered()] for m in machines]
+    assert titles[0] == titles[1] == titles[2] and len(titles[0]) == 60
+    assert sum(lane.counts.conflicts for m in machines for lane in m.lanes.lanes.values()) > 0
 
 
-def test_those_who_are_answered_together_share_the_next_post_with_those_who_waited_meanwhile() -> None:
-    async def story(space: MemorySpace) -> None:
-        space.faults = Faults(delays=(0.005,))
-        a = Machine("ann", space, LIST)
-        a.shared.round_trip_s = 0.01
-        await a.call(add("one"))
-        before = a.lanes.lanes[LIST].counts.posts
+@together()
+async def test_those_who_are_answered_together_share_the_next_post_with_those_who_waited_meanwhile(
+    space: MemorySpace,
+) -> None:
+    space.faults = Faults(delays=(0.005,))
+    a = Machine("ann", space, LIST)
+    a.shared.round_trip_s = 0.01
+    await a.call(add("one"))
+    before = a.lanes.lanes[LIST].counts.posts
 
-        async def ask(client: int) -> None:
-            await asyncio.sleep(0.004 * (client % 2))  # half of them come while the others' post is on its way
-            for number in range(20):
-                await a.call(add(f"{client} {number}"), Connection())
-                await asyncio.sleep(0.0005 + 0.0001 * client)
+    async def ask(client: int) -> None:
+        await asyncio.sleep(0.004 * (client % 2))  # half of them come while the others' post is on its way
+        for number in range(20):
+            await a.call(add(f"{client} {number}"), Connection())
+            await asyncio.sleep(0.0005 + 0.0001 * client)
 
-        began = asyncio.get_running_loop().time()
-        await asyncio.gather(*map(ask, range(8)))
-        assert a.lanes.lanes[LIST].counts.posts - before <= 23, "twenty rounds, and the first ones"
-        together = asyncio.get_running_loop().time() - began
-        await ask(0)  # one alone waits for nobody
-        assert asyncio.get_running_loop().time() - began - together < 20 * 0.0125
-        await a.stop()
-
-    together(story)
-
-
-def test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts() -> None:
-    async def story(space: MemorySpace) -> None:
-        space.faults = Faults(delays=(0.001, 0.0015))
-        near, far = pair(space), Machine("far", space, LIST)
-        far.shared.delays, far.shared.round_trip_s = (0.02,), 0.04
-        await near[0].call(add("the first one"))
-        loop, took = asyncio.get_running_loop(), dict[Machine, list[float]]()
-        end = loop.time() + 3
-
-        async def ask(machine: Machine) -> None:
-            link = Connection()
-            while (began := loop.time()) < end:
-                await machine.call(add("one more"), link)
-                took.setdefault(machine, []).append(loop.time() - began)
-
-        await asyncio.gather(*(ask(machine) for machine in (*near, far) for _ in range(8)))
-        assert max(took[far]) < 10 * 0.04, "ten round trips"
-        assert len(took[far]) > 8 * 15
-        for machine in (*near, far):
-            counts = machine.lanes.lanes[LIST].counts
-            assert counts.conflicts < counts.posts / 5, (machine.shared.member, counts.conflicts, counts.posts)
-        for machine in near:
-            assert len(took[machine]) > 8 * 150 and max(took[machine]) < 0.3
-        await ended(*near, far)
-
-    together(story)
+    began = asyncio.get_running_loop().time()
+    await asyncio.gather(*map(ask, range(8)))
+    assert a.lanes.lanes[LIST].counts.posts - before <= 23, "twenty rounds, and the first ones"
+    together = asyncio.get_running_loop().time() - began
+    await ask(0)  # one alone waits for nobody
+    assert asyncio.get_running_loop().time() - began - together < 20 * 0.0125
 
 
-def test_a_change_of_a_local_list_takes_no_more_steps_beside_a_shared_one() -> None:
+@together()
+async def test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts(
+    space: MemorySpace,
+) -> None:
+    space.faults = Faults(delays=(0.001, 0.0015))
+    near, far = pair(space), Machine("far", space, LIST)
+    far.shared.delays, far.shared.round_trip_s = (0.02,), 0.04
+    await near[0].call(add("the first one"))
+    loop, took = asyncio.get_running_loop(), dict[Machine, list[float]]()
+    end = loop.time() + 3
+
+    async def ask(machine: Machine) -> None:
+        link = Connection()
+        while (began := loop.time()) < end:
+            await machine.call(add("one more"), link)
+            took.setdefault(machine, []).append(loop.time() - began)
+
+    await asyncio.gather(*(ask(machine) for machine in (*near, far) for _ in range(8)))
+    assert max(took[far]) < 10 * 0.04, "ten round trips"
+    assert len(took[far]) > 8 * 15
+    for machine in (*near, far):
+        counts = machine.lanes.lanes[LIST].counts
+        assert counts.conflicts < counts.posts / 5, (machine.shared.member, counts.conflicts, counts.posts)
+    for machine in near:
+        assert len(took[machine]) > 8 * 150 and max(took[machine]) < 0.3
+
+
+@together()
+async def test_a_change_of_a_local_list_takes_no_more_steps_beside_a_shared_one(space: MemorySpace) -> None:
     async def steps(machine: Machine) -> float:
         taken = 0
 
@@ -173,141 +203,119 @@ def test_a_change_of_a_local_list_takes_no_more_steps_beside_a_shared_one() -> N
         await machine.stop()
         return taken / 200
 
-    async def story(space: MemorySpace) -> None:
-        beside = Machine("bob", space, LIST)
-        await beside.call(add("one"))
-        assert await steps(beside) < 1.02 * await steps(Machine("ann", MemorySpace()))
-
-    together(story)
+    beside = Machine("bob", space, LIST)
+    await beside.call(add("one"))
+    assert await steps(beside) < 1.02 * await steps(Machine("ann", MemorySpace()))
 
 
-def test_one_machine_gets_a_task_and_its_fence_is_the_same_on_all() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        won, lost = [await answer for answer in (a.begin(claim("ann")), b.begin(claim("bob")))]
-        got = [msgspec.json.decode(each).get("task") for each in (won, lost) if isinstance(each, bytes)]
-        assert len([task for task in got if task]) == 1
-        await a.reaches(LIST, 3)
-        await b.reaches(LIST, 3)
-        claims = [(await each.engine.conversations.durable(LIST)).state.claims["1"] for each in (a, b)]
-        assert claims[0] == claims[1] and claims[0].fence == 3
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_one_machine_gets_a_task_and_its_fence_is_the_same_on_all(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    won, lost = [await answer for answer in (a.begin(claim("ann")), b.begin(claim("bob")))]
+    got = [msgspec.json.decode(each).get("task") for each in (won, lost) if isinstance(each, bytes)]
+    assert len([task for task in got if task]) == 1
+    await a.reaches(LIST, 3)
+    await b.reaches(LIST, 3)
+    claims = [(await each.engine.conversations.durable(LIST)).state.claims["1"] for each in (a, b)]
+    assert claims[0] == claims[1] and claims[0].fence == 3
 
 
-def test_the_task_of_another_machine_is_neither_finished_nor_renewed_from_here_without_its_fence() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        fence = (await a.call(claim("ann")))["fence"]
-        await b.reaches(LIST, 3)
-        done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
-        refused = await b.refused(done)
-        assert refused.kind == "lease_held" and "ann on ann" in refused.message
-        renew = p.TaskRenew(conversation=LIST, task="1", owner="ann", fence=fence)
-        assert (await b.refused(renew)).kind == "lease_held"
-        await b.call(msgspec.structs.replace(done, fence=fence))
-        await ended(a, b)
-
-    together(story)
-
-
-def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is_dead() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await a.call(claim("ann", lease_ms=4_000, keep=False))
-        begun = asyncio.get_running_loop().time()
-        waiting = b.begin(claim("bob", wait_ms=120_000))
-        for _ in range(30):
-            a.connection.heard_at = begun + _
-            await asyncio.sleep(1)
-        assert not waiting.done(), "its machine gives signs of life"
-        await a.stop()
-        died = asyncio.get_running_loop().time()
-        got = msgspec.json.decode(bytes(await waiting))  # pyright: ignore[reportArgumentType]
-        assert got["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - died < 4 + 2
-        await b.stop()
-
-    together(story)
+@together()
+async def test_the_task_of_another_machine_is_neither_finished_nor_renewed_from_here_without_its_fence(
+    space: MemorySpace,
+) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    fence = (await a.call(claim("ann")))["fence"]
+    await b.reaches(LIST, 3)
+    done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
+    refused = await b.refused(done)
+    assert refused.kind == "lease_held" and "ann on ann" in refused.message
+    renew = p.TaskRenew(conversation=LIST, task="1", owner="ann", fence=fence)
+    assert (await b.refused(renew)).kind == "lease_held"
+    await b.call(msgspec.structs.replace(done, fence=fence))
 
 
-def test_a_machine_that_is_cut_off_ends_nobodys_claim() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await a.call(claim("ann", lease_ms=3_000, keep=True))
-        await b.reaches(LIST, 3)
-        b.shared.cut()
-        renew = p.TaskRenew(conversation=LIST, task="1", owner="ann")
-        for _ in range(20):
-            await asyncio.sleep(1)
-            await a.call(renew)
-        b.shared.heal()
-        await asyncio.sleep(2)
-        assert "1" in (await b.engine.conversations.durable(LIST)).state.claims
-        assert await a.version(LIST) == 3
-        await ended(a, b)
+@together()
+async def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is_dead(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    await a.call(claim("ann", lease_ms=4_000, keep=False))
+    begun = asyncio.get_running_loop().time()
+    waiting = b.begin(claim("bob", wait_ms=120_000))
+    for _ in range(30):
+        a.connection.heard_at = begun + _
+        await asyncio.sleep(1)
+    assert not waiting.done(), "its machine gives signs of life"
+    await a.stop()
+    died = asyncio.get_running_loop().time()
+    got = await decoded(waiting)
+    assert got["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - died < 4 + 2
 
-    together(story)
+
+@together()
+async def test_a_machine_that_is_cut_off_ends_nobodys_claim(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    await a.call(claim("ann", lease_ms=3_000, keep=True))
+    await b.reaches(LIST, 3)
+    b.shared.cut()
+    renew = p.TaskRenew(conversation=LIST, task="1", owner="ann")
+    for _ in range(20):
+        await asyncio.sleep(1)
+        await a.call(renew)
+    b.shared.heal()
+    await asyncio.sleep(2)
+    assert "1" in (await b.engine.conversations.durable(LIST)).state.claims
+    assert await a.version(LIST) == 3
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_nor_does_it_when_it_is_back_before_its_calls_were_refused(*, noticed: bool) -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await a.call(claim("ann", lease_ms=3_000, keep=True))
-        await b.reaches(LIST, 3)
-        b.shared.cut(noticed=noticed)
-        for _ in range(8):
-            await asyncio.sleep(1)
-            await a.call(p.TaskRenew(conversation=LIST, task="1", owner="ann"))
-        b.shared.heal()
-        await asyncio.sleep(0.5)
-        assert await a.version(LIST) == 3
-        await a.stop()
-        taken = b.begin(claim("bob", wait_ms=20_000))
-        assert msgspec.json.decode(bytes(await taken))["task"]["id"] == "1", "its time goes on"  # pyright: ignore[reportArgumentType]
-        await b.stop()
-
-    together(story)
+@together()
+async def test_nor_does_it_when_it_is_back_before_its_calls_were_refused(space: MemorySpace, *, noticed: bool) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    await a.call(claim("ann", lease_ms=3_000, keep=True))
+    await b.reaches(LIST, 3)
+    b.shared.cut(noticed=noticed)
+    for _ in range(8):
+        await asyncio.sleep(1)
+        await a.call(p.TaskRenew(conversation=LIST, task="1", owner="ann"))
+    b.shared.heal()
+    await asyncio.sleep(0.5)
+    assert await a.version(LIST) == 3
+    await a.stop()
+    taken = b.begin(claim("bob", wait_ms=20_000))
+    assert (await decoded(taken))["task"]["id"] == "1", "its time goes on"
 
 
-def test_who_holds_a_task_is_asked_of_what_is_published() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        await a.call(add("two"))
-        other = Connection("other")
-        done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
-        first, second = a.begin(claim("ann", task="1")), a.begin(done, other)
-        assert isinstance(await first, bytes)
-        refused = await second
-        assert isinstance(refused, Rejection) and refused.kind == "lease_held"
-        finishes = {"method": "task.set_status", "task": "2", "status": "completed"}
-        changes = msgspec.convert({"conversation": LIST, "changes": [finishes]}, ListApply)
-        first, second = a.begin(claim("ann", task="2")), a.begin(changes, other)
-        assert isinstance(await first, bytes)
-        refused = await second
-        assert isinstance(refused, Rejection) and refused.kind == "lease_held"
-        await a.stop()
-
-    together(story)
+@together()
+async def test_who_holds_a_task_is_asked_of_what_is_published(space: MemorySpace) -> None:
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    await a.call(add("two"))
+    other = Connection("other")
+    done = p.TaskSetStatus(conversation=LIST, task="1", status="completed")
+    first, second = a.begin(claim("ann", task="1")), a.begin(done, other)
+    assert isinstance(await first, bytes)
+    refused = await second
+    assert isinstance(refused, Rejection) and refused.kind == "lease_held"
+    finishes = {"method": "task.set_status", "task": "2", "status": "completed"}
+    changes = msgspec.convert({"conversation": LIST, "changes": [finishes]}, ListApply)
+    first, second = a.begin(claim("ann", task="2")), a.begin(changes, other)
+    assert isinstance(await first, bytes)
+    refused = await second
+    assert isinstance(refused, Rejection) and refused.kind == "lease_held"
 
 
-def test_a_push_that_is_lost_is_made_up_for() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        began = asyncio.get_running_loop().time()
-        await b.reaches(LIST, 2)
-        assert asyncio.get_running_loop().time() - began < 6
-        await ended(a, b)
-
-    together(story, Faults(push_lost=1.0, delays=(0.001,)))
+@together(Faults(push_lost=1.0, delays=(0.001,)))
+async def test_a_push_that_is_lost_is_made_up_for(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    began = asyncio.get_running_loop().time()
+    await b.reaches(LIST, 2)
+    assert asyncio.get_running_loop().time() - began < 6
 
 
 async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_every_machine() -> None:
@@ -321,178 +329,146 @@ async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_ev
         await b.reaches(LIST, 2 + many)
     assert counted.total >= 3 * many, "on the draft, and on both machines"
     assert counted.longest <= 6 * SLICE_EVENTS
-    await ended(a, b)
+    await a.stop()
+    await b.stop()
 
 
-def test_what_is_posted_while_a_long_call_is_decided_comes_first() -> None:
+@together(Faults(delays=(0.0,)))
+async def test_what_is_posted_while_a_long_call_is_decided_comes_first(space: MemorySpace) -> None:
     """What was worked out holds for the list as it was, and is worked out again."""
     many = MOST_PARTS + 4 * SLICE_EVENTS
 
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        tasks = [{"title": f"t{number}"} for number in range(many)]
-        long = asyncio.create_task(a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)))
-        await until(lambda: a.lanes.lanes[LIST].replica.posting)
-        assert (await b.call(add("between")))["task"]["id"] == "2"
-        assert [task["id"] for task in (await long)["tasks"]][::many] == ["3"]
-        await b.reaches(LIST, 3 + many)
-        await ended(a, b)
-
-    together(story, Faults(delays=(0.0,)))
+    a, b = await sharing(space)
+    tasks = [{"title": f"t{number}"} for number in range(many)]
+    long = asyncio.create_task(a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)))
+    await until(lambda: a.lanes.lanes[LIST].replica.posting)
+    assert (await b.call(add("between")))["task"]["id"] == "2"
+    assert [task["id"] for task in (await long)["tasks"]][::many] == ["3"]
+    await b.reaches(LIST, 3 + many)
 
 
-def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one() -> None:
+@together(Faults(delays=(0.0,)))
+async def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one(space: MemorySpace) -> None:
     many = MOST_PARTS + 4 * SLICE_EVENTS
 
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        tasks = [{"title": f"t{number}"} for number in range(many)]
-        await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
-        await b.reaches(LIST, 1 + many)
-        changes = [{"method": "task.edit", "task": "7", "title": f"x{number}"} for number in range(100)]
-        edited = asyncio.create_task(a.refused(msgspec.convert({"conversation": LIST, "changes": changes}, ListApply)))
-        lane = a.lanes.lanes[LIST]
-        await until(lambda: lane.replica.posting)
-        await b.call(p.ListClear(conversation=LIST))
-        assert ((await edited).kind, lane.counts.conflicts) == ("not_found", 1)
-        await ended(a, b)
-
-    together(story, Faults(delays=(0.0,)))
+    a, b = pair(space)
+    tasks = [{"title": f"t{number}"} for number in range(many)]
+    await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
+    await b.reaches(LIST, 1 + many)
+    changes = [{"method": "task.edit", "task": "7", "title": f"x{number}"} for number in range(100)]
+    edited = asyncio.create_task(a.refused(msgspec.convert({"conversation": LIST, "changes": changes}, ListApply)))
+    lane = a.lanes.lanes[LIST]
+    await until(lambda: lane.replica.posting)
+    await b.call(p.ListClear(conversation=LIST))
+    assert ((await edited).kind, lane.counts.conflicts) == ("not_found", 1)
 
 
-def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        tasks = [{"title": f"t{number}"} for number in range(2 * MOST_PARTS)]
-        call = msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)
-        long = asyncio.create_task(a.refused(call))
-        lane = a.lanes.lanes[LIST]
-        await until(lambda: lane.replica.posting)
-        await lane.close(0)
-        assert not long.done()
-        await a.stop()
-        assert (await long).kind == "shutting_down"
-        assert len(space.posts[LIST]) == 1
-
-    together(story)
+@together()
+async def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it(space: MemorySpace) -> None:
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    tasks = [{"title": f"t{number}"} for number in range(2 * MOST_PARTS)]
+    call = msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)
+    long = asyncio.create_task(a.refused(call))
+    lane = a.lanes.lanes[LIST]
+    await until(lambda: lane.replica.posting)
+    await lane.close(0)
+    assert not long.done()
+    await a.stop()
+    assert (await long).kind == "shutting_down"
+    assert len(space.posts[LIST]) == 1
 
 
-def test_a_push_that_comes_before_the_one_it_follows_stops_nothing() -> None:
+@together()
+async def test_a_push_that_comes_before_the_one_it_follows_stops_nothing(space: MemorySpace) -> None:
     """What is missing is read, and until then the list is behind, not refused."""
 
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        replica, stood = b.lanes.lanes[LIST].replica, set[str]()
-        space.faults = Faults(delays=(0.001,), push_lost=1.0)
-        await a.call(add("unheard"))
-        space.faults = Faults(delays=(0.001,))
-        await a.call(add("heard"))
-        while replica.version < 4:
-            stood.add(replica.state)
-            await asyncio.sleep(0.0001)
-        assert stood == {"behind"}
-        await ended(a, b)
-
-    together(story)
+    a, b = await sharing(space)
+    replica, stood = b.lanes.lanes[LIST].replica, set[str]()
+    space.faults = Faults(delays=(0.001,), push_lost=1.0)
+    await a.call(add("unheard"))
+    space.faults = Faults(delays=(0.001,))
+    await a.call(add("heard"))
+    while replica.version < 4:
+        stood.add(replica.state)
+        await asyncio.sleep(0.0001)
+    assert stood == {"behind"}
 
 
-def test_what_arrives_for_another_state_of_the_list_is_not_applied() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        outcomes: list[Rejection | None] = []
-        behind = Place(99, "0" * 16)
-        step = Step((TaskAdded(AddedTask("2", "two")),), 1, "eve", None, Decision())
-        a.engine.inbox.submit(Arrival(LIST, 3, behind, Place(100, "1" * 16), [step], outcomes.append))
-        await a.engine.inbox.barrier()
-        assert outcomes == [OVERTAKEN] and await a.version(LIST) == 2
-        await a.stop()
-
-    together(story)
+@together()
+async def test_what_arrives_for_another_state_of_the_list_is_not_applied(space: MemorySpace) -> None:
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    outcomes: list[Rejection | None] = []
+    behind = Place(99, "0" * 16)
+    step = Step((TaskAdded(AddedTask("2", "two")),), 1, "eve", None, Decision())
+    a.engine.inbox.submit(Arrival(LIST, 3, behind, Place(100, "1" * 16), [step], outcomes.append))
+    await a.engine.inbox.barrier()
+    assert outcomes == [OVERTAKEN] and await a.version(LIST) == 2
 
 
-def test_a_late_owner_is_fenced_after_his_machine_was_cut_off() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        fence = (await a.call(claim("ann", lease_ms=3_000, keep=True)))["fence"]
-        await b.reaches(LIST, 3)
-        a.shared.cut()
-        taken = await b.call(claim("bob", wait_ms=60_000, keep=True))
-        assert taken["task"]["owner"] == "bob"
-        a.shared.heal()
-        late = p.TaskSetStatus(conversation=LIST, task="1", status="completed", fence=fence)
-        assert (await a.refused(late)).kind in ("lease_held", "lease_lost")
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_late_owner_is_fenced_after_his_machine_was_cut_off(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    fence = (await a.call(claim("ann", lease_ms=3_000, keep=True)))["fence"]
+    await b.reaches(LIST, 3)
+    a.shared.cut()
+    taken = await b.call(claim("bob", wait_ms=60_000, keep=True))
+    assert taken["task"]["owner"] == "bob"
+    a.shared.heal()
+    late = p.TaskSetStatus(conversation=LIST, task="1", status="completed", fence=fence)
+    assert (await a.refused(late)).kind in ("lease_held", "lease_lost")
 
 
-def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        b.shared.cut()
-        began = asyncio.get_running_loop().time()
-        refused = await b.refused(add("two", "k"))
-        waited = asyncio.get_running_loop().time() - began
-        assert refused.kind == "unreachable" and 9 < waited < 9.8, (refused, waited)
-        assert (await b.refused(add("three"))).kind == "unreachable"
-        assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
-        assert await b.version(LIST) == 2
-        b.shared.heal()
-        assert (await b.call(add("two", "k")))["task"]["id"] == "2"
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes(space: MemorySpace) -> None:
+    _, b = await sharing(space)
+    b.shared.cut()
+    began = asyncio.get_running_loop().time()
+    refused = await b.refused(add("two", "k"))
+    waited = asyncio.get_running_loop().time() - began
+    assert refused.kind == "unreachable" and 9 < waited < 9.8, (refused, waited)
+    assert (await b.refused(add("three"))).kind == "unreachable"
+    assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
+    assert await b.version(LIST) == 2
+    b.shared.heal()
+    assert (await b.call(add("two", "k")))["task"]["id"] == "2"
 
 
-def test_a_server_that_says_nothing_is_unreachable_before_a_client_gives_the_daemon_up() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        space.stopped = True  # the link looks as if it were up
-        began = asyncio.get_running_loop().time()
-        assert (await a.refused(add("two"))).kind == "unreachable"
-        assert asyncio.get_running_loop().time() - began < 12
-        space.stopped = False
-        await a.call(add("two"))
-        await a.stop()
-
-    together(story)
-
-
-def test_a_post_whose_answer_was_lost_is_made_once() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        for n in range(20):
-            assert (await a.call(add(f"{n}")))["task"]["id"] == f"{n + 1}"
-        await b.reaches(LIST, 21)
-        await ended(a, b)
-
-    together(story, Faults(ack_lost=0.4, post_lost=0.2, conflict_invented=0.2, delays=(0.001,)))
+@together()
+async def test_a_server_that_says_nothing_is_unreachable_before_a_client_gives_the_daemon_up(
+    space: MemorySpace,
+) -> None:
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    space.stopped = True  # the link looks as if it were up
+    began = asyncio.get_running_loop().time()
+    assert (await a.refused(add("two"))).kind == "unreachable"
+    assert asyncio.get_running_loop().time() - began < 12
+    space.stopped = False
+    await a.call(add("two"))
 
 
-def test_a_call_that_is_retried_through_another_machine_gets_its_first_answer() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        first = await a.call(add("one", "k"))
-        await b.reaches(LIST, 2)
-        again = await b.call(add("one", "k"))
-        assert (again["task"], again["version"]) == (first["task"], first["version"])
-        assert (await b.refused(add("other", "k"))).kind == "key_conflict"
-        same = a.begin(add("both", "k2")), b.begin(add("both", "k2"))
-        tasks = [msgspec.json.decode(bytes(await each))["task"] for each in same]  # pyright: ignore[reportArgumentType]
-        assert tasks[0] == tasks[1]
-        await ended(a, b)
+@together(Faults(ack_lost=0.4, post_lost=0.2, conflict_invented=0.2, delays=(0.001,)))
+async def test_a_post_whose_answer_was_lost_is_made_once(space: MemorySpace) -> None:
+    a, b = pair(space)
+    for n in range(20):
+        assert (await a.call(add(f"{n}")))["task"]["id"] == f"{n + 1}"
+    await b.reaches(LIST, 21)
 
-    together(story)
+
+@together()
+async def test_a_call_that_is_retried_through_another_machine_gets_its_first_answer(space: MemorySpace) -> None:
+    a, b = pair(space)
+    first = await a.call(add("one", "k"))
+    await b.reaches(LIST, 2)
+    again = await b.call(add("one", "k"))
+    assert (again["task"], again["version"]) == (first["task"], first["version"])
+    assert (await b.refused(add("other", "k"))).kind == "key_conflict"
+    same = a.begin(add("both", "k2")), b.begin(add("both", "k2"))
+    tasks = [(await decoded(each))["task"] for each in same]
+    assert tasks[0] == tasks[1]
 
 
 def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so() -> None:
@@ -515,120 +491,101 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
         assert (await a.call(add("two", "k")))["task"]["id"] == "2"
         await b.reaches(LIST, 3)
         assert len((await b.engine.conversations.durable(LIST)).state.tasks) == 2
-        await ended(a, b)
+        await a.stop()
+        await b.stop()
 
     for seed in range(12):
-        together(story, Faults(delays=(0.003, 0.004, 0.005)), seed)
+        play(story, Faults(delays=(0.003, 0.004, 0.005)), seed)
     assert kinds == {"outcome_unknown", "unreachable"}
 
 
-def test_who_was_first_is_known_from_a_push_but_for_a_post_that_was_in_before_it_was_repeated() -> None:
-    async def story(space: MemorySpace) -> None:
-        log = space.member("ann_1")
-        assert await log.post(LIST, 0, "n1", b"x") == 1
+@together()
+async def test_who_was_first_is_known_from_a_push_but_for_a_post_that_was_in_before_it_was_repeated(
+    space: MemorySpace,
+) -> None:
+    log = space.member("ann_1")
+    assert await log.post(LIST, 0, "n1", b"x") == 1
 
-        def pushed(_position: int) -> Posted:
-            return space.posts[LIST][0]
+    def pushed(_position: int) -> Posted:
+        return space.posts[LIST][0]
 
-        assert await post(log, LIST, 0, "n1", b"x", pushed) == 1
-        space.faults = Faults(reader_old=1.0)  # who asks it would not know yet
-        with pytest.raises(Conflict):
-            await post(log, LIST, 0, "n2", b"y", pushed)
-
-    together(story)
-
-
-def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_was_written() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        space.faults = Faults(conflict_kept=1.0, late_s=1.0, delays=(0.01,))
-        answer = a.begin(add("two", "k"))
-        await asyncio.sleep(0.015)  # the answer is here, and who is behind the expected post is asked
-        a.shared.cut(noticed=False)
-        outcome = await answer
-        assert isinstance(outcome, Rejection) and outcome.kind == "outcome_unknown", outcome
-        await b.reaches(LIST, 3)
-        space.faults = Faults()
-        a.shared.heal()
-        assert (await a.call(add("two", "k")))["version"] == 3, "the first attempt was kept"
-        await ended(a, b)
-
-    together(story, Faults())
+    assert await post(log, LIST, 0, "n1", b"x", pushed) == 1
+    space.faults = Faults(reader_old=1.0)  # who asks it would not know yet
+    with pytest.raises(Conflict):
+        await post(log, LIST, 0, "n2", b"y", pushed)
 
 
-def test_a_member_that_may_only_read_is_told_so_at_once() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = Machine("ann", space, LIST), Machine("bob", space, LIST, may_post=False)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        began = asyncio.get_running_loop().time()
-        assert (await b.refused(add("two"))).kind == "forbidden"
-        assert asyncio.get_running_loop().time() - began < 1
-        await ended(a, b)
-
-    together(story)
-
-
-def test_an_undo_takes_back_what_another_machine_did() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await a.call(add("two"))
-        await b.reaches(LIST, 3)
-        undone = b.begin(p.ListUndo(conversation=LIST))
-        more = a.begin(add("three"))
-        assert isinstance(await undone, bytes) and isinstance(await more, bytes)
-        await a.reaches(LIST, 5)
-        await b.reaches(LIST, 5)
-        states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
-        assert [t.title for t in states[0].ordered()] == [t.title for t in states[1].ordered()]
-        assert len(states[0].tasks) == 2
-        await ended(a, b)
-
-    together(story)
+@together(Faults())
+async def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_was_written(space: MemorySpace) -> None:
+    a, b = await sharing(space)
+    space.faults = Faults(conflict_kept=1.0, late_s=1.0, delays=(0.01,))
+    answer = a.begin(add("two", "k"))
+    await asyncio.sleep(0.015)  # the answer is here, and who is behind the expected post is asked
+    a.shared.cut(noticed=False)
+    outcome = await answer
+    assert isinstance(outcome, Rejection) and outcome.kind == "outcome_unknown", outcome
+    await b.reaches(LIST, 3)
+    space.faults = Faults()
+    a.shared.heal()
+    assert (await a.call(add("two", "k")))["version"] == 3, "the first attempt was kept"
 
 
-def test_a_read_behind_a_write_of_its_connection_sees_it() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        write = a.begin(add("one"))
-        read = a.read(p.TaskList(conversation=LIST))
-        assert isinstance(await write, bytes)
-        assert [task["title"] for task in msgspec.json.decode(bytes(await read))["tasks"]] == ["one"]  # pyright: ignore[reportArgumentType]
-        await a.stop()
-
-    together(story)
+@together()
+async def test_a_member_that_may_only_read_is_told_so_at_once(space: MemorySpace) -> None:
+    a, b = Machine("ann", space, LIST), Machine("bob", space, LIST, may_post=False)
+    await a.call(add("one"))
+    await b.reaches(LIST, 2)
+    began = asyncio.get_running_loop().time()
+    assert (await b.refused(add("two"))).kind == "forbidden"
+    assert asyncio.get_running_loop().time() - began < 1
 
 
-def test_a_claim_that_waits_gets_what_another_machine_adds() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(p.ConversationOpen(conversation=LIST))
-        waiting = b.begin(claim("bob", wait_ms=60_000))
-        await asyncio.sleep(1)
-        await a.call(add("one"))
-        assert msgspec.json.decode(bytes(await waiting))["task"]["id"] == "1"  # pyright: ignore[reportArgumentType]
-        await ended(a, b)
+@together()
+async def test_an_undo_takes_back_what_another_machine_did(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    await a.call(add("two"))
+    await b.reaches(LIST, 3)
+    undone = b.begin(p.ListUndo(conversation=LIST))
+    more = a.begin(add("three"))
+    assert isinstance(await undone, bytes) and isinstance(await more, bytes)
+    await a.reaches(LIST, 5)
+    await b.reaches(LIST, 5)
+    states = [(await each.engine.conversations.durable(LIST)).state for each in (a, b)]
+    assert [t.title for t in states[0].ordered()] == [t.title for t in states[1].ordered()]
+    assert len(states[0].tasks) == 2
 
-    together(story)
+
+@together()
+async def test_a_read_behind_a_write_of_its_connection_sees_it(space: MemorySpace) -> None:
+    a = Machine("ann", space, LIST)
+    write = a.begin(add("one"))
+    read = a.read(p.TaskList(conversation=LIST))
+    assert isinstance(await write, bytes)
+    assert [task["title"] for task in (await decoded(read))["tasks"]] == ["one"]
 
 
-def test_a_machine_that_starts_again_goes_on_where_it_was() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        for n in range(5):
-            await a.call(add(f"{n}"))
-        await b.reaches(LIST, 6)
-        await b.stop()
-        await a.call(add("meanwhile"))
-        again = Machine("bob", space, LIST, log=b.log)
-        assert (await again.call(add("after")))["task"]["id"] == "7"
-        await a.reaches(LIST, 8)
-        await ended(a, again)
+@together()
+async def test_a_claim_that_waits_gets_what_another_machine_adds(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(p.ConversationOpen(conversation=LIST))
+    waiting = b.begin(claim("bob", wait_ms=60_000))
+    await asyncio.sleep(1)
+    await a.call(add("one"))
+    assert (await decoded(waiting))["task"]["id"] == "1"
 
-    together(story)
+
+@together()
+async def test_a_machine_that_starts_again_goes_on_where_it_was(space: MemorySpace) -> None:
+    a, b = pair(space)
+    for n in range(5):
+        await a.call(add(f"{n}"))
+    await b.reaches(LIST, 6)
+    await b.stop()
+    await a.call(add("meanwhile"))
+    again = Machine("bob", space, LIST, log=b.log)
+    assert (await again.call(add("after")))["task"]["id"] == "7"
+    await a.reaches(LIST, 8)
 
 
 def forged(space: MemorySpace, **changes: object) -> None:
@@ -651,21 +608,16 @@ def forged(space: MemorySpace, **changes: object) -> None:
         ({"groups": [{"at": 1, "actor": "a", "events": [{"type": "Later"}]}]}, "upgrade_needed"),
     ],
 )
-def test_a_list_that_holds_what_can_not_be_followed_is_read_and_not_written(
-    changes: dict[str, object], kind: str
+@together()
+async def test_a_list_that_holds_what_can_not_be_followed_is_read_and_not_written(
+    space: MemorySpace, changes: dict[str, object], kind: str
 ) -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        forged(space, **changes)
-        for each in (a, b):
-            refused = await each.refused(add("two"))
-            assert refused.kind == kind and refused.data["space"] == "team"
-            assert await each.version(LIST) == 2
-        await ended(a, b)
-
-    together(story)
+    a, b = await sharing(space)
+    forged(space, **changes)
+    for each in (a, b):
+        refused = await each.refused(add("two"))
+        assert refused.kind == kind and refused.data["space"] == "team"
+        assert await each.version(LIST) == 2
 
 
 async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
@@ -680,172 +632,137 @@ async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here_until_they_are_put_back(kept: int) -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        reader = Machine("eve", space, LIST, may_post=False)
-        for n in range(3):
-            await a.call(add(f"{n}"))
-        await a.call(claim("ann"))
-        await b.call(p.ListUndo(conversation=LIST))
-        everybody = (a, b, reader)
-        for each in everybody:
-            await each.reaches(LIST, 6)
-        await lost(space, kept, *everybody)
-        for each in (a, b):
-            refused = await each.refused(add("more"))
-            assert refused.kind == "diverged" and "punch share release --repair" in refused.message
-            assert await each.version(LIST) == 6
-        await asyncio.sleep(CERTAIN_S + 1)  # who may ask no quorum waits longer
-        assert reader.lanes.lanes[LIST].replica.state == "diverged"
-        put = await put_back(b.log, b.shared, LIST, Place(), 0)
-        assert put == 5 - kept
-        for each in everybody:
-            await each.becomes(LIST, "current")
-        assert (await a.call(add("more")))["version"] == 7
-        for each in everybody:
-            await each.reaches(LIST, 7)
-        await ended(*everybody)
-
-    together(story)
-
-
-def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_so_he_does_after_a_restart() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        for n in range(3):
-            await a.call(add(f"{n}"))
-        await b.reaches(LIST, 4)
-        b.shared.cut()
-        await lost(space, 0, a)
-        await put_back(a.log, a.shared, LIST, Place(), 0)
-        await a.becomes(LIST, "current")
-        await a.call(add("more"))
-        b.shared.heal()
-        await b.reaches(LIST, 5)
-        await lost(space, 0, a, b)
-        await put_back(a.log, a.shared, LIST, Place(), 0)
-        await a.stop()
-        await b.stop()
-        again = Machine("ann", space, LIST, log=a.log)
-        assert (await again.call(add("after")))["version"] == 6
-        await again.stop()
-
-    together(story)
+@together()
+async def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here_until_they_are_put_back(
+    space: MemorySpace, kept: int
+) -> None:
+    a, b = pair(space)
+    reader = Machine("eve", space, LIST, may_post=False)
+    for n in range(3):
+        await a.call(add(f"{n}"))
+    await a.call(claim("ann"))
+    await b.call(p.ListUndo(conversation=LIST))
+    everybody = (a, b, reader)
+    for each in everybody:
+        await each.reaches(LIST, 6)
+    await lost(space, kept, *everybody)
+    for each in (a, b):
+        refused = await each.refused(add("more"))
+        assert refused.kind == "diverged" and "punch share release --repair" in refused.message
+        assert await each.version(LIST) == 6
+    await asyncio.sleep(CERTAIN_S + 1)  # who may ask no quorum waits longer
+    assert reader.lanes.lanes[LIST].replica.state == "diverged"
+    put = await put_back(b.log, b.shared, LIST, Place(), 0)
+    assert put == 5 - kept
+    for each in everybody:
+        await each.becomes(LIST, "current")
+    assert (await a.call(add("more")))["version"] == 7
+    for each in everybody:
+        await each.reaches(LIST, 7)
 
 
-def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once_more() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        await lost(space, 0, a, b)
-        await put_back(a.log, a.shared, LIST, Place(), 0)
-        lane = a.lanes.lanes[LIST]
-        lane.compare()
-        await asyncio.sleep(0.0005)  # it has asked, and has no answer yet
-        lane.go_on()
-        await b.becomes(LIST, "current")
-        await b.call(add("two"))
-        await a.reaches(LIST, 3)
-        await ended(a, b)
-
-    together(story)
-
-
-def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_that_lost_it() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        for n in range(3):
-            await a.call(add(f"{n}"))
-        await b.reaches(LIST, 4)
-        b.shared.cut()
-        del space.posts[LIST][1:]
-        fresh = Machine("eve", space, LIST)
-        for n in range(3):
-            await fresh.call(add(f"other {n}"))
-        b.shared.heal()
-        refused = await b.refused(add("more"))
-        assert refused.kind == "diverged" and "--keep-as" in refused.message
-        with pytest.raises(Taken):
-            await put_back(b.log, b.shared, LIST, Place(), 0)
-        assert [await each.version(LIST) for each in (b, fresh)] == [4, 5]
-        await ended(a, b, fresh)
-
-    together(story)
+@together()
+async def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_so_he_does_after_a_restart(
+    space: MemorySpace,
+) -> None:
+    a, b = pair(space)
+    for n in range(3):
+        await a.call(add(f"{n}"))
+    await b.reaches(LIST, 4)
+    b.shared.cut()
+    await lost(space, 0, a)
+    await put_back(a.log, a.shared, LIST, Place(), 0)
+    await a.becomes(LIST, "current")
+    await a.call(add("more"))
+    b.shared.heal()
+    await b.reaches(LIST, 5)
+    await lost(space, 0, a, b)
+    await put_back(a.log, a.shared, LIST, Place(), 0)
+    await a.stop()
+    await b.stop()
+    again = Machine("ann", space, LIST, log=a.log)
+    assert (await again.call(add("after")))["version"] == 6
 
 
-def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        b.shared.cut()
-        await a.call(add("two"))
-        await lost(space, 0, a, b)
-        await asyncio.sleep(2)
-        assert b.lanes.members.longest(LIST, 2) == (3, a.shared.member)
-        assert a.lanes.members.longest(LIST, 2) == (2, b.shared.member)
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once_more(space: MemorySpace) -> None:
+    a, b = await sharing(space)
+    await lost(space, 0, a, b)
+    await put_back(a.log, a.shared, LIST, Place(), 0)
+    lane = a.lanes.lanes[LIST]
+    lane.compare()
+    await asyncio.sleep(0.0005)  # it has asked, and has no answer yet
+    lane.go_on()
+    await b.becomes(LIST, "current")
+    await b.call(add("two"))
+    await a.reaches(LIST, 3)
 
 
-def test_rubbish_that_whoever_runs_the_space_takes_away_stops_the_list_no_longer() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
-        assert (await a.refused(add("two"))).kind == "diverged"
-        space.posts[LIST].pop()
-        for each in (a, b):
-            await each.becomes(LIST, "current")
-        await a.call(add("two"))
-        await b.reaches(LIST, 3)
-        await ended(a, b)
-
-    together(story)
-
-
-def test_a_repaired_list_is_current_when_complete() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
-        await b.becomes(LIST, "diverged")
-        space.posts[LIST].pop()
-        a.lanes.lanes[LIST].compare()
-        for n in range(5):
-            await a.call(add(f"{n}"))
-        await b.becomes(LIST, "current")
-        assert await b.version(LIST) == 7
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_that_lost_it(
+    space: MemorySpace,
+) -> None:
+    a, b = pair(space)
+    for n in range(3):
+        await a.call(add(f"{n}"))
+    await b.reaches(LIST, 4)
+    b.shared.cut()
+    del space.posts[LIST][1:]
+    fresh = Machine("eve", space, LIST)
+    for n in range(3):
+        await fresh.call(add(f"other {n}"))
+    b.shared.heal()
+    refused = await b.refused(add("more"))
+    assert refused.kind == "diverged" and "--keep-as" in refused.message
+    with pytest.raises(Taken):
+        await put_back(b.log, b.shared, LIST, Place(), 0)
+    assert [await each.version(LIST) for each in (b, fresh)] == [4, 5]
 
 
-async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begun_anew(tmp_path: Path) -> None:
-    with anyio.fail_after(60):  # in real time: erasing takes a thread
-        space = MemorySpace()
-        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
-        await a.call(add("secret"))
-        await b.reaches(LIST, 2)
-        asked = await a.refused(p.ConversationDelete(conversation=LIST))
-        await a.call(p.ConversationDelete(conversation=LIST, confirm=asked.data["token"]))
-        await b.reaches(LIST, 3)
-        for each in (a, b):
-            while len(kept := await each.log.read(0, 100, conversation=LIST)) > 1:  # noqa: ASYNC110 - no such event
-                await anyio.sleep(0.005)
-            assert b"secret" not in kept[0].line
-        await b.call(add("new"))
-        await a.reaches(LIST, 5)
-        assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space has it no more"
-        c = Machine("eve", space, LIST, data_dir=str(tmp_path))
-        await c.reaches(LIST, 5)
-        assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
-        await ended(a, b, c)
+@together()
+async def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost(space: MemorySpace) -> None:
+    a, b = await sharing(space)
+    b.shared.cut()
+    await a.call(add("two"))
+    await lost(space, 0, a, b)
+    await asyncio.sleep(2)
+    assert b.lanes.members.longest(LIST, 2) == (3, a.shared.member)
+    assert a.lanes.members.longest(LIST, 2) == (2, b.shared.member)
+
+
+@together()
+async def test_a_repaired_list_is_current_when_complete(space: MemorySpace) -> None:
+    a, b = await sharing(space)
+    assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", b"rubbish")
+    await b.becomes(LIST, "diverged")
+    space.posts[LIST].pop()
+    a.lanes.lanes[LIST].compare()
+    for n in range(5):
+        await a.call(add(f"{n}"))
+    await b.becomes(LIST, "current")
+    assert await b.version(LIST) == 7
+
+
+@in_real_time
+async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begun_anew(
+    space: MemorySpace, tmp_path: Path
+) -> None:
+    a, b = pair(space, tmp_path)
+    await a.call(add("secret"))
+    await b.reaches(LIST, 2)
+    asked = await a.refused(p.ConversationDelete(conversation=LIST))
+    await a.call(p.ConversationDelete(conversation=LIST, confirm=asked.data["token"]))
+    await b.reaches(LIST, 3)
+    for each in (a, b):
+        while len(kept := await each.log.read(0, 100, conversation=LIST)) > 1:  # noqa: ASYNC110 - no such event
+            await anyio.sleep(0.005)
+        assert b"secret" not in kept[0].line
+    await b.call(add("new"))
+    await a.reaches(LIST, 5)
+    assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space has it no more"
+    c = Machine("eve", space, LIST, data_dir=str(tmp_path))
+    await c.reaches(LIST, 5)
+    assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
 
 
 async def deleted(each: Machine) -> None:
@@ -860,46 +777,45 @@ async def erased(space: MemorySpace) -> None:
         await anyio.sleep(0.005)
 
 
-async def test_who_may_erase_does_it_for_a_machine_that_may_not_or_died_over_it(tmp_path: Path) -> None:
-    with anyio.fail_after(60):  # in real time: erasing takes a thread
-        space = MemorySpace()
-        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
-        a.shared.may_erase = False
-        await a.call(add("secret"))
-        await b.reaches(LIST, 2)
-        b.shared.may_erase = False
-        await deleted(a)
-        await b.reaches(LIST, 3)
-        assert len(space.posts[LIST]) == 2, "neither may"
-        await ended(a, b)
-        again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
-        await erased(space)
-        await again.stop()
-
-
-async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_follows_what_was_begun_anew(
-    tmp_path: Path,
+@in_real_time
+async def test_who_may_erase_does_it_for_a_machine_that_may_not_or_died_over_it(
+    space: MemorySpace, tmp_path: Path
 ) -> None:
-    with anyio.fail_after(60):
-        space = MemorySpace()
-        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
-        await a.call(add("secret"))
-        await b.reaches(LIST, 2)
-        b.shared.cut()
-        for number in range(3):
-            await a.call(add(f"secret {number}"))
-        await deleted(a)
-        await erased(space)
-        await a.call(add("new"))
-        b.shared.heal()
-        await b.reaches(LIST, await a.version(LIST))
-        assert [t.title for t in (await b.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
-        while any(b"secret" in kept.line for kept in await b.log.read(0, 100, conversation=LIST)):  # noqa: ASYNC110
-            await anyio.sleep(0.005)
-        await b.stop()
-        again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
-        assert (await again.call(add("newer")))["task"]["id"] == "2"
-        await ended(a, again)
+    a, b = pair(space, tmp_path)
+    a.shared.may_erase = False
+    await a.call(add("secret"))
+    await b.reaches(LIST, 2)
+    b.shared.may_erase = False
+    await deleted(a)
+    await b.reaches(LIST, 3)
+    assert len(space.posts[LIST]) == 2, "neither may"
+    await a.stop()
+    await b.stop()
+    Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
+    await erased(space)
+
+
+@in_real_time
+async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_follows_what_was_begun_anew(
+    space: MemorySpace, tmp_path: Path
+) -> None:
+    a, b = pair(space, tmp_path)
+    await a.call(add("secret"))
+    await b.reaches(LIST, 2)
+    b.shared.cut()
+    for number in range(3):
+        await a.call(add(f"secret {number}"))
+    await deleted(a)
+    await erased(space)
+    await a.call(add("new"))
+    b.shared.heal()
+    await b.reaches(LIST, await a.version(LIST))
+    assert [t.title for t in (await b.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
+    while any(b"secret" in kept.line for kept in await b.log.read(0, 100, conversation=LIST)):  # noqa: ASYNC110
+        await anyio.sleep(0.005)
+    await b.stop()
+    again = Machine("bob", space, LIST, log=b.log, data_dir=str(tmp_path))
+    assert (await again.call(add("newer")))["task"]["id"] == "2"
 
 
 async def begun_again(space: MemorySpace, directory: Path) -> Machine:
@@ -911,117 +827,103 @@ async def begun_again(space: MemorySpace, directory: Path) -> Machine:
     return a
 
 
-async def test_a_shared_list_that_was_deleted_once_is_put_back(tmp_path: Path) -> None:
-    with anyio.fail_after(60):
-        space = MemorySpace()
-        a = await begun_again(space, tmp_path)
-        base, posts = await share(a.log, a.shared, LIST)
-        assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
-        before = space.posts.pop(LIST)
-        assert await put_back(a.log, a.shared, LIST, base, 5) == 1
-        assert [check_of(each.body) for each in space.posts[LIST]] == [check_of(each.body) for each in before]
-        await a.stop()
+@in_real_time
+async def test_a_shared_list_that_was_deleted_once_is_put_back(space: MemorySpace, tmp_path: Path) -> None:
+    a = await begun_again(space, tmp_path)
+    base, posts = await share(a.log, a.shared, LIST)
+    assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
+    before = space.posts.pop(LIST)
+    assert await put_back(a.log, a.shared, LIST, base, 5) == 1
+    assert [check_of(each.body) for each in space.posts[LIST]] == [check_of(each.body) for each in before]
 
 
-async def test_a_list_deleted_in_a_restored_space_is_kept(tmp_path: Path) -> None:
-    with anyio.fail_after(60):
-        space = MemorySpace()
-        a, b = (Machine(name, space, LIST, data_dir=str(tmp_path)) for name in ("ann", "bob"))
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        b.shared.cut()
-        await a.call(add("two"))
-        await a.call(add("three"))
-        await a.stop()
-        del space.posts[LIST][1:]  # restored from a backup
-        b.shared.heal()
-        await deleted(b)
-        await erased(space)
-        again = Machine("ann", space, LIST, log=a.log, data_dir=str(tmp_path))
-        told = await again.refused(add("four"))
-        assert told.kind == "diverged" and "--keep-as" in told.message and await again.version(LIST) == 4
-        await ended(again, b)
+@in_real_time
+async def test_a_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_path: Path) -> None:
+    a, b = await sharing(space, tmp_path)
+    b.shared.cut()
+    await a.call(add("two"))
+    await a.call(add("three"))
+    await a.stop()
+    del space.posts[LIST][1:]  # restored from a backup
+    b.shared.heal()
+    await deleted(b)
+    await erased(space)
+    again = Machine("ann", space, LIST, log=a.log, data_dir=str(tmp_path))
+    told = await again.refused(add("four"))
+    assert told.kind == "diverged" and "--keep-as" in told.message and await again.version(LIST) == 4
 
 
-async def test_a_list_that_its_space_counts_otherwise_is_not_written(tmp_path: Path) -> None:
-    with anyio.fail_after(60):
-        space = MemorySpace()
-        a = await begun_again(space, tmp_path)
-        steps = [step async for piece in slices(a.log, LIST, a.shared.member) for step in piece.steps]
-        body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
-        position = await post(a.shared, LIST, 0, "nonce", body)
-        with pytest.raises(Taken):
-            await share(a.log, a.shared, LIST)
-        a.lanes.add(LIST, Place(position, check_of(body)))
-        a.engine.conversations.drop(LIST)
-        told = await a.refused(add("from here"))
-        assert told.kind == "diverged" and "punch join" in told.message and "repair" not in told.message
-        b = Machine("bob", space, LIST, data_dir=str(tmp_path))
-        await b.reaches(LIST, 3)
-        for title in ("x", "y"):
-            await b.call(add(title))
-        assert await find_bad(space.posts[LIST]) == []
+@in_real_time
+async def test_a_list_that_its_space_counts_otherwise_is_not_written(space: MemorySpace, tmp_path: Path) -> None:
+    a = await begun_again(space, tmp_path)
+    steps = [step async for piece in slices(a.log, LIST, a.shared.member) for step in piece.steps]
+    body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
+    position = await post(a.shared, LIST, 0, "nonce", body)
+    with pytest.raises(Taken):
+        await share(a.log, a.shared, LIST)
+    a.lanes.add(LIST, Place(position, check_of(body)))
+    a.engine.conversations.drop(LIST)
+    told = await a.refused(add("from here"))
+    assert told.kind == "diverged" and "punch join" in told.message and "repair" not in told.message
+    b = Machine("bob", space, LIST, data_dir=str(tmp_path))
+    await b.reaches(LIST, 3)
+    for title in ("x", "y"):
+        await b.call(add(title))
+    assert await find_bad(space.posts[LIST]) == []
+    a.lanes.lanes[LIST].compare()
+    assert "punch join" in (await a.refused(add("from here"))).message
+    await deleted(b)
+    await erased(space)
+    a.lanes.lanes[LIST].compare()
+    await a.reaches(LIST, 6)
+    await a.call(add("anew"))
+    await b.reaches(LIST, 8)
+
+
+@in_real_time
+async def test_a_deleted_list_that_a_space_lost_offers_no_repair(space: MemorySpace, tmp_path: Path) -> None:
+    a = Machine("ann", space, LIST, data_dir=str(tmp_path))
+    await a.call(add("one"))
+    before = list(space.posts[LIST])
+    await deleted(a)
+    await erased(space)
+    for posts, advice in ((before, f"punch share {LIST} --repair"), ([], f"punch leave {LIST}")):
+        space.posts[LIST] = posts
         a.lanes.lanes[LIST].compare()
-        assert "punch join" in (await a.refused(add("from here"))).message
-        await deleted(b)
-        await erased(space)
-        a.lanes.lanes[LIST].compare()
-        await a.reaches(LIST, 6)
-        await a.call(add("anew"))
-        await b.reaches(LIST, 8)
-        await ended(a, b)
+        await a.becomes(LIST, "diverged")
+        while advice not in (told := await a.refused(add("more"))).message:  # noqa: ASYNC110 - no such event
+            await anyio.sleep(0.05)
+        assert "was deleted" in told.message
 
 
-async def test_a_deleted_list_that_a_space_lost_offers_no_repair(tmp_path: Path) -> None:
-    with anyio.fail_after(60):
-        space = MemorySpace()
-        a = Machine("ann", space, LIST, data_dir=str(tmp_path))
-        await a.call(add("one"))
-        before = list(space.posts[LIST])
-        await deleted(a)
-        await erased(space)
-        for posts, advice in ((before, f"punch share {LIST} --repair"), ([], f"punch leave {LIST}")):
-            space.posts[LIST] = posts
-            a.lanes.lanes[LIST].compare()
-            await a.becomes(LIST, "diverged")
-            while advice not in (told := await a.refused(add("more"))).message:  # noqa: ASYNC110 - no such event
-                await anyio.sleep(0.05)
-            assert "was deleted" in told.message
-        await a.stop()
+@together()
+async def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made(
+    space: MemorySpace,
+) -> None:
+    space.max_bytes = 3_000
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    huge = p.TaskAdd(conversation=LIST, title="huge", description="x" * 4_000)
+    begun = [a.begin(add("two")), a.begin(huge), a.begin(add("three"))]
+    two, refused, three = [await each for each in begun]
+    assert isinstance(refused, Rejection) and (refused.kind, refused.data["maximum"]) == ("limit_exceeded", 3_000)
+    assert isinstance(two, bytes) and isinstance(three, bytes)
 
 
-def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made() -> None:
-    async def story(space: MemorySpace) -> None:
-        space.max_bytes = 3_000
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        huge = p.TaskAdd(conversation=LIST, title="huge", description="x" * 4_000)
-        begun = [a.begin(add("two")), a.begin(huge), a.begin(add("three"))]
-        two, refused, three = [await each for each in begun]
-        assert isinstance(refused, Rejection) and (refused.kind, refused.data["maximum"]) == ("limit_exceeded", 3_000)
-        assert isinstance(two, bytes) and isinstance(three, bytes)
-        await a.stop()
-
-    together(story)
-
-
-def test_a_full_disk_here_leaves_the_space_as_it_is_and_is_caught_up_when_there_is_room() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        b.log.full = True
-        await a.call(add("two"))
-        refused = await b.refused(add("three", "k"))
-        assert refused.kind in ("storage_full", "outcome_unknown")
-        assert await b.version(LIST) == 2
-        b.log.full = False
-        done = await b.call(add("three", "k"))
-        assert done["task"]["id"] == "3"
-        await a.reaches(LIST, 4)
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_full_disk_here_leaves_the_space_as_it_is_and_is_caught_up_when_there_is_room(
+    space: MemorySpace,
+) -> None:
+    a, b = await sharing(space)
+    b.log.full = True
+    await a.call(add("two"))
+    refused = await b.refused(add("three", "k"))
+    assert refused.kind in ("storage_full", "outcome_unknown")
+    assert await b.version(LIST) == 2
+    b.log.full = False
+    done = await b.call(add("three", "k"))
+    assert done["task"]["id"] == "3"
+    await a.reaches(LIST, 4)
 
 
 def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
@@ -1030,58 +932,48 @@ def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
         for n in range(30):
             await a.call(add(f"{n}"))
         await b.reaches(LIST, 31)
-        await ended(a, b)
+        await a.stop()
+        await b.stop()
 
     for seed in range(5):
-        together(story, Faults(push_lost=0.3, reader_old=0.2, delays=(0.0, 0.01, 0.1)), seed)
+        play(story, Faults(push_lost=0.3, reader_old=0.2, delays=(0.0, 0.01, 0.1)), seed)
 
 
-def test_who_works_on_a_task_is_shown_with_his_machine_on_all() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        claimed = await a.call(claim("ann"))
-        await b.reaches(LIST, 3)
-        shown = [msgspec.json.decode(bytes(await each.read(p.TaskList(conversation=LIST)))) for each in (a, b)]  # pyright: ignore[reportArgumentType]
-        for task in (claimed["task"], *(one["tasks"][0] for one in shown)):
-            assert (task["owner"], task["machine"], task["fence"]) == ("ann", "ann", 3)
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_who_works_on_a_task_is_shown_with_his_machine_on_all(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    claimed = await a.call(claim("ann"))
+    await b.reaches(LIST, 3)
+    shown = [await decoded(each.read(p.TaskList(conversation=LIST))) for each in (a, b)]
+    for task in (claimed["task"], *(one["tasks"][0] for one in shown)):
+        assert (task["owner"], task["machine"], task["fence"]) == ("ann", "ann", 3)
 
 
-def test_what_waits_behind_the_writes_of_a_lane_goes_on_when_they_are_answered() -> None:
-    async def story(space: MemorySpace) -> None:
-        a = Machine("ann", space, LIST)
-        await a.call(add("one"))
-        write = a.begin(add("two"))
-        assert await a.engine.inbox.barrier() is None
-        assert not write.done(), "its post is on its way"
-        assert await a.lanes.lanes[LIST].barrier() is None
-        assert write.done()
-        await a.stop()
-
-    together(story)
+@together()
+async def test_what_waits_behind_the_writes_of_a_lane_goes_on_when_they_are_answered(space: MemorySpace) -> None:
+    a = Machine("ann", space, LIST)
+    await a.call(add("one"))
+    write = a.begin(add("two"))
+    assert await a.engine.inbox.barrier() is None
+    assert not write.done(), "its post is on its way"
+    assert await a.lanes.lanes[LIST].barrier() is None
+    assert write.done()
 
 
-def test_a_list_that_may_be_old_says_so_and_since_when() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        place = p.TaskList(conversation=LIST)
-        assert "shared" not in msgspec.json.decode(bytes(await b.read(place)))  # pyright: ignore[reportArgumentType]
-        b.shared.cut()
-        await asyncio.sleep(5)
-        shown = msgspec.json.decode(bytes(await b.read(place)))["shared"]  # pyright: ignore[reportArgumentType]
-        assert (shown["space"], shown["state"]) == ("team", "offline")
-        assert 4_900 < now_ms() - shown["since"] < 5_200
-        b.shared.heal()
-        await asyncio.sleep(1)
-        assert "shared" not in msgspec.json.decode(bytes(await b.read(place)))  # pyright: ignore[reportArgumentType]
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_list_that_may_be_old_says_so_and_since_when(space: MemorySpace) -> None:
+    _, b = await sharing(space)
+    place = p.TaskList(conversation=LIST)
+    assert "shared" not in await decoded(b.read(place))
+    b.shared.cut()
+    await asyncio.sleep(5)
+    shown = (await decoded(b.read(place)))["shared"]
+    assert (shown["space"], shown["state"]) == ("team", "offline")
+    assert 4_900 < now_ms() - shown["since"] < 5_200
+    b.shared.heal()
+    await asyncio.sleep(1)
+    assert "shared" not in await decoded(b.read(place))
 
 
 class Screen(Nobody):
@@ -1123,54 +1015,48 @@ class Screen(Nobody):
         return [told.get("card", told).get("shared", {"state": "current"})["state"] for told in self.told]
 
 
-def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_and_where_it_is_does_not() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        screens = {view: Screen(b, view) for view in ("list", "rows", "presence")}
-        screens["board"] = Screen(b, "board", name=None)
-        stranger = Screen(b, "board", user="eve", name=None)
-        stranger.paused = True
-        b.shared.cut()
-        await asyncio.sleep(1)
-        b.shared.heal()
-        await asyncio.sleep(1)
-        wanted = ["current", "offline", "current"]
-        assert {view: each.states() for view, each in screens.items()} == {
-            "list": wanted,
-            "rows": wanted,
-            "board": wanted[1:],
-            "presence": ["current"],
-        }
-        assert {told["seq"] for view in ("list", "rows", "board") for told in screens[view].told} == {2}
-        assert [told["rows"] for told in screens["rows"].told[1:]] == [[], []]
-        assert not stranger.subscription.stale  # or it would be told when the list is deleted
-        b.lanes.lanes[LIST].hold(Rejection("forbidden", "It was left."))
-        assert screens["list"].states()[3:] == ["forbidden"]
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_and_where_it_is_does_not(
+    space: MemorySpace,
+) -> None:
+    _, b = await sharing(space)
+    screens = {view: Screen(b, view) for view in ("list", "rows", "presence")}
+    screens["board"] = Screen(b, "board", name=None)
+    stranger = Screen(b, "board", user="eve", name=None)
+    stranger.paused = True
+    b.shared.cut()
+    await asyncio.sleep(1)
+    b.shared.heal()
+    await asyncio.sleep(1)
+    wanted = ["current", "offline", "current"]
+    assert {view: each.states() for view, each in screens.items()} == {
+        "list": wanted,
+        "rows": wanted,
+        "board": wanted[1:],
+        "presence": ["current"],
+    }
+    assert {told["seq"] for view in ("list", "rows", "board") for told in screens[view].told} == {2}
+    assert [told["rows"] for told in screens["rows"].told[1:]] == [[], []]
+    assert not stranger.subscription.stale  # or it would be told when the list is deleted
+    b.lanes.lanes[LIST].hold(Rejection("forbidden", "It was left."))
+    assert screens["list"].states()[3:] == ["forbidden"]
 
 
-def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_that_stays_so_is_not() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        screen = Screen(b, "list")
-        space.faults = Faults(delays=(0.001,), push_lost=1.0)
-        for number in range(5):  # each is found by comparing, or by a conflict, and read at once
-            await a.call(add(f"unheard {number}"))
-            await b.call(add(f"too late {number}"))
-        assert set(screen.states()) == {"current"}
-        b.lanes.lanes[LIST].replica.partial = True  # as while somebody shares a long history
-        b.lanes.lanes[LIST].link_changed(b.shared.link)
-        await asyncio.sleep(5)
-        assert screen.states()[-1] == "behind"
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_that_stays_so_is_not(
+    space: MemorySpace,
+) -> None:
+    a, b = await sharing(space)
+    screen = Screen(b, "list")
+    space.faults = Faults(delays=(0.001,), push_lost=1.0)
+    for number in range(5):  # each is found by comparing, or by a conflict, and read at once
+        await a.call(add(f"unheard {number}"))
+        await b.call(add(f"too late {number}"))
+    assert set(screen.states()) == {"current"}
+    b.lanes.lanes[LIST].replica.partial = True  # as while somebody shares a long history
+    b.lanes.lanes[LIST].link_changed(b.shared.link)
+    await asyncio.sleep(5)
+    assert screen.states()[-1] == "behind"
 
 
 @pytest.mark.parametrize(
@@ -1186,80 +1072,80 @@ def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_that_sta
     ],
     ids=["nothing", "no text", "deep", "deep inside", "a huge number", "no event", "an empty group"],
 )
-def test_rubbish_in_a_space_stops_the_list_and_not_the_daemon(body: bytes) -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await b.reaches(LIST, 2)
-        assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", body)
-        for each in (a, b):
-            assert (await each.refused(add("two"))).kind in ("diverged", "upgrade_needed")
-            assert (await each.call(p.TaskAdd(conversation="own", title="one")))["task"]["id"] == "1"
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_rubbish_in_a_space_stops_the_list_and_not_the_daemon(space: MemorySpace, body: bytes) -> None:
+    a, b = await sharing(space)
+    assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", body)
+    for each in (a, b):
+        assert (await each.refused(add("two"))).kind in ("diverged", "upgrade_needed")
+        assert (await each.call(p.TaskAdd(conversation="own", title="one")))["task"]["id"] == "1"
 
 
-def test_a_list_that_another_machine_opened_for_a_user_is_nobody_elses_here() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        bound = Connection("eve")
-        bound.user = "eve"
-        b.shared.cut()
-        await a.call(p.ConversationOpen(conversation=LIST, user="ann"))
-        late = b.begin(add("mine"), bound)  # decided when it is known whose the list is
-        await asyncio.sleep(1)
-        b.shared.heal()
-        outcome = await late
-        assert isinstance(outcome, Rejection) and outcome.kind == "not_found"
-        assert await b.version(LIST) == 1
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_a_list_that_another_machine_opened_for_a_user_is_nobody_elses_here(space: MemorySpace) -> None:
+    a, b = pair(space)
+    bound = Connection("eve")
+    bound.user = "eve"
+    b.shared.cut()
+    await a.call(p.ConversationOpen(conversation=LIST, user="ann"))
+    late = b.begin(add("mine"), bound)  # decided when it is known whose the list is
+    await asyncio.sleep(1)
+    b.shared.heal()
+    outcome = await late
+    assert isinstance(outcome, Rejection) and outcome.kind == "not_found"
+    assert await b.version(LIST) == 1
 
 
-def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(add("one"))
-        await a.call(claim("ann", lease_ms=3_000, keep=True))
-        await b.reaches(LIST, 3)
-        a.lanes.lanes[LIST].replica.refused = Rejection("forbidden", "The list was left.", {"what": "list"})
-        began = asyncio.get_running_loop().time()
-        taken = await b.call(claim("bob", wait_ms=60_000))
-        assert taken["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - began < 8
-        await ended(a, b)
-
-    together(story)
+@together()
+async def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(add("one"))
+    await a.call(claim("ann", lease_ms=3_000, keep=True))
+    await b.reaches(LIST, 3)
+    a.lanes.lanes[LIST].replica.refused = Rejection("forbidden", "The list was left.", {"what": "list"})
+    began = asyncio.get_running_loop().time()
+    taken = await b.call(claim("bob", wait_ms=60_000))
+    assert taken["task"]["owner"] == "bob" and asyncio.get_running_loop().time() - began < 8
 
 
-def test_nothing_to_claim_is_never_the_word_of_an_old_state() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        await a.call(p.ConversationOpen(conversation=LIST))
-        await b.reaches(LIST, 1)
-        await a.call(add("one"))
-        assert await b.version(LIST) == 1, "it has not heard of the task"
-        assert (await b.call(claim("bob")))["task"]["id"] == "1"
-        await ended(a, b)
-
-    together(story, Faults(push_lost=1.0, delays=(0.001,)))
+@together(Faults(push_lost=1.0, delays=(0.001,)))
+async def test_nothing_to_claim_is_never_the_word_of_an_old_state(space: MemorySpace) -> None:
+    a, b = pair(space)
+    await a.call(p.ConversationOpen(conversation=LIST))
+    await b.reaches(LIST, 1)
+    await a.call(add("one"))
+    assert await b.version(LIST) == 1, "it has not heard of the task"
+    assert (await b.call(claim("bob")))["task"]["id"] == "1"
 
 
-def test_others_see_who_follows_a_list_without_any_claim() -> None:
-    async def story(space: MemorySpace) -> None:
-        a, b = pair(space)
-        reader = Machine("eve", space, LIST, may_post=False)
-        await a.call(add("one"))
-        async with asyncio.timeout(60):
-            while a.lanes.members.followers(LIST) != (b.shared.member,):  # noqa: ASYNC110 - no such event
-                await asyncio.sleep(0.01)
-        assert a.lanes.members.followers("another") == ()
-        await b.lanes.remove(LIST)
-        assert b.lanes.members.followers(LIST) == (a.shared.member,)
-        await ended(a, b, reader)
+@together()
+async def test_others_see_who_follows_a_list_without_any_claim(space: MemorySpace) -> None:
+    a, b = pair(space)
+    Machine("eve", space, LIST, may_post=False)
+    await a.call(add("one"))
+    async with asyncio.timeout(60):
+        while a.lanes.members.followers(LIST) != (b.shared.member,):  # noqa: ASYNC110 - no such event
+            await asyncio.sleep(0.01)
+    assert a.lanes.members.followers("another") == ()
+    await b.lanes.remove(LIST)
+    assert b.lanes.members.followers(LIST) == (a.shared.member,)
 
-    together(story)
+
+@together()
+async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
+    lane = (a := Machine("ann", space, LIST)).lanes.lanes[LIST]
+    await a.call(add("one"))
+    lane.leave(Rejection("forbidden", "It was left."), lambda: None)
+    assert (await a.refused(add("two"))).message == "It was left."
+    lane.go_on()
+    await a.call(add("two"))
+    await lane.close(0)
+    assert (await a.refused(add("three"))).kind == "shutting_down"
+    lane.go_on()
+    assert lane.stage is Stage.CLOSING
+    lane.dissolve()
+    with pytest.raises(AssertionError, match="can't go from DISSOLVED to DISSOLVED"):
+        lane.dissolve()
 
 
 def test_a_member_of_no_name_is_not_remembered() -> None:

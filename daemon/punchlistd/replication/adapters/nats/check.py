@@ -3,46 +3,29 @@
 import anyio.to_thread
 import msgspec
 
-from punchlistd.replication.adapters.link_refusals import SKEW_S
+from punchlistd.replication.adapters.link_refusals import check_clock
 from punchlistd.replication.adapters.nats.creds import read_creds
 from punchlistd.replication.adapters.nats.link import CONNECT_S, Connection, connect
 from punchlistd.replication.adapters.nats.refusals import Refused
 from punchlistd.replication.adapters.nats.stream import Found, find, make
 from punchlistd.replication.port import Garbled
 from punchlistd.replication.posts.foreign import decode
-from punchlistd.replication.spaces import Space
+from punchlistd.replication.spaces import Checked, Space
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """A space that can be used, as a first connection found it; `unchecked` says what nobody could ask."""
-
-    space: Space
-    server: str
-    server_version: str
-    encrypted: bool
-    made: bool
-    skew_s: float
-    unchecked: tuple[str, ...] = ()
-
-
-async def prepare(space: Space, member: str, *, make_it: bool = True) -> Checked:
+async def prepare(space: Space, member: str) -> Checked:
     """Try everything that a space needs, and make its stream if it is not there yet.
 
     Args:
         space: Where it is; 0 replicas mean three in a cluster, else one.
         member: Who asks.
-        make_it: Whether a stream that is missing is made.
 
     Raises:
         Refused: Something is missing or wrong; the first thing that is.
     """
     creds = await anyio.to_thread.run_sync(read_creds, space.creds) if space.creds else None
-    unchecked: list[str] = []
-    monitors = [one for one in space.monitor.split(",") if one]
-    for monitor in monitors:
+    for monitor in filter(None, space.monitor.split(",")):
         await anyio.to_thread.run_sync(check_monitor, monitor)
-    if not monitors:
-        unchecked.append("sync_interval")
     refused: Refused | None = None
     for url in space.urls:
         try:
@@ -54,35 +37,24 @@ async def prepare(space: Space, member: str, *, make_it: bool = True) -> Checked
             continue
         try:
             replicas = space.replicas or (3 if connection.clustered else 1)
-            made, found = await _found_or_made(connection, space.name, replicas, make_it)
-            check_clock(connection, found)
+            made, found = await _found_or_made(connection, space.name, replicas)
+            check_clock(Refused, url, found.skew_s)
             done = msgspec.structs.replace(space, replicas=found.replicas or replicas)
-            encrypted = url.startswith("tls://")
-            return Checked(done, url, connection.version, encrypted, made, round(found.skew_s, 3), tuple(unchecked))
+            return Checked(done, made, url, connection.version)
         finally:
             await connection.close()
     assert refused is not None, "a space has an address"
     raise refused
 
 
-async def _found_or_made(connection: Connection, name: str, replicas: int, make_it: bool) -> tuple[bool, Found]:
+async def _found_or_made(connection: Connection, name: str, replicas: int) -> tuple[bool, Found]:
     try:
         return False, await find(connection, name)
     except Refused as refused:
-        if refused.kind != "no_stream" or not make_it:
+        if refused.kind != "no_stream":
             raise
     await make(connection, name, replicas)
     return True, await find(connection, name)
-
-
-def check_clock(connection: Connection, found: Found) -> None:
-    """Compare the clocks of this machine and of the server.
-
-    Raises:
-        Refused: They are too far apart.
-    """
-    if abs(found.skew_s) > SKEW_S:
-        raise Refused("clock_skew", where=connection.url, skew=round(abs(found.skew_s)))
 
 
 class Monitored(msgspec.Struct, frozen=True):

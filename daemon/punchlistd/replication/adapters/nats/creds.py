@@ -34,11 +34,9 @@ class Creds(msgspec.Struct, frozen=True):
     expires: int = 0
 
     def __repr__(self) -> str:
-        """Without the secret."""
         return f"Creds({self.path!r}, {self.user!r})"
 
     def sign(self, nonce: str) -> bytes:
-        """The server's challenge, signed and in base 64."""
         pair = _nkeys.from_seed(bytearray(self.seed.encode()))
         return base64.b64encode(pair.sign(nonce.encode()))
 

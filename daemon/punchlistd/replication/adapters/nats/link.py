@@ -109,7 +109,6 @@ class Connection:
 
     @property
     def clustered(self) -> bool:
-        """Whether the server has others beside it."""
         return len(self._client.servers) > 1
 
     async def open(self) -> None:
@@ -146,7 +145,6 @@ class Connection:
         return time.monotonic() - asked
 
     async def publish(self, subject: str, body: bytes) -> None:
-        """Send what nobody answers."""
         with _as_unreachable():
             await self._client.publish(subject, body)
 
@@ -218,7 +216,6 @@ class Connection:
             self._waiting.pop(token, None)
 
     def end(self, why: str) -> None:
-        """Use it no more: whoever waits for an answer gets none."""
         if self.ended.is_set():
             return
         self.why = why

@@ -87,14 +87,12 @@ class NatsLog(LinkKeeper[Connection]):
     refused = Refused
 
     def __init__(self, space: Space, member: str) -> None:
-        """Not connected before `run`."""
         super().__init__(space, member)
         self._names = Subjects.of(space.name)
         self._failing_since: float | None = None
         self._alone = False  # one server holds the space
 
     async def _serve(self, url: str) -> Refused:
-        """Use one server as long as that goes; why it does not go any more."""
         connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
         try:
             found = await find(connection, self._space.name)
@@ -138,7 +136,6 @@ class NatsLog(LinkKeeper[Connection]):
         return True
 
     async def _watch(self, connection: Connection, created: str) -> Refused:
-        """Try the way until it fails; why it did."""
         for turn in itertools.count(1):
             with anyio.move_on_after(WATCH_S):
                 await connection.ended.wait()
@@ -213,7 +210,6 @@ class NatsLog(LinkKeeper[Connection]):
         return answer
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        """Post once behind `expected`; the new position."""
         connection = self._up_to_post()
         if len(body) + 1024 > connection.max_payload:
             raise TooLarge(len(body), connection.max_payload - 1024)
@@ -252,7 +248,6 @@ class NatsLog(LinkKeeper[Connection]):
         raise Unreachable(f"The servers of the space can't agree now: {error.description}.")
 
     async def last(self, list: str) -> int:
-        """The position of the last post, as the stream's leader knows it."""
         return await self._asked(self._last(self._up(), list))
 
     async def _last(self, connection: Connection, list: str) -> int:
@@ -297,7 +292,6 @@ class NatsLog(LinkKeeper[Connection]):
         return found
 
     async def lists(self) -> list[str]:
-        """The lists of the space, in the order of their names."""
         offset, names = 0, set[str]()
         while True:
             connection = self._up()
@@ -327,11 +321,9 @@ class NatsLog(LinkKeeper[Connection]):
                 raise Unreachable(f"The server of the space can't erase now: {error.description or NO_REASON}.")
 
     async def beat(self, beat: Beat) -> None:
-        """Give a sign of life; it may be lost."""
         connection = self._up()
         await connection.publish(f"{self._names.alive}{connection.user}.{self._member}", msgspec.json.encode(beat))
 
     async def want(self, list: str) -> None:
-        """Ask the others for the next turn; it may be lost."""
         want = Want(self._member, self._round_trip_s)
         await self._up().publish(self._names.want + word(list), msgspec.json.encode(want))

@@ -4,19 +4,10 @@ The library's own texts never reach people: whatever it raises becomes a row of 
 """
 
 import ssl
-from collections.abc import Callable
-from typing import Any
 
 from nats import errors
 
-from punchlistd.replication.adapters.link_refusals import (
-    COMMON,
-    Refusal,
-    Row,
-    in_words,
-    kind_of_certificate,
-    reason_of_tls,
-)
+from punchlistd.replication.adapters.link_refusals import COMMON, Refusal, Row, reason_of_tls, refusal_of_network
 from punchlistd.replication.port import Garbled
 
 FLOOR = (2, 14)
@@ -95,40 +86,20 @@ class NotEncrypted(errors.Error):
 
 
 def refusal(error: BaseException, where: str, host: str) -> Refused:
-    """What an attempt to connect ended with, as a row of the table."""
+    if isinstance(error, Refused):
+        return error
     facts = {"where": where, "host": host}
-    return next(row(error, facts) for kind, row in _REFUSALS if isinstance(error, kind))
-
-
-def _tls_failed(error: ssl.SSLError, facts: dict[str, str]) -> Refused:
-    reason = reason_of_tls(error)
-    kind = "client_certificate" if "certificate required" in reason else "tls_failed"
-    return Refused(kind, cause=reason, **facts)
-
-
-def _by_its_text(error: Exception, facts: dict[str, str]) -> Refused:
+    if isinstance(error, NotEncrypted):
+        return Refused("no_tls", **facts)
+    if isinstance(error, ssl.SSLError) and "certificate required" in (reason := reason_of_tls(error)):
+        return Refused("client_certificate", cause=reason, **facts)
+    if isinstance(error, Garbled):
+        return Refused("unreachable", cause=str(error), **facts)
+    if (refused := refusal_of_network(error, Refused, facts)) is not None:
+        return refused
     text = str(error).lower()
     if "authorization violation" in text:
         return Refused("unauthorized", **facts)
     if "expecting info" in text or "json parse" in text:
         return Refused("unreachable", cause="what answers there is no NATS server", **facts)
     return Refused("refused", cause=text.removeprefix("nats: ").strip("'") or "no reason given", **facts)
-
-
-_REFUSALS: tuple[tuple[Any, Callable[[Any, dict[str, str]], Refused]], ...] = (
-    (Refused, lambda error, facts: error),
-    (NotEncrypted, lambda error, facts: Refused("no_tls", **facts)),
-    (
-        ssl.SSLCertVerificationError,
-        lambda error, facts: Refused(kind_of_certificate(error), **facts),
-    ),
-    (ssl.SSLError, _tls_failed),
-    (
-        (TimeoutError, errors.TimeoutError),
-        lambda error, facts: Refused("unreachable", cause="no answer in time", **facts),
-    ),
-    (OSError, lambda error, facts: Refused("unreachable", cause=in_words(error), **facts)),
-    (Garbled, lambda error, facts: Refused("unreachable", cause=str(error), **facts)),
-    (Exception, _by_its_text),
-)
-"""The first class that fits decides."""

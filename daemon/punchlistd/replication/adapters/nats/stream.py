@@ -34,12 +34,10 @@ class Subjects(NamedTuple):
 
     @classmethod
     def of(cls, space: str) -> "Subjects":
-        """Those of a space."""
         return cls(f"punch-{space}", *(f"pl.{space}.{part}." for part in cls._fields[1:]))
 
 
 def word(list: str) -> str:
-    """A list's id as one word of a subject."""
     return list.replace(".", "=")
 
 
@@ -131,7 +129,6 @@ R = TypeVar("R", bound=Reply)
 
 
 def settings(space: str, replicas: int) -> dict[str, Any]:
-    """The stream of a space: every post for ever, on the disk, and repeated to whoever listens."""
     names = Subjects.of(space)
     return {
         "name": names.stream,
@@ -261,14 +258,12 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
 
 
 def _nobody(connection: Connection) -> Refused:
-    """Why nobody answered: the connection ended, or the server has no JetStream."""
     if connection.ended.is_set():
         return Refused("unreachable", where=connection.url, cause=connection.why)
     return Refused("no_jetstream", where=connection.url)
 
 
 def differences(config: dict[str, Any], space: str) -> dict[str, str]:
-    """What a stream's settings have otherwise than a space needs: name → what stands there."""
     wrong = {
         name: f"is {config.get(name)!r}"
         for name, value in settings(space, 1).items()

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlistd.replication.adapters.link_refusals import SKEW_S
+from punchlistd.replication.adapters.link_refusals import check_clock
 from punchlistd.replication.adapters.postgres.link import Address, Connection, connect
 from punchlistd.replication.adapters.postgres.refusals import Refused
 from punchlistd.replication.port import Garbled, SharedLogError
 from punchlistd.replication.posts.foreign import convert
-from punchlistd.replication.spaces import Space
+from punchlistd.replication.spaces import Checked, Space
 
 COLUMNS = ["list text", "n bigint", "nonce text", "body bytea"]
 _PROBE = """
@@ -53,16 +53,6 @@ class Found(NamedTuple):
     made: int
     may_post: bool
     skew_s: float
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """A space that can be used, as a first connection found it; it is never made by that."""
-
-    space: Space
-    server: str
-    server_version: str
-    skew_s: float
-    made: bool = False
 
 
 async def find(connection: Connection, space: str) -> Found:
@@ -119,9 +109,8 @@ async def prepare(space: Space, member: str) -> Checked:
             connection = await connect(space, url, f"punchlistd {member} (check)")
             try:
                 found = await find(connection, space.name)
-                check_clock(url, found.skew_s)
-                done = msgspec.structs.replace(space, replicas=1)
-                return Checked(done, url, connection.version, round(found.skew_s, 3))
+                check_clock(Refused, url, found.skew_s)
+                return Checked(msgspec.structs.replace(space, replicas=1), False, url, connection.version)
             finally:
                 connection.end("it was closed")
         except Refused as problem:
@@ -130,13 +119,3 @@ async def prepare(space: Space, member: str) -> Checked:
             refused = problem
     assert refused is not None, "a space has an address"
     raise refused
-
-
-def check_clock(url: str, skew_s: float) -> None:
-    """Compare the clocks of this machine and of the server.
-
-    Raises:
-        Refused: They are too far apart.
-    """
-    if abs(skew_s) > SKEW_S:
-        raise Refused("clock_skew", where=url, skew=round(abs(skew_s)))

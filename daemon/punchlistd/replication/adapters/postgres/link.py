@@ -60,7 +60,6 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, url: str) -> "Address":
-        """The parts of an address that was checked."""
         parts = urlsplit(url)
         return cls(parts.hostname or "", parts.port or 0, parts.username or "", parts.path[1:])
 
@@ -90,7 +89,6 @@ class Connection:
     """
 
     def __init__(self, url: str) -> None:
-        """Nothing is connected yet."""
         self.url = url
         self.version = ""
         self.ended = asyncio.Event()
@@ -174,7 +172,6 @@ class Connection:
         return running.result()
 
     def _meaning(self, line: Any, error: BaseException) -> SharedLogError:
-        """What an error says about the statement: the server undid it, or the connection ended over it."""
         if getattr(error, "severity_en", "") == "ERROR" and not line.is_closed():
             state, text = cast(Any, error).sqlstate or "", str(error).partition("\n")[0]
             if state == _NOT_ALLOWED:
@@ -194,7 +191,6 @@ class Connection:
             self.end("the server warned")
 
     def end(self, why: str) -> None:
-        """Use them no more: whoever waits for an answer gets none."""
         if self.ended.is_set():
             return
         self.why = why

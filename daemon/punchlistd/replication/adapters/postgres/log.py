@@ -141,7 +141,6 @@ class PostgresLog(LinkKeeper[Connection]):
     refused = Refused
 
     def __init__(self, space: Space, member: str) -> None:
-        """Not connected before `run`."""
         super().__init__(space, member)
         self._channel = f"punch-{space.name}"
         self._table = f'"{self._channel}".post'
@@ -154,7 +153,6 @@ class PostgresLog(LinkKeeper[Connection]):
         self._not_stored = ("", 0)  # why the server did not store a post, and how large that was
 
     async def _serve(self, url: str) -> Refused:
-        """Use one server as long as that goes; why it does not go any more."""
         connection = await connect(self._space, url, f"punchlistd {self._member}")
         try:
             found = await find(connection, self._space.name)
@@ -194,7 +192,6 @@ class PostgresLog(LinkKeeper[Connection]):
         self._not_stored = ("", 0)
 
     async def _store_again(self, connection: Connection) -> None:
-        """Whether there is room now for what there was none for."""
         try:
             await connection.ask(self._on_table(_ROOM), self._not_stored[1])
         except NotStored:
@@ -204,7 +201,6 @@ class PostgresLog(LinkKeeper[Connection]):
                 raise
 
     async def _watch(self, connection: Connection, found: Found) -> Refused:
-        """Try the way until it fails; why it did."""
         for turn in itertools.count(1):
             with anyio.move_on_after(WATCH_S):
                 await connection.ended.wait()
@@ -224,7 +220,6 @@ class PostgresLog(LinkKeeper[Connection]):
         return Refused("unreachable", where=connection.url, cause=connection.why)
 
     async def _echo(self, connection: Connection) -> bool:
-        """Whether a notification of one's own is heard."""
         self._echoes += 1
         self._echoed = asyncio.Event()
         await self._notify(connection, Notice("echo", self._member, n=self._echoes))
@@ -258,7 +253,6 @@ class PostgresLog(LinkKeeper[Connection]):
             self._echoed.set()
 
     async def _fetch(self, connection: Connection) -> None:
-        """Read what there was notice of, and tell it."""
         assert self._listener is not None
         while True:
             await self._news.wait()
@@ -281,7 +275,6 @@ class PostgresLog(LinkKeeper[Connection]):
         return statement.format(table=self._table, max_post=MAX_POST, max_nonce=MAX_NONCE)
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        """Post once behind `expected`; the new position."""
         connection = self._up_to_post()
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
@@ -309,7 +302,6 @@ class PostgresLog(LinkKeeper[Connection]):
         return await self._last(_CURRENT, list) == position
 
     async def last(self, list: str) -> int:
-        """The position of the last post, as the server knows it."""
         last = await self._last(_LAST, list)
         if self._told.get(list, 0) > last:
             self._told[list] = last  # posts were removed, and others will have their places
@@ -336,7 +328,6 @@ class PostgresLog(LinkKeeper[Connection]):
         return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:
-        """The lists of the space, in the order of their names."""
         rows = await self._up().ask(self._on_table(_LISTS))
         return sorted(convert(row, _Listed).list for row in rows)
 
@@ -345,12 +336,10 @@ class PostgresLog(LinkKeeper[Connection]):
         await self._up().ask(self._on_table(_ERASE), list, before)
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Delete these rows."""
         places, nonces = [post.position for post in posts], [post.nonce for post in posts]
         await self._up().ask(self._on_table(_REMOVE), list, places, nonces)
 
     async def beat(self, beat: Beat) -> None:
-        """Give a sign of life; it may be lost."""
         connection = self._up()
         names, stuck, follows = iter(beat.lists), iter(beat.stuck.items()), iter(beat.follows)
         while True:
@@ -365,5 +354,4 @@ class PostgresLog(LinkKeeper[Connection]):
                 return
 
     async def want(self, list: str) -> None:
-        """Ask the others for the next turn; it may be lost."""
         await self._notify(self._up(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))

@@ -1,21 +1,13 @@
 """Why a space on PostgreSQL can't be used: one table of kinds, each with a sentence that says what to do."""
 
-import ssl
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from punchlistd.replication.adapters.link_refusals import (
-    ADD,
-    COMMON,
-    Refusal,
-    Row,
-    in_words,
-    kind_of_certificate,
-    reason_of_tls,
-)
+from punchlistd.replication.adapters.link_refusals import ADD, COMMON, Refusal, Row, refusal_of_network
 from punchlistd.replication.port import SharedLogError
+
+_postgres = cast(Any, asyncpg)
 
 FLOOR = 13
 """The oldest server that is let in: from here on a notification wakes only those who listen."""
@@ -109,38 +101,18 @@ _STATES = {
 
 
 def refusal(error: BaseException, where: str, host: str, space: str, *, encrypted: bool) -> Refused:
-    """What an attempt to connect ended with, as a row of the table."""
     if not encrypted and getattr(error, "sqlstate", "") == _NO_LINE and "pg_hba.conf" in str(error):
         return Refused("tls_needed", where=where)
+    if isinstance(error, Refused):
+        return error
     facts = {"where": where, "host": host, "space": space}
-    return next(row(error, facts) for kind, row in _REFUSALS if isinstance(error, kind))
-
-
-def _by_its_state(error: Any, facts: dict[str, str]) -> Refused:
-    kind = _STATES.get(error.sqlstate or "", "refused")
-    return Refused(kind, cause=str(error).partition("\n")[0] or "no reason given", **facts)
-
-
-def _cut(error: OSError, facts: dict[str, str]) -> Refused:
-    if "rejected SSL upgrade" in str(error):
+    if isinstance(error, OSError) and "rejected SSL upgrade" in str(error):
         return Refused("no_tls", **facts)
-    return Refused("unreachable", cause=in_words(error), **facts)
-
-
-_REFUSALS: tuple[tuple[Any, Callable[[Any, dict[str, str]], Refused]], ...] = (
-    (Refused, lambda error, facts: error),
-    (ssl.SSLCertVerificationError, lambda error, facts: Refused(kind_of_certificate(error), **facts)),
-    (ssl.SSLError, lambda error, facts: Refused("tls_failed", cause=reason_of_tls(error), **facts)),
-    (TimeoutError, lambda error, facts: Refused("unreachable", cause="no answer in time", **facts)),
-    (OSError, _cut),
-    (
-        (asyncpg.PostgresConnectionError, SharedLogError),
-        lambda error, facts: Refused("unreachable", cause="the connection was cut", **facts),
-    ),
-    (asyncpg.PostgresError, _by_its_state),
-    (
-        Exception,
-        lambda error, facts: Refused("unreachable", cause="what answers there is no PostgreSQL server", **facts),
-    ),
-)
-"""The first class that fits decides."""
+    if (refused := refusal_of_network(error, Refused, facts)) is not None:
+        return refused
+    if isinstance(error, _postgres.PostgresConnectionError | SharedLogError):
+        return Refused("unreachable", cause="the connection was cut", **facts)
+    if isinstance(error, _postgres.PostgresError):
+        kind = _STATES.get(getattr(error, "sqlstate", "") or "", "refused")
+        return Refused(kind, cause=str(error).partition("\n")[0] or "no reason given", **facts)
+    return Refused("unreachable", cause="what answers there is no PostgreSQL server", **facts)

@@ -99,7 +99,7 @@ async def test_nats_members_come_and_go_while_others_stay_connected(server: Punc
     nats = Nats(home / "team-server")
     nats.server.start()
     try:
-        await prepare(nats.space("ann"), "test", make_it=True)
+        await prepare(nats.space("ann"), "test")
         async with connected(nats.log("ann")) as (ann, of_ann), connected(nats.log("bob")) as (_, of_bob):
             told = server("--member", "carol")
             assert "nats-server --signal reload" in told.out

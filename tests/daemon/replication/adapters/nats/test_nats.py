@@ -27,8 +27,8 @@ from punchlist_testing.nats_server import (
     running_cluster,
     running_server,
 )
-from punchlistd.replication.adapters.link_refusals import SKEW_S
-from punchlistd.replication.adapters.nats.check import check_clock, prepare
+from punchlistd.replication.adapters.link_refusals import SKEW_S, check_clock
+from punchlistd.replication.adapters.nats.check import prepare
 from punchlistd.replication.adapters.nats.creds import read_creds
 from punchlistd.replication.adapters.nats.link import connect
 from punchlistd.replication.adapters.nats.log import NatsLog
@@ -100,7 +100,7 @@ async def made(server: NatsServer, **more: Any) -> Space:
     global _made  # noqa: PLW0603 - each test has a space of its own
     _made += 1
     space = Space(f"s{_made}", (server.url,), **more)
-    return (await prepare(space, "test", make_it=True)).space
+    return (await prepare(space, "test")).space
 
 
 async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(server: NatsServer) -> None:
@@ -211,7 +211,7 @@ async def test_a_server_whose_clock_is_elsewhere_is_refused(server: NatsServer) 
     found = await find(connection, space.name)
     assert abs(found.skew_s) < SKEW_S
     with pytest.raises(Refused, match="by NTP") as refused:
-        check_clock(connection, found._replace(skew_s=-2 * SKEW_S))
+        check_clock(Refused, server.url, -2 * SKEW_S)
     assert refused.value.kind == "clock_skew"
     await connection.close()
 
@@ -274,7 +274,7 @@ async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
 async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:
     space = await made(server)
     both = Space(space.name, ("nats://127.0.0.1:1", *space.urls))
-    assert (await prepare(both, "test", make_it=False)).made is False
+    assert (await prepare(both, "test")).made is False
     async with connected(both) as (ann, _):
         assert ann.link.server == server.url
 
@@ -322,13 +322,13 @@ async def test_a_stream_of_another_kind_takes_the_name_and_one_with_changed_sett
         taken = b'{"name": "punch-theirs", "subjects": ["other.>"]}'
         await connection.request("$JS.API.STREAM.CREATE.punch-theirs", taken)
         with pytest.raises(Refused) as refused:
-            await prepare(Space("theirs", (server.url,)), "test", make_it=True)
+            await prepare(Space("theirs", (server.url,)), "test")
         assert refused.value.kind == "name_taken"
         changed = await connection.request(f"$JS.API.STREAM.INFO.punch-{space.name}")
         config = json.loads(changed.data)["config"] | {"max_age": 3_600_000_000_000}
         await connection.request(f"$JS.API.STREAM.UPDATE.punch-{space.name}", json.dumps(config).encode())
         with pytest.raises(Refused, match="max_age is 3600000000000") as refused:
-            await prepare(space, "test", make_it=True)
+            await prepare(space, "test")
         assert refused.value.kind == "stream_changed"
         await hearing.link("refused", "stream_changed")
 
@@ -342,17 +342,16 @@ async def test_a_server_that_acknowledges_before_it_writes_is_refused_where_its_
         space = Space("team", (server.url,), monitor=server.monitor)
         if kind:
             with pytest.raises(Refused, match="sync_interval: always") as refused:
-                await prepare(space, "test", make_it=True)
+                await prepare(space, "test")
             assert refused.value.kind == kind
         else:
-            assert (await prepare(space, "test", make_it=True)).unchecked == ()
-            assert (await prepare(Space("team", (server.url,)), "test", make_it=True)).unchecked == ("sync_interval",)
+            await prepare(space, "test")
 
 
 @pytest.mark.parametrize("monitor", ["file:///etc/passwd", "http://127.0.0.1:1"])
 async def test_a_monitor_that_is_none_is_refused(server: NatsServer, monitor: str) -> None:
     with pytest.raises(Refused, match="--monitor") as refused:
-        await prepare(Space("team", (server.url,), monitor=monitor), "test", make_it=True)
+        await prepare(Space("team", (server.url,), monitor=monitor), "test")
     assert refused.value.kind == "bad_monitor"
 
 
@@ -366,7 +365,7 @@ async def test_a_monitor_that_answers_rubbish_is_refused(server: NatsServer, tol
     host = own_address()
     async with await asyncio.start_server(serve, host, 8222):
         with pytest.raises(Refused) as refused:
-            await prepare(Space("team", (server.url,), monitor=f"http://{host}:8222"), "test", make_it=True)
+            await prepare(Space("team", (server.url,), monitor=f"http://{host}:8222"), "test")
     assert refused.value.kind == "bad_monitor"
 
 
@@ -376,7 +375,7 @@ async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
     server.start()
     try:
         with pytest.raises(Refused, match="JetStream is off") as refused:
-            await prepare(Space("team", (server.url,)), "test", make_it=True)
+            await prepare(Space("team", (server.url,)), "test")
         assert refused.value.kind == "no_jetstream"
     finally:
         server.kill()
@@ -385,7 +384,7 @@ async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
 @needs_server
 async def test_one_server_cannot_hold_each_post_three_times(server: NatsServer) -> None:
     with pytest.raises(Refused) as refused:
-        await prepare(Space("three", (server.url,), replicas=3), "test", make_it=True)
+        await prepare(Space("three", (server.url,), replicas=3), "test")
     assert refused.value.kind == "too_few_servers"
 
 
@@ -427,8 +426,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
 
 @needs_openssl
 async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_keeper_erase(secured: Secured) -> None:
-    checked = await prepare(secured.space("ann"), "test", make_it=True)
-    assert checked.encrypted
+    checked = await prepare(secured.space("ann"), "test")
+    assert checked.server.startswith("tls://")
     async with (
         connected(secured.space("ann")) as (ann, _),
         connected(secured.space("bob"), "bob_2") as (bob, heard),
@@ -452,7 +451,7 @@ async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_
 
 @needs_openssl
 async def test_what_a_member_does_not_need_is_denied_at_once(secured: Secured) -> None:
-    await prepare(secured.space("ann"), "test", make_it=True)
+    await prepare(secured.space("ann"), "test")
     async with connected(secured.space("ann")) as (ann, hearing):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
@@ -480,7 +479,7 @@ async def test_a_reader_cannot_make_the_space(tmp_path: Path) -> None:
     secured.server.start()
     try:
         with pytest.raises(Refused) as refused:
-            await prepare(secured.space("bob"), "test", make_it=True)
+            await prepare(secured.space("bob"), "test")
         assert refused.value.kind == "may_not_make"
     finally:
         secured.server.kill()
@@ -498,7 +497,7 @@ async def test_a_stranger_is_let_in_nowhere_and_told_what_to_ask_for(secured: Se
         ({"ca": "/nonexistent/ca.pem"}, "bad_ca"),
     ):
         with pytest.raises(Refused) as refused:
-            await prepare(secured.space("ann", **given), "test", make_it=True)
+            await prepare(secured.space("ann", **given), "test")
         assert refused.value.kind == kind
         assert (
             "[X509" not in str(refused.value)
@@ -522,7 +521,7 @@ async def test_a_certificate_that_does_not_hold_is_told_by_what_is_wrong_with_it
     secured.server.start()
     try:
         with pytest.raises(Refused, match=told) as refused:
-            await prepare(secured.space("ann"), "test", make_it=True)
+            await prepare(secured.space("ann"), "test")
         assert refused.value.kind == kind
         assert "--ca" not in str(refused.value)
     finally:
@@ -535,7 +534,7 @@ async def test_where_tls_was_asked_for_a_server_without_it_is_sent_nothing(serve
     (tmp_path / "ann.creds").write_text(secret.creds)
     space = Space("team", (server.url.replace("nats://", "tls://"),), creds=str(tmp_path / "ann.creds"))
     with pytest.raises(Refused, match="nothing was sent to it") as refused:
-        await prepare(space, "test", make_it=True)
+        await prepare(space, "test")
     assert refused.value.kind == "no_tls"
 
 
@@ -572,14 +571,14 @@ async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -
     listening = await asyncio.start_server(impostor.serve, impostor.host, PORT)
     async with listening:
         with pytest.raises(Refused) as refused:
-            await prepare(Space("team", (f"nats://{impostor.host}:{PORT}",)), "test", make_it=True)
+            await prepare(Space("team", (f"nats://{impostor.host}:{PORT}",)), "test")
     assert refused.value.kind == kind
 
 
 async def test_no_server_at_all_is_told_without_numbers_of_errors() -> None:
     for url in (f"nats://{own_address()}:{PORT}", "tls://no-such-host.invalid:4222"):
         with pytest.raises(Refused, match="No server answers at") as refused:
-            await prepare(Space("team", (url,)), "test", make_it=True)
+            await prepare(Space("team", (url,)), "test")
         assert refused.value.kind == "unreachable"
         assert "Errno" not in str(refused.value)
 
@@ -602,7 +601,7 @@ async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_ask
     path.write_text(text.format(seed=secret.seed, expired=f"{token}\n{secret.creds}"))
     os.chmod(path, mode)
     with pytest.raises(Refused, match="ann.creds") as refused:
-        await prepare(Space("team", ("nats://127.0.0.1:1",), creds=str(path)), "test", make_it=True)
+        await prepare(Space("team", ("nats://127.0.0.1:1",), creds=str(path)), "test")
     assert refused.value.kind == kind
     assert secret.seed not in str(refused.value)
 
@@ -622,7 +621,7 @@ async def test_three_servers_keep_a_space_up_while_one_is_away(tmp_path: Path, r
         with anyio.fail_after(PATIENCE_S):
             while True:  # the servers elect first
                 try:
-                    checked = await prepare(Space("team", urls, replicas=3), "test", make_it=True)
+                    checked = await prepare(Space("team", urls, replicas=3), "test")
                     break
                 except Refused as refused:
                     assert refused.kind in ("no_quorum", "no_jetstream", "too_few_servers")

@@ -15,9 +15,8 @@ from punchlist_testing.authority import Authority, needs_openssl
 from punchlist_testing.hearing import PATIENCE_S, Hearing, heard
 from punchlist_testing.nats_server import own_address
 from punchlist_testing.postgres_server import DATABASE, Members, PostgresServer, needs_postgres, running_postgres
-from punchlistd.replication.adapters.link_refusals import SKEW_S
 from punchlistd.replication.adapters.postgres import link as postgres_link
-from punchlistd.replication.adapters.postgres.check import check_clock, prepare
+from punchlistd.replication.adapters.postgres.check import prepare
 from punchlistd.replication.adapters.postgres.link import Address, read_password
 from punchlistd.replication.adapters.postgres.log import MAX_POST, PostgresLog
 from punchlistd.replication.adapters.postgres.refusals import Refused
@@ -381,12 +380,6 @@ async def test_what_is_no_postgresql_at_all_is_told_so() -> None:
     async with await asyncio.start_server(serve, host, 5432):
         refused = await refusal(Space("team", (f"postgres://ann@{host}:5432/punchlist",), replicas=0))
     assert refused.kind == "unreachable"
-
-
-def test_clocks_apart_are_told() -> None:
-    check_clock("postgres://ann@a:5432/b", SKEW_S - 1)
-    with pytest.raises(Refused, match="by NTP"):
-        check_clock("postgres://ann@a:5432/b", -2 * SKEW_S)
 
 
 async def test_a_standby_is_refused_and_of_two_addresses_the_primary_is_found(tmp_path: Path) -> None:

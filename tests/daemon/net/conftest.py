@@ -1,0 +1,19 @@
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from punchlist_testing.engine import Engine, Peer, engine
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncGenerator[Engine]:
+    """An engine that serves a socket."""
+    async with engine(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def peer(running: Engine) -> Peer:
+    """A client of it."""
+    return await running.connect()
