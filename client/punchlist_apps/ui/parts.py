@@ -43,7 +43,6 @@ class Item(NamedTuple):
 
 
 def state(task: Task) -> str:
-    """The status as shown."""
     return state_of({"status": task.status, "open_blockers": task.open_blockers})
 
 
@@ -58,7 +57,6 @@ def text(value: str) -> str:
 
 
 def width_of(parts: Iterable[Part]) -> int:
-    """Columns that parts take."""
     return sum(cells(words) for _, words in parts)
 
 
