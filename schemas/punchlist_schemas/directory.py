@@ -11,6 +11,7 @@ in the data directory, one for each project and name. The worktrees of a reposit
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from punchlist_schemas import project_file, repository
 from punchlist_schemas.project_file import DirectoryError
@@ -22,7 +23,6 @@ OUTSIDE = "default"
 
 _ALLOWED, _UNUSED = "allowed", "-unused"
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 

@@ -4,10 +4,10 @@ Nothing is ever guessed from the working directory.
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from punchlist_schemas.system import os_calls
 
-TYPE_CHECKING = False  # not typing's: importing that, or collections.abc, would double a shell prompt's start
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

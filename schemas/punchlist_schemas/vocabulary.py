@@ -1,6 +1,7 @@
 """The words of the contract for states and urgency. Light: a command line that only offers them loads nothing else."""
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -5,8 +5,8 @@ A day stays that day in every time zone; `at` is when it begins here.
 
 from datetime import date, datetime, time, timedelta
 from math import inf
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any

@@ -7,13 +7,13 @@ looks at a directory. Light on purpose: shell prompts come through here.
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from punchlist_schemas import directory
 from punchlist_schemas.directory import Meant
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

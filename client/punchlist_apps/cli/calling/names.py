@@ -5,25 +5,21 @@ this prefix, and `#3` the agent that has task 3. The wire gets exact names.
 """
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from punchlist.base.text import task_id
-from punchlist_apps.cli.calling.person import person
+from punchlist_apps.cli.calling.context import Context, person
 from punchlist_apps.cli.printing.failure import UnknownList, UnknownName
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
-    from punchlist_apps.cli.calling.context import Context
-
-    Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 RECENT = 5_000
 """Number of newest events whose actors count as known names."""
 
 
-def resolve(context: "Context", given: str) -> "list[str]":
+def resolve(context: Context, given: str) -> list[str]:
     """Return the exact names that a text means in the list of this run.
 
     Raises:
@@ -42,7 +38,7 @@ def resolve(context: "Context", given: str) -> "list[str]":
         return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
 
 
-def resolve_new(context: "Context", given: str) -> str:
+def resolve_new(context: Context, given: str) -> str:
     """Return the name that a text means, which may be one that the list has not seen yet.
 
     Raises:
@@ -60,13 +56,13 @@ def resolve_new(context: "Context", given: str) -> str:
         return given
 
 
-def is_known(context: "Context", name: str) -> bool:
+def is_known(context: Context, name: str) -> bool:
     """Return whether the list knows an actor of this name or host."""
     known = [person(os.environ), *find(context.send, context.known)]
     return any(one == name or one.startswith(f"{name}/") for one in known)
 
 
-def find(ask: "Ask", conversation: str) -> "list[str]":
+def find(ask: Ask, conversation: str) -> list[str]:
     """Return the names in a list: owners of its tasks, who watches it, connected agents, and actors of recent events.
 
     Args:
@@ -85,7 +81,7 @@ def find(ask: "Ask", conversation: str) -> "list[str]":
     return [name for name in dict.fromkeys(names) if name]
 
 
-def match(given: str, names: "Iterable[str]") -> "list[str]":
+def match(given: str, names: Iterable[str]) -> list[str]:
     """Return the names that are meant; several only where they are all of one host's sessions.
 
     Raises:
@@ -107,7 +103,7 @@ def match(given: str, names: "Iterable[str]") -> "list[str]":
     raise UnknownName(f"{what} in this list", names, is_ambiguous=is_ambiguous)
 
 
-def match_task(given: str, tasks: "Iterable[dict[str, Any]]") -> str:
+def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
     """Return the owner of the task that a text such as `#3` names.
 
     Raises:
@@ -119,7 +115,7 @@ def match_task(given: str, tasks: "Iterable[dict[str, Any]]") -> str:
     raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
 
 
-def _closest(given: str, names: "list[str]") -> "list[str]":
+def _closest(given: str, names: list[str]) -> list[str]:
     from difflib import SequenceMatcher
 
     def likeness(name: str) -> float:

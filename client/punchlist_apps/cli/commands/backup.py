@@ -70,7 +70,6 @@ _SHOWN = 100
 
 
 def run_backup(context: Context) -> int:
-    """Let the daemon copy its log."""
     status = context.call("daemon.status")
     path = context.args.file and os.path.abspath(context.args.file)
     if path is None:
@@ -146,7 +145,6 @@ def _report_lines(report: dict[str, Any], advice: str) -> Iterator[str]:
 
 
 def _repaired(context: Context) -> int:
-    """Repair the log, which no daemon may have open."""
     code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
     if report is None or "error" in report:
         return _failed(code, report)

@@ -185,7 +185,6 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
 
 
 async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
-    """The thread that is meant, if there is one."""
     from punchlist.base.project import own
     from punchlist_apps.chat.thread import Thread
 
@@ -216,7 +215,6 @@ class _Talk:
         self._answer: dict[str, Any] = {}
 
     async def run(self) -> int:
-        """Say what was given, or what is typed."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
         if self._thread is not None:
             self._thread.person = self._person
@@ -303,7 +301,6 @@ class _Talk:
 
 
 def _receipts(answer: dict[str, Any]) -> list[str]:
-    """What the answer did, a line each."""
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
     lines: list[str] = []
     for one in receipts:

@@ -61,7 +61,6 @@ _MARKDOWN = (".md", ".markdown")
 
 
 def run_mirror(context: Context) -> int:
-    """Add, list, remove, or run."""
     actions = {"add": _add, "list": _list, "remove": _remove, "run": _run}
     try:
         return actions[context.args.action](context)
@@ -102,7 +101,6 @@ def _add_plan(context: Context, path: str) -> int:
 
 
 def _start(context: Context) -> str:
-    """Start the mirror process, and return a line about it."""
     from punchlist_apps.common import autostart
 
     data_dir = context.target.data_dir
@@ -221,7 +219,6 @@ def _mirrored(config: Config) -> _Mirrored:
 
 
 def _log(problem: Problem) -> None:
-    """One line for each problem, on standard error."""
     stamp = time.strftime("%H:%M:%S")
     print(f"{stamp} {problem.kind}: {safe(problem.file)}: {safe(problem.text)}", file=sys.stderr, flush=True)
 

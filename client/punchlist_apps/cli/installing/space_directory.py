@@ -234,7 +234,6 @@ def _engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
 
 
 def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
-    """Return the members, which are the same for all servers."""
     members: dict[str, str] | None = None
     for name, text in kept.items():
         try:
@@ -279,7 +278,6 @@ def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
 def _replace(
     folder: str, kept: dict[str, str], texts: dict[str, str], creds: dict[str, str], gone: Sequence[str]
 ) -> None:
-    """Write all files, or none."""
     changes = [Replacement(_in(folder, name), _bytes(kept.get(name)), _bytes(text)) for name, text in texts.items()]
     try:
         for name in (*creds, *gone):

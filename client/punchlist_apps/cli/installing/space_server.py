@@ -25,7 +25,6 @@ class Login(NamedTuple):
 
     @property
     def creds(self) -> str:
-        """The text of the creds file."""
         return (
             f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret.\n"
             f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
@@ -196,7 +195,6 @@ def _user_lines(space: str, one: Login) -> tuple[str, ...]:
 
 
 def new_secret() -> str:
-    """A password that only servers use."""
     return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
 
 

@@ -1,10 +1,11 @@
 """Durations and counts as people write them on a command line."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
     from punchlist.base.dates import When
+
 
 _MAX_PORT = 65_535
 _MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
@@ -19,7 +20,7 @@ def milliseconds(text: str) -> int:
     from punchlist.base.dates import duration_ms
 
     if (found := duration_ms(text)) is None:
-        raise _refusal(f"{text!r} is not a duration; write 90s, 10m or 2h")
+        raise ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 2h")
     return found
 
 
@@ -35,7 +36,7 @@ def when(text: str) -> "When":
         return dates.When(0)
     found = dates.read(text)
     if found is None or found.at <= 0:
-        raise _refusal(f"{text!r} is not a time; write {dates.EXAMPLES}")
+        raise ArgumentTypeError(f"{text!r} is not a time; write {dates.EXAMPLES}")
     return found
 
 
@@ -49,7 +50,7 @@ def past(text: str) -> int:
 
     found = dates.read(text, behind=True)
     if found is None or found.at <= 0:
-        raise _refusal(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
+        raise ArgumentTypeError(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
     return found.at
 
 
@@ -79,7 +80,7 @@ def lease(text: str) -> int:
     """
     value = milliseconds(text)
     if not _MIN_LEASE_MS <= value <= _MAX_LEASE_MS:
-        raise _refusal(f"{text!r} is not between 1s and 24h")
+        raise ArgumentTypeError(f"{text!r} is not between 1s and 24h")
     return value
 
 
@@ -90,7 +91,7 @@ def whole(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal():
-        raise _refusal(f"{text!r} must be a whole number, 0 or more")
+        raise ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
     return int(text)
 
 
@@ -101,7 +102,7 @@ def port(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
-        raise _refusal(f"{text!r} is not a port from 1 to {_MAX_PORT}")
+        raise ArgumentTypeError(f"{text!r} is not a port from 1 to {_MAX_PORT}")
     return int(text)
 
 
@@ -113,7 +114,7 @@ def group(text: str) -> tuple[str, int]:
     """
     label, _, count = text.rpartition("=")
     if not label.strip():
-        raise _refusal(f"{text!r} must be LABEL=N, such as gpu=1")
+        raise ArgumentTypeError(f"{text!r} must be LABEL=N, such as gpu=1")
     return label.strip(), positive(count)
 
 
@@ -124,11 +125,5 @@ def positive(text: str) -> int:
         ArgumentTypeError: It is none.
     """
     if not text.isdecimal() or not int(text):
-        raise _refusal(f"{text!r} must be a whole number, 1 or more")
+        raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
-
-
-def _refusal(message: str) -> "ArgumentTypeError":
-    from argparse import ArgumentTypeError
-
-    return ArgumentTypeError(message)

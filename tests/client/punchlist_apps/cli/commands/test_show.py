@@ -41,22 +41,12 @@ def test_the_conversation_comes_from_the_option_the_environment_or_is_default(pu
     assert punch("list", "--conversation=default").lines == ["default  0/1", "  ☐ #1 a"]
 
 
-def test_the_fast_path_and_the_full_one_show_the_same(punch: Any) -> None:
-    for n in range(20):
-        punch("add", f"task {n} 中文 \x1b[31m", "-p", "high", "-d", "text")
-    punch("start", "3")
-    punch("add", "child", "--parent", "2", "-b", "1")
-    for words in (("list",), ("list", "--json"), ("show", "21"), ("show", "21", "--json")):
-        assert punch(*words).out == punch(*words, "--actor", "takes-the-full-path").out
-
-
 def test_json_is_harmless_for_a_terminal(punch: Any) -> None:
     punch("add", "a\x1b\u202e\x9b")
-    for words in (("list", "--json"), ("list", "--json", "--actor", "x")):
-        shown = punch(*words)
-        assert shown.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
-        assert shown.out.isascii()
-        assert shown.out.strip().isprintable()
+    shown = punch("list", "--json")
+    assert shown.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
+    assert shown.out.isascii()
+    assert shown.out.strip().isprintable()
 
 
 def test_conversations_with_their_progress(punch: Any) -> None:
@@ -82,13 +72,6 @@ def test_the_state_of_the_daemon(punch: Any) -> None:
 
 def test_an_error_that_came_often_is_told_once() -> None:
     assert list(show.with_counts(["full", "late", "full"])) == ["full (2 times)", "late"]
-
-
-def test_the_line_for_prompts_can_also_be_counted_by_the_daemon(punch: Any) -> None:
-    punch("add", "a")
-    punch("add", "b")
-    punch("start", "2")
-    assert punch("daemon", "status", "--line", "--actor", "takes-the-full-path").out == "1 open, 1 in progress\n"
 
 
 def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
