@@ -140,20 +140,8 @@ def test_a_serial_list_that_is_busy_says_what_makes_room(punch: Any) -> None:
     assert "punch pause 1 makes room for it" in punch("start", "2").err
 
 
-def test_a_range_of_tasks_is_one_word(punch: Any) -> None:
-    for title in "abc":
-        punch("add", title)
-    assert punch("done", "1-2").code == 0
-    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "completed", "pending"]
-
-
 def test_what_a_task_waits_for_is_said_once_and_when_it_was_made(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-b", "1")
     shown = punch("show", "2").out
     assert "blocked by: #1" in shown and "waits for" not in shown and "created: 20" in shown
-
-
-def test_a_title_of_nothing_is_refused_in_words(punch: Any) -> None:
-    assert "the title is empty" in punch("add", "").err
-    assert "the title is empty" in punch("add", " ", "").err

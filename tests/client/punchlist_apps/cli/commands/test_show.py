@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_apps.cli.commands import show
 from punchlist_testing.store import damaged_log
 
 
@@ -70,10 +69,6 @@ def test_the_state_of_the_daemon(punch: Any) -> None:
     assert punch("daemon", "status", "--json").json["seq"] == 2
 
 
-def test_an_error_that_came_often_is_told_once() -> None:
-    assert list(show.with_counts(["full", "late", "full"])) == ["full (2 times)", "late"]
-
-
 def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
     (home / "run").mkdir()
     (home / "run" / "status").write_text("3 open, 1 in progress\n")
@@ -88,43 +83,32 @@ def damaged(home: Path) -> Path:
     return home / "data"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("list",),
-        ("ls", "--json"),
-        ("list", "--limit", "5"),
-        ("show", "1"),
-        ("log",),
-        ("log", "--json"),
-        ("log", "--limit", "1", "--follow"),
-        ("export",),
-        ("export", "--format=jsonl"),
-    ],
-)
-def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fails(
-    damaged: Path, punch: Any, words: tuple[str, ...]
-) -> None:
-    shown = punch(*words, "-c", "a")
-    assert shown.code == 1 and "whole" in shown.out
-    told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
-    assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"]
-    assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1
-    if "--follow" not in words:
-        whole = punch(*words, "-c", "b")
-        assert (whole.code, whole.err) == (0, "")
+READS = [
+    *("list", "ls --json", "list --limit 5", "show 1", "log", "log --json", "log --limit 1 --follow"),
+    *("export", "export --format=jsonl"),
+]
 
 
-@pytest.mark.parametrize(
-    "words", [("undo", "--preview"), ("undo",), ("add", "more"), ("list", "clear", "--yes"), ("show", "9")]
-)
-def test_what_damage_does_not_allow_is_refused_with_one_way_out(
-    damaged: Path, punch: Any, words: tuple[str, ...]
-) -> None:
-    refused = punch(*words, "-c", "a")
-    assert refused.code == 1 and refused.err.startswith("error: The log of a is damaged at position 3 ")
-    assert refused.err.count("punch daemon verify --repair") == 1
-    assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n")
+@pytest.mark.usefixtures("damaged")
+def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fails(punch: Any) -> None:
+    for words in READS:
+        shown = punch(*words.split(), "-c", "a")
+        assert shown.code == 1 and "whole" in shown.out, words
+        told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
+        assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"], words
+        assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1, words
+        if "--follow" not in words:
+            whole = punch(*words.split(), "-c", "b")
+            assert (whole.code, whole.err) == (0, ""), words
+
+
+@pytest.mark.usefixtures("damaged")
+def test_what_damage_does_not_allow_is_refused_with_one_way_out(punch: Any) -> None:
+    for words in ("undo --preview", "undo", "add more", "list clear --yes", "show 9"):
+        refused = punch(*words.split(), "-c", "a")
+        assert refused.code == 1 and refused.err.startswith("error: The log of a is damaged at position 3 "), words
+        assert refused.err.count("punch daemon verify --repair") == 1, words
+        assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n"), words
 
 
 @pytest.mark.parametrize(

@@ -116,12 +116,6 @@ def test_the_whole_life_of_a_task(punch: Any) -> None:
     assert states == ["in_progress", "paused", "in_progress", "failed", "pending", "completed"]
 
 
-def test_a_failed_task_shows_its_reason(punch: Any) -> None:
-    punch("add", "a")
-    punch("fail", "1", "--reason", "no luck")
-    assert punch("list").lines[1:] == ["  ✗ #1 a", "    no luck"]
-
-
 @pytest.mark.parametrize("state", ["pending", "completed", "failed"])
 def test_only_what_was_begun_is_resumed(punch: Any, state: str) -> None:
     punch("add", "a", "--status", state)

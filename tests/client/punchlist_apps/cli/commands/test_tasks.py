@@ -96,13 +96,6 @@ def test_a_refusal_names_its_kind_and_the_way_out(punch: Any, words: tuple[str, 
     assert json.loads(punch(*words, "--json").err)["error"]["kind"] == kind
 
 
-def test_errors_show_hostile_words_escaped(punch: Any) -> None:
-    refused = punch("show", "\x1b[2J\u202e")
-    assert refused.code == 1
-    assert "\x1b" not in refused.err
-    assert "\u202e" not in refused.err
-
-
 def test_labels_dates_links_and_an_estimate_are_set_shown_and_cleared(punch: Any) -> None:
     added = punch("add", "a", "--label", "ops", "--label", "needs review", "--due", "2126-12-24", "--estimate", "90m")
     assert added.lines == ["  ☐ #1 a  +ops  +needs review  due 2126-12-24"]
@@ -170,14 +163,6 @@ def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any, words:
     assert told.err.startswith("error: the title is empty: say what is to be done")
 
 
-def test_a_list_that_is_not_there_is_called_a_list(punch: Any) -> None:
-    told = punch("undo", "-c", "imp")
-    assert (told.code, told.err) == (
-        1,
-        "error: there is no list imp\n  punch list all shows what there is\n",
-    )
-
-
 def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
     for words in (("a b", "c d"), ("a b", "c d", "--label", "x")):
         refused = punch("add", *words)
@@ -187,8 +172,3 @@ def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
     assert punch("list", "--json").json["tasks"] == []
     for words in (("a b", "c"), ("a", "b"), ("a b",)):
         assert punch("add", *words).code == 0
-
-
-def test_a_note_answers_with_one_line(punch: Any) -> None:
-    punch("add", "Write the lexer")
-    assert punch("note", "1", "the vendor\nanswers").lines == ["noted on #1 Write the lexer: the vendor answers"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.cli import commands, main
-from punchlist_apps.cli.parsing.arguments import COMMON, Argument
+from punchlist_apps.cli.parsing.arguments import COMMON
 from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, MEANT, Entry
 from punchlist_apps.cli.parsing.parser import parse
 
@@ -70,10 +70,3 @@ def test_a_former_name_means_the_command_and_is_told(former: str, name: str) -> 
     args = parse([former, *words])
     assert (args.command, args.former) == (name, former)
     assert parse([*name.split(), *words]).former == ""
-
-
-def test_the_kinds_of_an_argument() -> None:
-    assert Argument(("title",), "").positional
-    assert not Argument(("-t", "--title"), "").positional
-    assert Argument(("--meta",), "", {"action": "append"}).takes_value
-    assert not Argument(("--json",), "", {"action": "store_true"}).takes_value
