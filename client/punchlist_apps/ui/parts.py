@@ -84,15 +84,6 @@ def below_first(tasks: Sequence[Task]) -> list[Task]:
 def task_parts(
     task: Task, context: DrawContext, *, depth: int = 0, numbers: int = 0, marked: bool = False
 ) -> list[Part]:
-    """One task in a line.
-
-    Args:
-        task: The task.
-        context: See `DrawContext`.
-        depth: Its place in the tree.
-        numbers: Columns that the ids of this list take.
-        marked: Whether it is chosen for a change of many.
-    """
     shown = state(task)
     glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
     urgency = "" if task.priority == "normal" or shown in FINISHED else context.glyphs[task.priority]

@@ -73,11 +73,7 @@ class Context:
         return name
 
     def find_conversation(self) -> str:
-        """Return `conversation` without a question or a note; empty if a project file may not name this list.
-
-        Raises:
-            DirectoryError: As for `conversation`.
-        """
+        """Return `conversation` without a question or a note; empty if a project file may not name this list."""
         if self.args.conversation is not None:
             return str(self.args.conversation)
         name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
@@ -144,7 +140,11 @@ class Context:
 
     @property
     def options(self) -> "Options":
-        options: Options = {"name": "punch", "autostart": self.target.autostart}
+        return self.options_of("punch")
+
+    def options_of(self, name: str) -> "Options":
+        """Return how a client of this name connects to the daemon."""
+        options: Options = {"name": name, "autostart": self.target.autostart}
         return options | self.target.options
 
     def close(self) -> None:
@@ -347,11 +347,7 @@ if TYPE_CHECKING:
 
 
 def one_id(text: str | None) -> str | None:
-    """A task as people write it; None when none was given.
-
-    Raises:
-        UsageError: The text names no task.
-    """
+    """A task as people write it; None when none was given."""
     if text is None:
         return None
     if not (found := task_id(text.strip())):

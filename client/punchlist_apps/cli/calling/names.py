@@ -20,11 +20,7 @@ RECENT = 5_000
 
 
 def resolve(context: Context, given: str) -> list[str]:
-    """Return the exact names that a text means in the list of this run.
-
-    Raises:
-        UnknownName: It means none, or it can't be told which.
-    """
+    """Return the exact names that a text means in the list of this run."""
     if given.startswith("#"):
         return [match_task(given, context.ask("task.list", fields=["owner"])["tasks"])]
     known = [person(os.environ), *find(context.send, context.known)]
@@ -39,11 +35,7 @@ def resolve(context: Context, given: str) -> list[str]:
 
 
 def resolve_new(context: Context, given: str) -> str:
-    """Return the name that a text means, which may be one that the list has not seen yet.
-
-    Raises:
-        UnknownName: It names a task that has no owner, or the beginning of several names.
-    """
+    """Return the name that a text means, which may be one that the list has not seen yet."""
     if "#" not in given[:1] and "/" not in given:
         return given
     try:
@@ -63,12 +55,7 @@ def is_known(context: Context, name: str) -> bool:
 
 
 def find(ask: Ask, conversation: str) -> list[str]:
-    """Return the names in a list: owners of its tasks, who watches it, connected agents, and actors of recent events.
-
-    Args:
-        ask: Makes a call that reads; None: it was not answered.
-        conversation: The list.
-    """
+    """Return the names in a list: owners of tasks, who watches it, connected agents, and actors of recent events."""
     listed = ask("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
     names = [task.get("owner", "") for task in listed.get("tasks", ())]
     present = ask("conversation.presence", {"conversation": conversation}) or {}
@@ -82,11 +69,7 @@ def find(ask: Ask, conversation: str) -> list[str]:
 
 
 def match(given: str, names: Iterable[str]) -> list[str]:
-    """Return the names that are meant; several only where they are all of one host's sessions.
-
-    Raises:
-        UnknownName: None is meant, or it can't be told which.
-    """
+    """Return the names that are meant; several only where they are all of one host's sessions."""
     known = list(dict.fromkeys(names))
     if "/" in given:
         found = [given] if given in known else [name for name in known if name.startswith(given)]
@@ -104,11 +87,7 @@ def match(given: str, names: Iterable[str]) -> list[str]:
 
 
 def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
-    """Return the owner of the task that a text such as `#3` names.
-
-    Raises:
-        UnknownName: Nobody has the task.
-    """
+    """Return the owner of the task that a text such as `#3` names."""
     by_id = {task["id"]: task.get("owner", "") for task in tasks}
     if owner := by_id.get(task_id(given), ""):
         return owner

@@ -219,11 +219,7 @@ def run_restore(context: Context) -> int:
 
 
 def _served(context: Context) -> int | None:
-    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one.
-
-    Raises:
-        DaemonUnavailable: Somebody else listens there.
-    """
+    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid

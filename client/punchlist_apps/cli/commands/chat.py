@@ -97,19 +97,18 @@ def run_chat(context: Context) -> int:
 async def _run(context: Context) -> int:
     from punchlist.base.project import own
     from punchlist.clients.aio import connect_async
-    from punchlist.connection.options import Options
     from punchlist_apps.chat.trace import print_to_stderr
     from punchlist_apps.chat.usage import Limits
     from punchlist_apps.chat.worker import Worker
 
-    args, target = context.args, context.target
-    options: Options = {"name": "punch chat", "autostart": target.autostart}
+    args = context.args
+    options = context.options_of("punch chat")
     if args.verbose:
         print_to_stderr()
     if args.user:
         options["user"] = args.user
     name = own(context.conversation, args.user)
-    async with connect_async(**options | target.options) as client:
+    async with connect_async(**options) as client:
         if args.threads:
             return await _show_threads(context, client, name)
         thread = await _thread(context, client, name)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from punchlist.base.text import safe
-from punchlist.connection.options import Options
 from punchlist.taskfiles.config import Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report, status
 from punchlist_apps.cli.calling.context import Context
@@ -152,9 +151,7 @@ async def _running(context: Context) -> int:
 
     target = context.target
     _mirrored(Config(target.data_dir))  # one that can't be read is an error before anything starts
-    options: Options = {"name": "punch mirror", "autostart": target.autostart}
-    options |= target.options
-    async with connect_async(**options) as client:
+    async with connect_async(**context.options_of("punch mirror")) as client:
         report = Report(target.data_dir, _log)
         parts = (
             Runner(client, target.data_dir, report),

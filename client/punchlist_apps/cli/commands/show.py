@@ -127,7 +127,7 @@ def run_list(context: Context) -> int:
         owners = owners or args.owner
     at = None
     if args.at is not None:
-        from punchlist_apps.cli.calling.moments import version_at
+        from punchlist_apps.cli.calling.events import version_at
 
         at = version_at(context, args.at)
     by_due = args.sort == "due"  # the daemon doesn't know when a day ends here

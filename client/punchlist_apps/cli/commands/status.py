@@ -274,11 +274,7 @@ run_done = run_fail = run_pause = run_resume = run_reopen = _run
 
 
 def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Set the status. What somebody else has claimed needs `--force`; what this person has claimed does not.
-
-    Raises:
-        LeaseHeld: Somebody else has the task.
-    """
+    """Set the status. What somebody else has claimed needs `--force`; what this person has claimed does not."""
     try:
         return context.change("task.set_status", task=task, **members)
     except LeaseHeld as error:

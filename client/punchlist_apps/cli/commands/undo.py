@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.moments import version_at
+from punchlist_apps.cli.calling.events import version_at
 from punchlist_apps.cli.calling.names import resolve
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED

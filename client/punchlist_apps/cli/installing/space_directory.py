@@ -70,11 +70,7 @@ class _Engine(ABC):
 
     @abstractmethod
     def find(self, text: str) -> dict[str, str]:
-        """Return the members that a configuration names, with the role of each.
-
-        Raises:
-            ValueError: It is not one of this space.
-        """
+        """Return the members that a configuration names, with the role of each."""
 
     @abstractmethod
     def login(self, names: list[str]) -> None:
@@ -250,11 +246,7 @@ def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, st
 
 
 def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
-    """Return the members that get new creds.
-
-    Raises:
-        UsageError: The request does not fit the present members.
-    """
+    """Return the members that get new creds."""
     there = ", ".join(f"{name} ({role})" for name, role in members.items())
     for name in request.without:
         if name not in members:

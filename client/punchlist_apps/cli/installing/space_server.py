@@ -42,11 +42,7 @@ class Server(NamedTuple):
 
 
 def login(name: str, role: str) -> Login:
-    """A member with a new key.
-
-    Raises:
-        ImportError: The extra `shared` is not installed.
-    """
+    """A member with a new key."""
     from typing import Any, cast
 
     import nkeys  # pyright: ignore[reportMissingTypeStubs]
@@ -133,11 +129,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
-    """Return the named users of a space, and where the list of its users ends.
-
-    Raises:
-        ValueError: The text has no such list.
-    """
+    """Return the named users of a space, and where the list of its users ends."""
     listed = ["accounts", _account(space), "users"]
     users: list[User] = []
     path: list[str] = []
@@ -167,11 +159,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with further users and without some; everything else stays as it is.
-
-    Raises:
-        ValueError: The text has no list of the space's users.
-    """
+    """Return a configuration with further users and without some; everything else stays as it is."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:

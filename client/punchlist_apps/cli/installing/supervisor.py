@@ -98,11 +98,7 @@ def stop(target: Target, options: Options) -> int | None:
 
 
 def start(target: Target, options: Options) -> HelloResult:
-    """See that a daemon runs, whoever stopped the one before, and tell which.
-
-    Raises:
-        DaemonUnavailable: None could be started.
-    """
+    """See that a daemon runs, whoever stopped the one before, and tell which."""
     want(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

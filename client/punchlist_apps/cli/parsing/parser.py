@@ -156,11 +156,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _show_topic(words: Sequence[str]) -> None:
-    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them.
-
-    Raises:
-        SystemExit: It was printed.
-    """
+    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them."""
     from punchlist_apps.cli.parsing.topics import text_of
 
     if (text := text_of(" ".join(words))) is not None:

@@ -90,16 +90,6 @@ def test_a_named_data_directory_that_is_none_is_an_error(tmp_path: Path) -> None
     Target("/s", env={"HOME": str(tmp_path / "file")}).check("1", "2")
 
 
-def test_a_box_means_the_same_in_an_import_a_plan_and_an_export(run: Any, punch: Any, home: Path) -> None:
-    plan = home / "plan.md"
-    plan.write_text("- [!] urgent\n- [✗] given up\n")
-    punch("import", "plan.md")
-    first, second = punch("list", "--json").json["tasks"]
-    assert (first["status"], first["priority"], second["status"]) == ("pending", "high", "failed")
-    punch("export", str(home / "again.md"))
-    assert "- [ ] urgent" in (home / "again.md").read_text() and "- [✗] given up" in (home / "again.md").read_text()
-
-
 def test_a_date_that_does_not_exist_is_told_as_a_sentence_of_its_own(punch: Any, home: Path) -> None:
     (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
     lines = punch("import", "issues.jsonl").lines

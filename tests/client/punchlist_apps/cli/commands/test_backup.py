@@ -17,7 +17,6 @@ from punchlist_apps.cli.calling.events import stream
 from punchlist_testing.daemon import Running, spawned_daemon
 from punchlist_testing.store import damaged_log
 from punchlistd.store.file.schema import connect
-from punchlistd.store.recovery.aside import replacing
 
 
 @pytest.fixture
@@ -225,20 +224,6 @@ def test_a_restore_that_was_cut_off_is_told_and_repeated(run: Any, home: Path) -
     assert run("daemon", "restore", "copy.db").code == 0
     with spawned_daemon(home):
         assert "one" in run("list").out
-
-
-def test_a_restore_that_fails_leaves_everything_where_it_was(run: Any, home: Path) -> None:
-    with spawned_daemon(home):
-        run("add", "one")
-        run("daemon", "stop")
-    before = sorted(os.listdir(home / "data"))
-    with (
-        pytest.raises(OSError, match="full"),
-        replacing(str(home / "data"), str(home / "data" / "aside-1"), "copy.db"),
-    ):
-        assert not (home / "data" / "log.db").exists()
-        raise OSError("the disk is full")
-    assert sorted(os.listdir(home / "data")) == before
 
 
 def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path: Path) -> None:
