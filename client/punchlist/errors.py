@@ -25,10 +25,7 @@ members that the data of this kind may carry; each is an attribute (None when th
 This module imports nothing heavy: each command of the command line loads it.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any, ClassVar
+from typing import Any, ClassVar
 
 
 class PunchlistError(Exception):

@@ -4,12 +4,9 @@ Nothing is ever guessed from the working directory.
 """
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from punchlist_schemas.system import os_calls
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SOCKET_NAME = "daemon.sock"
 STATUS_NAME = "status"

@@ -8,12 +8,9 @@ or link that nothing confirms stands for itself.
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from punchlist_schemas.project_file import LETTERS, DirectoryError, is_own_file, of_another, small_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _STEM = 40
 _SUFFIX = 12

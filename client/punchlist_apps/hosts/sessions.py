@@ -17,16 +17,13 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from punchlist_apps.common import plain_json
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
 _KEEP_S = 30 * 86_400

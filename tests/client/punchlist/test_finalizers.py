@@ -12,7 +12,8 @@ import punchlist
 @pytest.fixture
 def classes() -> set[type]:
     """The classes of the library that have a finalizer of their own."""
-    names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.") if not module.ispkg]
+    modules = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.")]
+    names = [name for name in modules if name != "punchlist.__main__"]
     found = [each for name in names for each in vars(importlib.import_module(name)).values()]
     return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}
 

@@ -86,6 +86,7 @@ def test_a_person_is_asked_once_about_a_cloned_file_that_names_a_list_of_his(
     refused = punch("list")
     assert (refused.code, refused.out) == (78, "")
     assert "punch init --trust" in refused.err
+    assert punch("list", "--line").out == punch("complete", "task").out == ""
     with terminal("list") as shown:
         shown.wait_for("[y/N] ")
         shown.type("n\n")
@@ -97,6 +98,7 @@ def test_a_person_is_asked_once_about_a_cloned_file_that_names_a_list_of_his(
         assert shown.finish() == 0
         assert "Private" in shown.shown
     assert punch("list").lines[1:] == ["  ☐ #1 Private"]
+    assert punch("list", "--line").out == "default  0/1\n"
 
 
 def test_a_file_that_init_wrote_or_that_names_an_unused_list_asks_nothing(

@@ -151,15 +151,15 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
 
 
-@pytest.mark.parametrize("name", ["claude-code/7f3c1a", "claude-code", "#3"])
-def test_nothing_is_left_of_a_name(punch: Any, name: str) -> None:
+def test_nothing_is_left_of_a_name(punch: Any) -> None:
     punch("add", "a", "--actor", "claude-code/7f3c1a")
     punch("undo", "--of", "claude-code/7f3c1a")
     punch("add", "b")
     punch("add", "c", "--owner", "claude-code/7f3c1a")
-    done = punch("undo", "--of", name)
-    assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
-    assert f"{name} has no call left to undo" in done.lines[1]
+    for name in ("claude-code/7f3c1a", "claude-code", "#3"):
+        done = punch("undo", "--of", name)
+        assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+        assert f"{name} has no call left to undo" in done.lines[1]
 
 
 def test_nothing_is_left_to_redo(punch: Any) -> None:
