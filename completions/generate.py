@@ -74,7 +74,6 @@ COMPLETE: dict[str, Any] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands in one parser, as shtab wants it."""
     whole = argparse.ArgumentParser(prog="punch")
     _declare(whole, (VERSION, *COMMON))
     commands = whole.add_subparsers(metavar="COMMAND")
@@ -123,7 +122,6 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
 
 
 def script(shell: str) -> str:
-    """The completion script of one shell."""
     text = shtab.complete(parser(), shell=shell, preamble=cast("str", ASKING)).rstrip() + "\n" + BOTH_PROGRAMS[shell]
     for written, needed in MENDED.items() if shell == "zsh" else ():
         if written not in text:

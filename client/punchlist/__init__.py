@@ -16,9 +16,9 @@ with punchlist.connect() as client:
 costs nothing.
 """
 
-from punchlist.base import __version__
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # the constant of `typing`, whose import would cost more than all the rest
+from punchlist.base import __version__
 
 _MODULES = {
     "punchlist.clients.aio": "AsyncClient AsyncConversation connect_async",

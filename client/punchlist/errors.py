@@ -22,12 +22,10 @@ The branches tell whose fault it is:
 There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations name the
 members that the data of this kind may carry; each is an attribute (None when the daemon left it out).
 
-This module imports nothing: the fast path of the command line raises these errors too.
+This module imports nothing heavy: each command of the command line loads it.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar
+from typing import Any, ClassVar
 
 
 class PunchlistError(Exception):

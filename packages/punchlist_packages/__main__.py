@@ -20,7 +20,6 @@ _FALLBACK_EPOCH = 1_577_836_800
 
 
 def main() -> None:
-    """Make all packages, and print what was made."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", choices=bundle.MACHINES, default=platform.machine())
     machine: str = parser.parse_args().machine
@@ -47,7 +46,6 @@ def main() -> None:
 
 
 def single_file(target: Path, site: Path, machine: str, stamp: str) -> None:
-    """Write the file that holds all of the directory `site`."""
     carried = (
         f"Python {bundle.PYTHONS[0]} to {bundle.PYTHONS[-1]} on Linux {machine} with glibc {bundle.GLIBC} or newer"
     )

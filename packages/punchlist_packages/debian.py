@@ -56,7 +56,6 @@ def version(public: str) -> str:
 
 
 def make(target: Path, root: Path, site: Path, machine: str, stamped: str, epoch: int) -> None:
-    """Write the package `target`, after laying it out in the directory `root`."""
     shutil.rmtree(root, ignore_errors=True)
     library = f"{PRIVATE}/lib/python{bundle.PYTHONS[0]}"
     shutil.copytree(site, root / library / "site-packages")

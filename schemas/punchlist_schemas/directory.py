@@ -11,6 +11,7 @@ in the data directory, one for each project and name. The worktrees of a reposit
 """
 
 import os
+from typing import Literal
 
 from punchlist_schemas import project_file, repository
 from punchlist_schemas.project_file import DirectoryError
@@ -21,10 +22,6 @@ OUTSIDE = "default"
 """The command line's list outside of any project: never a project's, so its name always has to be allowed."""
 
 _ALLOWED, _UNUSED = "allowed", "-unused"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
 
 
 class Meant:

@@ -4,12 +4,9 @@ Nothing is ever guessed from the working directory.
 """
 
 import os
+from collections.abc import Mapping
 
 from punchlist_schemas.system import os_calls
-
-TYPE_CHECKING = False  # not typing's: importing that, or collections.abc, would double a shell prompt's start
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SOCKET_NAME = "daemon.sock"
 STATUS_NAME = "status"

@@ -8,17 +8,9 @@ or link that nothing confirms stands for itself.
 
 import os
 import stat
+from collections.abc import Iterable
 
 from punchlist_schemas.project_file import LETTERS, DirectoryError, is_own_file, of_another, small_file
-
-try:
-    from _blake2 import blake2s  # hashlib's own; hashlib itself loads OpenSSL, which a shell prompt would wait for
-except ImportError:
-    from hashlib import blake2s
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _STEM = 40
 _SUFFIX = 12
@@ -97,6 +89,8 @@ def short_name(id: str, ids: "Iterable[str]") -> str:
 
 def digest(data: bytes) -> str:
     """A short fingerprint in hexadecimal digits; the same for ever, since names are made of it."""
+    from hashlib import blake2s  # noqa: PLC0415 - loads OpenSSL, which costs half as much as all of `punch list`
+
     return blake2s(data, digest_size=16).hexdigest()
 
 

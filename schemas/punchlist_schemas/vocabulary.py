@@ -1,8 +1,6 @@
 """The words of the contract for states and urgency. Light: a command line that only offers them loads nothing else."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 STATUSES = ("pending", "in_progress", "paused", "completed", "failed")
 FINISHED = frozenset({"completed", "failed"})

@@ -1,9 +1,7 @@
 """Who is who by name: an agent's sub-agents are `AGENT/NAME`, and a person's chats are `chat/ID`."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 THREADS = 200
 """Maximum number of chats that are searched for those about a list, latest first."""

@@ -4,15 +4,11 @@ Works on the plain JSON values of `agent.list`, and is light enough for a shell 
 """
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from punchlist.base.departures import ago, free_at
 from punchlist.base.text import safe
 from punchlist.base.tree import with_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PROGRAM = "punch"
 """Client name of a command; its actor is a parameter of its calls."""

@@ -3,13 +3,10 @@
 A day stays that day in every time zone; `at` is when it begins here.
 """
 
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from math import inf
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
 """Examples of dates, for errors."""

@@ -4,10 +4,10 @@ Light enough for a shell prompt.
 """
 
 from time import localtime, strftime, time
+from typing import TYPE_CHECKING
 
 from punchlist.base.text import one_line, safe
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any

@@ -1,9 +1,7 @@
 """Keys of a task's metadata that importers keep there, and what of it people are shown."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 SOURCE = "source"
 """Where a task came from: `beads:bd-12`."""

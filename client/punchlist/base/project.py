@@ -7,15 +7,12 @@ looks at a directory. Light on purpose: shell prompts come through here.
 """
 
 import os
+from collections.abc import Mapping
 
 from punchlist_schemas import directory
 from punchlist_schemas.directory import Meant
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _OF_HOSTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
 """Where hosts tell their hooks, and Claude Code its MCP servers too, which project a session is about."""

@@ -3,10 +3,11 @@
 Works on the plain JSON values of the wire, and is light enough for a shell prompt.
 """
 
+from typing import TYPE_CHECKING
+
 from punchlist.base.text import clip, one_line
 from punchlist_schemas.vocabulary import FINISHED
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any

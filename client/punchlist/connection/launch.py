@@ -1,22 +1,23 @@
 """Reaching the daemon: connect to its socket, and start one if none is running.
 
-Light on purpose (no asyncio, msgspec, socket or subprocess at the top), since the command line uses it too. The
+Light on purpose (no asyncio, msgspec or subprocess at the top), since the command line uses it too. The
 listener must run as our own user or as root. A refusal by permissions never starts a daemon: the one that runs is out
 of reach, and so would be a second one.
 """
 
-import _socket
 import errno
 import os
 import sys
 import time
+from socket import AF_UNIX, SO_SNDTIMEO, SOCK_STREAM, SOL_SOCKET
+from socket import socket as Socket
+from typing import TYPE_CHECKING
 
 from punchlist.connection.waiting import Waiting
 from punchlist.errors import DaemonStopped, DaemonUnavailable, TimedOut, WrongDataDirectory
 from punchlist_schemas.rendezvous import data_dir, socket_path, stopped_path
 from punchlist_schemas.system import os_calls
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -121,7 +122,7 @@ class Target:
         """Return when a call ends that may take `timeout_s` seconds."""
         return min(self.until, time.monotonic() + timeout_s)
 
-    def dial(self, timeout_s: float = TIMEOUT_S) -> _socket.socket:
+    def dial(self, timeout_s: float = TIMEOUT_S) -> Socket:
         """A connected blocking socket, after starting a daemon if need be.
 
         A daemon that was stopped on purpose is started by a process that has not met it yet: somebody wants one now.
@@ -223,7 +224,7 @@ class Target:
     def _who(self) -> str:
         return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
 
-    def connected(self, deadline: float) -> _socket.socket:
+    def connected(self, deadline: float) -> Socket:
         """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
 
         Raises:
@@ -270,7 +271,7 @@ class Target:
         found = os.fsdecode(path)
         return found if found.startswith("/") and "\0" not in found and found != self._socket else ""
 
-    def _start(self, deadline: float) -> _socket.socket:
+    def _start(self, deadline: float) -> Socket:
         from punchlist.connection.starter import Starting, by_manager
 
         if by_manager(self.socket):
@@ -318,7 +319,7 @@ class Target:
             return True
         return True
 
-    def _insist(self, deadline: float) -> _socket.socket:
+    def _insist(self, deadline: float) -> Socket:
         """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
         while True:
             try:
@@ -349,19 +350,19 @@ def is_stopped(socket: str) -> bool:
     return os.path.lexists(stopped_path(socket))
 
 
-def connect(path: str, timeout_s: float = TIMEOUT_S) -> _socket.socket:
+def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
     """Connect to the socket at `path`, however long the path is, and check who listens.
 
     Raises:
         OSError: As the system says; EAGAIN if the listener accepted nobody for `timeout_s` seconds.
         DaemonUnavailable: The listener belongs to another user.
     """
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    sock = Socket(AF_UNIX, SOCK_STREAM)
     try:
         # A stopped daemon whose backlog is full would hold connect() for ever.
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(timeout_s))
+        sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(timeout_s))
         os_calls.connect(sock, path)
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(0))
+        sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(0))
         uid = os_calls.peer(sock)[1]
         if uid not in (os.getuid(), 0):
             raise DaemonUnavailable(

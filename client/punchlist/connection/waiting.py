@@ -1,13 +1,10 @@
-"""Waits for a daemon's reply, and looks at the daemon's process while none comes.
-
-Light on purpose: the command line's fast path uses it.
-"""
+"""Waits for a daemon's reply, and looks at the daemon's process while none comes."""
 
 import time
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
+    import socket
     from collections.abc import Callable
     from typing import Protocol, TypeVar
 
@@ -68,7 +65,7 @@ class Waiting:
             self._look_at = time.monotonic() + self._target.look_s
             self._target.look(greeted=self.greeted, on_purpose=self.on_purpose)
 
-    def run(self, sock: "_socket.socket", action: "Callable[[A], R]", argument: "A") -> "R":
+    def run(self, sock: "socket.socket", action: "Callable[[A], R]", argument: "A") -> "R":
         """Call a method of a socket until it succeeds.
 
         Raises:
@@ -83,7 +80,7 @@ class Waiting:
                 self.proceed()
         raise self._target.too_late()
 
-    def send(self, sock: "_socket.socket", data: bytes) -> None:
+    def send(self, sock: "socket.socket", data: bytes) -> None:
         """Send all of `data`; as to exceptions see `run`."""
         left = memoryview(data)
         while left:

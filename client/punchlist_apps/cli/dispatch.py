@@ -1,27 +1,28 @@
-"""Everything but the fast path: parse, dispatch by the table, and turn whatever goes wrong into an exit code."""
+"""Parses a command line, runs its command by the table, and turns whatever goes wrong into an exit code."""
 
 import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from punchlist.base.text import safe_block
-from punchlist_apps.cli.parsing import command_line
 from punchlist_apps.cli.parsing.index import COMMANDS
+from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.cli.printing import exit_codes, failure
 from punchlist_apps.common.terminal.style import write
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Sequence
 
-
-def run(argv: "Sequence[str]") -> int:
+def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. A traceback is for faults of ours alone."""
     command = ""
     failure.write_json(_wants_json(argv))
     try:
         _check_text(argv)
-        args = command_line.parse(argv)
+        if argv and argv[0] == "complete":
+            from punchlist_apps.cli.calling.completions import offer
+
+            return offer(argv[1:])
+        args = parse(argv)
         command = args.command or ""
         return _dispatch(args)
     except SystemExit as stop:
@@ -35,7 +36,7 @@ def run(argv: "Sequence[str]") -> int:
         return _show_fault() if code is None else code
 
 
-def _wants_json(argv: "Sequence[str]") -> bool:
+def _wants_json(argv: Sequence[str]) -> bool:
     """Whether errors are for a program, also those of a command line that can't be understood."""
     words = argv[: argv.index("--")] if "--" in argv else argv
     return "--json" in words
@@ -49,7 +50,7 @@ def _show_fault() -> int:
     return exit_codes.FAULT
 
 
-def _check_text(argv: "Sequence[str]") -> None:
+def _check_text(argv: Sequence[str]) -> None:
     for number, text in enumerate(argv, 1):
         try:
             text.encode()
@@ -57,7 +58,7 @@ def _check_text(argv: "Sequence[str]") -> None:
             raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
 
 
-def _dispatch(args: "Namespace") -> int:
+def _dispatch(args: Namespace) -> int:
     if args.command is None and args.version:
         return _version()
     from punchlist_apps.cli.calling.context import Context

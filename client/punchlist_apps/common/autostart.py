@@ -4,16 +4,13 @@ Hooks, `punch agent mcp` and commands do so: a restart of the machine ends mirro
 """
 
 import fcntl
+import json
 import os
 import sys
 import time
+from typing import Any
 
-from punchlist_apps.common import plain_json
 from punchlist_schemas.system.atomic import PRIVATE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 IDLE_S = 3_600
 """A mirror that imports Claude Code's tasks alone ends after this long without a change, in seconds."""
@@ -86,7 +83,7 @@ def _configured(data_dir: str) -> set[str]:
     """The kinds of mirrors that the configuration names; none where it can't be read."""
     try:
         with open(os.path.join(data_dir, "mirror", "config.json"), "rb") as file:
-            found: Any = plain_json.decode(file.read().decode())
+            found: Any = json.loads(file.read().decode())
         return {kind for kind in ("mirrors", "plans", "inbound") if found.get(kind)}
-    except (OSError, ValueError, StopIteration, RecursionError, AttributeError):
+    except (OSError, ValueError, RecursionError, AttributeError):
         return set()

@@ -1,44 +1,10 @@
-"""JSON with the C accelerators alone: the module `json` would load regular expressions, which cost more than a call."""
+"""Reads JSON that anybody may have written: the input of hooks and small files of hosts' sessions."""
 
-import _json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import json
+from typing import Any
 
 
-class _Plain:
-    """What the C scanner asks of a decoder: plain values, strict strings."""
-
-    strict = True
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
-    memo: "dict[str, str]" = {}
-
-
-_scan = _json.make_scanner(_Plain)  # pyright: ignore[reportArgumentType] - any object with these members will do
-_ASCII = _json.encode_basestring_ascii
-_encode = _json.make_encoder(None, None, _ASCII, None, ":", ",", False, False, True)  # pyright: ignore[reportArgumentType]
-
-
-def decode(text: str) -> "Any":
-    """The value of a JSON text that begins with it.
-
-    Raises:
-        ValueError, StopIteration: It is not JSON.
-    """
-    return _scan(text, 0)[0]
-
-
-def encode(value: "Any") -> str:
-    """JSON in ASCII of plain values."""
-    return "".join(_encode(value, 0))
-
-
-def members(data: bytes, defaults: "dict[str, Any]") -> "dict[str, Any]":
+def members(data: bytes, defaults: dict[str, Any]) -> dict[str, Any]:
     """Some members of a JSON object that anybody may have written.
 
     Args:
@@ -50,15 +16,15 @@ def members(data: bytes, defaults: "dict[str, Any]") -> "dict[str, Any]":
         The members; all of them by default if any is of another type or the whole is no JSON object.
     """
     try:
-        text = data.decode().strip()
-        found, end = _scan(text, 0)
+        text = data.decode()
+        found = json.loads(text)
         given = {name: _checked(found[name], default) for name, default in defaults.items() if name in found}
-        return defaults | given if end == len(text) else defaults
-    except (ValueError, TypeError, StopIteration, RecursionError):
+        return defaults | given
+    except (ValueError, TypeError, RecursionError):
         return defaults
 
 
-def _checked(value: "Any", default: "str | bool | tuple[str, ...] | None") -> "Any":
+def _checked(value: Any, default: str | bool | tuple[str, ...] | None) -> Any:
     if value is None and default is None:
         return None
     if isinstance(default, tuple):

@@ -1,23 +1,20 @@
-"""One call to a running daemon without the library: what `punch list` and `punch add` need, in milliseconds.
+"""One call to a running daemon without the library, whose import costs several times a bare interpreter.
 
 No start of a daemon, no retry, no second call: whoever gets `None` takes the full client. A change that got no answer
 may have happened; the full client then repeats it with the same key (`taken_key`).
 """
 
+import json
 import os
+from collections.abc import Sequence
+from socket import socket
+from typing import Any
 
 from punchlist import __version__
 from punchlist.connection import launch
 from punchlist.connection.waiting import Waiting
 from punchlist.errors import DaemonUnavailable, TimedOut
-from punchlist_apps.common.plain_json import decode, encode
 from punchlist_schemas.build import build_stamp, is_same_code
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import _socket
-    from collections.abc import Sequence
-    from typing import Any
 
 TIMEOUT_S = 10.0
 """How long connecting, introduction and call may take together, in seconds: nothing here waits on purpose."""
@@ -25,14 +22,14 @@ TIMEOUT_S = 10.0
 _CHUNK = 1 << 18
 _key = ""
 
-completed: "list[tuple[str, dict[str, Any], Any]]" = []
-"""Calls of this command that may have changed something: method, parameters, and the result or its JSON text."""
+completed: list[tuple[str, dict[str, Any], Any]] = []
+"""Calls of this command that may have changed something: method, parameters and result."""
 
-written: "list[str]" = []
+written: list[str] = []
 """Changes that this command made without a call, such as `the file /home/ann/.punchlist.toml`."""
 
 
-def taken_key() -> "str | None":
+def taken_key() -> str | None:
     """The key of a change that was begun here and may have happened; handed out once."""
     global _key  # noqa: PLW0603 - one process makes one change here
     key, _key = _key, ""
@@ -42,13 +39,13 @@ def taken_key() -> "str | None":
 def call(
     target: launch.Target,
     method: str,
-    params: "dict[str, Any]",
+    params: dict[str, Any],
     *,
     writes: bool = False,
     same_build: bool = False,
     timeout_s: float | None = None,
-) -> "str | None":
-    """The JSON text of a result, or `None` when anything at all is unusual.
+) -> dict[str, Any] | None:
+    """The result, or `None` when anything at all is unusual.
 
     Args:
         target: The daemon.
@@ -67,7 +64,7 @@ def call(
         sock = target.connected(deadline)
         try:
             waiting = Waiting(target, deadline)
-            hello = decode(_exchange(sock, 0, "daemon.hello", _INTRODUCTION, waiting))
+            hello = _exchange(sock, 0, "daemon.hello", {"client": {"name": "punch", "version": __version__}}, waiting)
             waiting.greeted = True
             lock: dict[str, str] = hello.get("lock", {})
             target.check(lock.get("device", ""), lock.get("inode", ""))
@@ -76,7 +73,7 @@ def call(
             if writes:
                 _key = os.urandom(16).hex()
                 params = {**params, "key": _key}
-            result = _exchange(sock, 1, method, encode(params), waiting)
+            result = _exchange(sock, 1, method, params, waiting)
             if writes:
                 _key = ""
                 completed.append((method, params, result))
@@ -87,7 +84,7 @@ def call(
             sock.close()
     except TimedOut:
         raise
-    except (OSError, DaemonUnavailable, ValueError, StopIteration):
+    except (OSError, DaemonUnavailable, ValueError, RecursionError):
         return None
 
 
@@ -99,38 +96,35 @@ def keep_mirrors(target: launch.Target) -> None:
         autostart.ensure(target.socket, target.data_dir)
 
 
-_INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'
-
-
-def _exchange(sock: "_socket.socket", number: int, method: str, params: str, waiting: Waiting) -> str:
-    """The JSON text of a result.
+def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], waiting: Waiting) -> Any:
+    """The result.
 
     Raises:
         ValueError: It is a refusal, or no answer to this call.
         TimedOut: See `punchlist.connection.waiting`.
     """
-    waiting.send(sock, f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
+    request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    waiting.send(sock, f"{json.dumps(request)}\n".encode("ascii"))
     parts: list[bytes] = []
     while not (parts and parts[-1].endswith(b"\n")):
         parts.append(waiting.run(sock, sock.recv, _CHUNK))
         if not parts[-1]:
             raise ConnectionResetError
-    text = b"".join(parts).decode("utf-8").rstrip("\r\n")
-    prefix = f'{{"jsonrpc":"2.0","id":{number},"result":'
-    if not (text.startswith(prefix) and text.endswith("}")):
+    reply = json.loads(b"".join(parts))
+    if reply.get("id") != number or "result" not in reply:
         raise ValueError
-    return text[len(prefix) : -1]
+    return reply["result"]
 
 
 STARTED = 2
 """Events of an addition that starts a list: its opening, and the task."""
 
 
-def may_restart(added: "Any") -> bool:
+def may_restart(added: Any) -> bool:
     """Return whether a task that was added may have started a deleted list again."""
     return added["task"]["id"] == "1" and added["version"] > STARTED
 
 
-def are_titles(words: "Sequence[str]") -> bool:
+def are_titles(words: Sequence[str]) -> bool:
     """Return whether the arguments of `punch add` look like several quoted titles: each contains a space."""
     return len(words) > 1 and all(" " in word.strip() for word in words)

@@ -6,11 +6,12 @@ that they read as data.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import titles_above, with_path
 from punchlist_schemas.vocabulary import FINISHED, is_heading
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
     from typing import Any

@@ -1,10 +1,11 @@
 """How far each session has looked into a list, kept in small files so that it survives a restart of everything."""
 
+import json
 import os
 import time
+from hashlib import sha256
 
 from punchlist_apps.common import plain_json
-from punchlist_apps.common.digest import sha256
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
@@ -50,7 +51,7 @@ class ReadPositions:
         """Remember it, and forget sessions that are long gone."""
         members = {"epoch": looked.epoch, "seq": looked.seq, "reminded": looked.reminded}
         make_directories(self._directory)
-        atomic_write(self._path(session, conversation), plain_json.encode(members).encode())
+        atomic_write(self._path(session, conversation), json.dumps(members).encode())
         self._forget(time.time() - _KEEP_S)
 
     def _path(self, session: str, conversation: str) -> str:

@@ -14,18 +14,16 @@ A server of a host without session ids notes its key with its place, for the nex
 """
 
 import fcntl
+import json
 import os
 import time
+from collections.abc import Mapping
+from hashlib import sha256
 
 from punchlist_apps.common import plain_json
-from punchlist_apps.common.digest import sha256
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
 _KEEP_S = 30 * 86_400
@@ -163,7 +161,7 @@ class Sessions:
             key = next((one for one in reversed(known) if self.take(agent_name(host, one))), drawn)
             kept = (*(one for one in known if one != key), key)[-_SESSIONS:]
             opened.seek(0)
-            opened.write(plain_json.encode({"agent": host, "sessions": kept}).encode())
+            opened.write(json.dumps({"agent": host, "sessions": kept}).encode())
             opened.truncate()
         return key
 
@@ -192,7 +190,7 @@ class Sessions:
     def _save(self, kind: str, name: str, noted: HostProcess) -> None:
         make_directories(self._directory)
         members = {"agent": noted.agent, "sessions": noted.sessions}
-        atomic_write(self._path(kind, name), plain_json.encode(members).encode())
+        atomic_write(self._path(kind, name), json.dumps(members).encode())
         self._forget(time.time() - _KEEP_S)
 
     def _forget(self, before: float) -> None:

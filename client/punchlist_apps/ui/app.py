@@ -67,7 +67,6 @@ class PunchApp(Program):
         self._pushed: set[str] = set()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
         self.register_theme(_THEME)
         self.theme = _THEME.name
         self.push_screen(self.board)
@@ -76,25 +75,20 @@ class PunchApp(Program):
             self.open_list(self.setup.conversation)
 
     async def on_unmount(self) -> None:
-        """Let the connections go."""
         await self.client.aclose()
 
     def open_list(self, name: str) -> None:
-        """See `Program`."""
         while len(self.screen_stack) > 1 and not isinstance(self.screen, Board):
             self.pop_screen()
         self.push_screen(OneList(self.client.conversation(name, actor=self.setup.actor)))
 
     def open_who(self) -> None:
-        """See `Program`."""
         self.push_screen(Who(self.client))
 
     async def follow_board(self) -> None:
-        """See `Program`."""
         await self.follow(self._place, self._dealt)
 
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
-        """See `Program`."""
         watch = self.client.follow(cursor)
         try:
             while True:

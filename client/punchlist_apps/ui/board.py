@@ -33,7 +33,6 @@ class Board(Face):
         self._rearranged = True
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """One list."""
         card = self.cards.get(item.key)
         if card is None:
             return []
@@ -41,12 +40,10 @@ class Board(Face):
         return card_parts(card, self.draw_context(width), min(_NAMES, max(width // 3, 8)), called)
 
     def items(self) -> list[Item]:
-        """The sections and their lists."""
         test = of_lists(self.words)
         return board_items(card for card in self.cards.values() if test is None or test(card))
 
     def head(self) -> list[Part]:
-        """How many lists there are, and what is going on in them."""
         counts = [card.counts for card in self.cards.values()]
         running, failed = sum(one.in_progress for one in counts), sum(one.failed for one in counts)
         parts: list[Part] = [("title", "punchlist"), ("dim", f"   {len(counts)} lists")]
@@ -55,13 +52,11 @@ class Board(Face):
         return parts
 
     def empty(self) -> str:
-        """What a new user reads."""
         if self.words:
             return "No list has these words; Esc in the filter shows all."
         return "There is no list yet.\nAn agent makes one when it plans its work, and a makes one here."
 
     def spins(self, key: str) -> bool:
-        """Whether something in this list is in progress."""
         card = self.cards.get(key)
         return card is not None and card.counts.in_progress > 0
 
@@ -90,25 +85,20 @@ class Board(Face):
             self.draw_frame()
 
     def on_screen_resume(self) -> None:
-        """The board is to be seen: its cards follow the daemon, as long as it is."""
         self._following = self.run_worker(self.face.follow_board, group="board", exclusive=True)
 
     def on_screen_suspend(self) -> None:
-        """Another screen is over it."""
         if self._following is not None:
             self._following.cancel()
 
     def do_open(self) -> None:
-        """Open the chosen list."""
         if self.lines.key:
             self.face.open_list(self.lines.key)
 
     def on_lines_opened(self) -> None:
-        """Handle a double click on a line."""
         self.do_open()
 
     def do_back(self) -> None:
-        """Show all lists again."""
         self._leave_words(keep=False)
 
     def do_add(self) -> None:

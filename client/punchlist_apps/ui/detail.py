@@ -16,7 +16,6 @@ _OF_TASKS = ("discovered-from", "relates-to")
 
 
 def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[Part]:
-    """The task in full. Parts may hold several lines."""
     shown = state(task)
     parts: list[Part] = [("dim", f"#{text(task.id)} · "), (shown, shown.replace("_", " "))]
     facts = (

@@ -32,13 +32,11 @@ class Ask(ModalScreen[str | None]):
         self._value = value
 
     def compose(self) -> ComposeResult:
-        """The question over its line."""
         with Vertical(id="dialog"):
             yield Label(Text(self._question))
             yield Input(self._value, id="answer", select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers."""
         self.dismiss(event.value.strip())
 
 
@@ -56,7 +54,6 @@ class Sure(ModalScreen[bool]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        """The question, what would happen, the answers."""
         with Vertical(id="dialog"):
             yield Label(Text(self._question, "bold"))
             with VerticalScroll(id="preview"):
@@ -64,7 +61,6 @@ class Sure(ModalScreen[bool]):
             yield Label(Text("Enter: yes   Esc: no", "dim"))
 
     def on_key(self, event: events.Key) -> None:
-        """Answer."""
         event.stop()
         if event.key in ("enter", "y"):
             self.dismiss(True)
@@ -91,19 +87,16 @@ class Notice(ModalScreen[None]):
         return text
 
     def refresh_text(self) -> None:
-        """Show the text as it is now."""
         for shown in self.query("#told Static").results(Static):  # none before it is mounted
             shown.update(self._folded())
 
     def compose(self) -> ComposeResult:
-        """The text."""
         with Vertical(id="dialog", classes="wide"):
             yield Label(Text(self._title, "bold"))
             with VerticalScroll(id="told"):
                 yield Static(self._folded())
 
     def on_key(self, event: events.Key) -> None:
-        """Scroll, or go."""
         event.stop()
         scroll = self.query_one("#told")
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}
@@ -145,7 +138,6 @@ class Form(ModalScreen[None]):
         self._save = save
 
     def compose(self) -> ComposeResult:
-        """One field under the other."""
         with VerticalScroll(id="dialog", classes="wide"):
             yield Label(Text(self._title, "bold"))
             for field in self._fields:
@@ -164,11 +156,9 @@ class Form(ModalScreen[None]):
         self.query(Input).first().focus(scroll_visible=False)
 
     def on_input_submitted(self) -> None:
-        """Enter saves."""
         self.action_save()
 
     def action_save(self) -> None:
-        """Save what differs."""
         self.run_worker(self._try(), exclusive=True)
 
     async def _try(self) -> None:
@@ -189,5 +179,4 @@ class Form(ModalScreen[None]):
 
 
 def painted(parts: Iterable[Part], styles: Mapping[str, str]) -> Text:
-    """Parts as a text of textual's."""
     return Text.assemble(*((words, styles.get(name, "")) for name, words in parts), no_wrap=True, overflow="ellipsis")

@@ -45,11 +45,9 @@ class Face(Screen[None]):
 
     @property
     def face(self) -> Program:
-        """The program."""
         return cast(Program, self.app)
 
     def compose(self) -> ComposeResult:
-        """Bar, lines, what is being worked on elsewhere, what was said, filter, hints."""
         yield Static(id="bar")
         with Horizontal(id="body"):
             yield self.lines
@@ -60,30 +58,24 @@ class Face(Screen[None]):
         yield Static(id="hints")
 
     def beside(self) -> ComposeResult:
-        """What stands beside the lines."""
         yield from ()
 
     def on_mount(self) -> None:
-        """Begin."""
         self.lines.focus()
         self.arranged()
 
     # what a screen says itself
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """The parts of a line."""
         raise NotImplementedError
 
     def items(self) -> list[Item]:
-        """The lines that are to be shown."""
         raise NotImplementedError
 
     def head(self) -> list[Part]:
-        """What stands in the bar."""
         raise NotImplementedError
 
     def spins(self, key: str) -> bool:
-        """Whether the spinner turns in a line."""
         raise NotImplementedError
 
     def under(self) -> list[list[Part]]:
@@ -91,11 +83,9 @@ class Face(Screen[None]):
         return []
 
     def empty(self) -> str:
-        """What to say where there are no lines."""
         return ""
 
     def draw_changes(self) -> None:
-        """Draw what changed since it was drawn last."""
         raise NotImplementedError
 
     # drawing
@@ -116,17 +106,14 @@ class Face(Screen[None]):
             self.draw_changes()
 
     def draw_context(self, width: int) -> DrawContext:
-        """How to draw now."""
         return DrawContext(self.face.setup.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
 
     def arranged(self) -> None:
-        """Lines came, went or moved: show them anew."""
         items = self.items()
         self.lines.show(items if items else [Item("", 0, line) for line in self.empty().splitlines()])
         self.draw_frame()
 
     def draw_frame(self) -> None:
-        """Draw what stands around the lines."""
         if not self.is_mounted:
             return
         width = self.size.width
@@ -144,17 +131,14 @@ class Face(Screen[None]):
         self._pulse(turns=bool(below))
 
     def report(self, *sentences: str) -> None:
-        """Say something until the next key."""
         for said in self.query("#said").results(Static):  # none when the screen was left meanwhile
             said.display = bool(sentences)
             said.update(Text(safe("   ".join(sentences)), no_wrap=False))
 
     def on_lines_chosen(self) -> None:
-        """Other lines are in view, or another one is chosen."""
         self.draw_frame()
 
     def on_resize(self) -> None:
-        """The window has another size."""
         self.draw_frame()
 
     def _put(self, name: str, lines: Iterable[list[Part]]) -> None:
@@ -172,13 +156,11 @@ class Face(Screen[None]):
         static.update(Text("\n").join(shown), layout=moved)
 
     def styles_by_name(self) -> dict[str, Any]:
-        """The colours of parts outside of the lines."""
         if not self._colours:
             self._colours = {name: self.lines.colour(name) for name in COLOURS.split()}
         return self._colours
 
     def notify_style_update(self) -> None:
-        """The theme is another one."""
         super().notify_style_update()
         self._colours = {}
         self._put_last = {}
@@ -211,20 +193,17 @@ class Face(Screen[None]):
         self._pulse(turns=bool(below))
 
     def on_screen_suspend(self) -> None:
-        """Another screen is over this one."""
         if self._ticking is not None:
             self._ticking.stop()
             self._ticking = None
 
     def on_screen_resume(self) -> None:
-        """This screen is to be seen again."""
         self._draw_due()
         self.arranged()
 
     # keys
 
     async def on_key(self, event: events.Key) -> None:
-        """Do what the table says for a key."""
         if isinstance(self.focused, Input):
             if event.key in ("escape", "enter", "tab"):
                 event.prevent_default().stop()
@@ -239,7 +218,6 @@ class Face(Screen[None]):
         await self.act(action)
 
     async def act(self, action: str) -> None:
-        """Do what an action's name says."""
         done: Callable[[], Awaitable[None] | None] = getattr(self, f"do_{action}")
         if (waiting := done()) is not None:
             await waiting
@@ -255,37 +233,29 @@ class Face(Screen[None]):
             self.report(str(error))
 
     def do_down(self) -> None:
-        """Choose the next line."""
         self.lines.move(1)
 
     def do_up(self) -> None:
-        """Choose the line before."""
         self.lines.move(-1)
 
     def do_first(self) -> None:
-        """Choose the first line."""
         self.lines.choose(0)
 
     def do_last(self) -> None:
-        """Choose the last line."""
         self.lines.choose(len(self.lines.items) - 1, -1)
 
     def do_page_down(self) -> None:
-        """A page further down."""
         self.lines.move(max(self.lines.size.height - 1, 1))
 
     def do_page_up(self) -> None:
-        """A page further up."""
         self.lines.move(-max(self.lines.size.height - 1, 1))
 
     def do_filter(self) -> None:
-        """Write filter words."""
         words = self.query_one("#words", Input)
         words.display = True
         words.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while they are written."""
         if event.input.id == "words":
             self.words = event.value
             self.arranged()
@@ -299,15 +269,12 @@ class Face(Screen[None]):
         self.arranged()
 
     def do_palette(self) -> None:
-        """Find a list or a command."""
         self.face.action_command_palette()
 
     def do_who(self) -> None:
-        """Show who is there."""
         self.face.open_who()
 
     def do_help(self) -> None:
-        """Show the keys."""
         text = Text()
         group = ""
         for key in self.face.keys.keys.values():
@@ -320,5 +287,4 @@ class Face(Screen[None]):
         self.face.push_screen(Notice("Keys", lambda: text))
 
     def do_quit(self) -> None:
-        """End the program."""
         self.face.exit()

@@ -16,7 +16,6 @@ def is_deferred(task: Task) -> bool:
 
 
 def is_overdue(task: Task) -> bool:
-    """Whether a task should have been done by now."""
     return task.status not in FINISHED and is_late(task.due, task.due_day, round(time.time() * 1000))
 
 

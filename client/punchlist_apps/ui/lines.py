@@ -47,12 +47,10 @@ class Lines(ScrollView, can_focus=True):
 
     @property
     def key(self) -> str:
-        """The key of the chosen line; empty: there is none."""
         return self.items[self.cursor].key if self.cursor < len(self.items) else ""
 
     @property
     def in_view(self) -> Sequence[Item]:
-        """The lines that can be seen."""
         top = self.scroll_offset.y
         return self.items[top : top + max(self.size.height, 1)]
 
@@ -71,7 +69,6 @@ class Lines(ScrollView, can_focus=True):
         self.post_message(self.Chosen())
 
     def changed(self, keys: set[str]) -> None:
-        """Draw these lines again, if they are in view."""
         for item in self.in_view:
             if item.key in keys:
                 self.refresh_line(self.index[item.key])
@@ -99,7 +96,6 @@ class Lines(ScrollView, can_focus=True):
         self.choose(self.cursor + by, 1 if by > 0 else -1)
 
     def find(self, key: str) -> None:
-        """Choose the line of this key, if there is one."""
         if key in self.index:
             self.choose(self.index[key])
 
@@ -112,12 +108,10 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Other lines are in view."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Chosen())
 
     def on_resize(self) -> None:
-        """The window has another size."""
         self._scroll_into_view()
         self.post_message(self.Chosen())
 
@@ -130,18 +124,15 @@ class Lines(ScrollView, can_focus=True):
                 self.post_message(self.Opened())
 
     def colour(self, name: str) -> Style:
-        """The style of a colour's name."""
         if name not in self._colours:
             self._colours[name] = self.get_component_rich_style(f"lines--{name}", partial=True)
         return self._colours[name]
 
     def notify_style_update(self) -> None:
-        """The theme is another one."""
         super().notify_style_update()
         self._colours = {"": Style.null()}
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         width, at, ground = self.size.width, y + self.scroll_offset.y, self.rich_style
         if at >= len(self.items):
             return Strip.blank(width, ground)

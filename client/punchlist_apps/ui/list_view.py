@@ -48,16 +48,13 @@ class ListView(Face):
 
     @property
     def picture(self) -> Rows | Picture:
-        """The list that is shown."""
         return self.past or self.rows
 
     def beside(self) -> ComposeResult:
-        """The detail of the chosen task."""
         with VerticalScroll(id="detail", can_focus=False):
             yield Static(id="task")
 
     def on_mount(self) -> None:
-        """Begin to follow."""
         view = FoldView()
         self.rows = view.rows
         self.run_worker(self.face.follow(Cursor(self.plan.id, view), self._came))
@@ -65,11 +62,9 @@ class ListView(Face):
     # what is shown
 
     def _came(self, rows: Rows) -> None:
-        """Rows came."""
         self.soon()
 
     def draw_changes(self) -> None:
-        """Draw the rows that changed, or all where some came, went or moved."""
         rows = self.rows
         changed = rows.taken_changes()
         if changed is None:
@@ -103,14 +98,12 @@ class ListView(Face):
                     return
 
     def items(self) -> list[Item]:
-        """The tasks that the words let through, as a tree."""
         order = self.picture.order
         self._test = of_tasks(self.words, holding(order)) if self.words else None
         self._numbers = max((len(task.id) for task in order), default=1)
         return tree(order if self._test is None else [task for task in order if self._test(task)])
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """One task."""
         task = self.picture.by_id.get(item.key)
         if task is None:
             return []
@@ -136,7 +129,6 @@ class ListView(Face):
         return parts
 
     def draw_frame(self) -> None:
-        """Draw what stands around the lines, and the detail."""
         super().draw_frame()
         self.set_class(self.past is not None, "past")
         self.set_class(self.size.width >= WIDE, "wide-enough")
@@ -150,7 +142,6 @@ class ListView(Face):
                 self.query_one("#task", Static).update(shown)
 
     def under(self) -> list[list[Part]]:
-        """What is in progress and not in view."""
         seen = {item.key for item in self.lines.in_view} if self._underway and self.past is None else self._underway
         hidden = sorted((self.rows.by_id[key] for key in self._underway - seen), key=lambda task: (task.rank, task.id))
         most = 1 if self.size.height < 20 else RUNNING  # noqa: PLR2004 - a low window has no room for three
@@ -161,12 +152,10 @@ class ListView(Face):
         return lines
 
     def spins(self, key: str) -> bool:
-        """Whether a task is in progress, now."""
         task = None if self.past else self.rows.by_id.get(key)
         return task is not None and task.status == "in_progress"
 
     def empty(self) -> str:
-        """What a new user reads."""
         if not self._known:
             return ""
         if self.words:
@@ -177,7 +166,6 @@ class ListView(Face):
 
     @property
     def selected(self) -> Task | None:
-        """The chosen task."""
         return self.picture.by_id.get(self.lines.key)
 
     @property
@@ -203,15 +191,12 @@ class ListView(Face):
         self.calls(read(), "past", exclusive=True)
 
     def do_older(self) -> None:
-        """A version back."""
         self.show_version(self.picture.version - 1)
 
     def do_newer(self) -> None:
-        """A version forward."""
         if self.past is not None:
             self.show_version(self.past.version + 1)
 
     def do_now(self) -> None:
-        """Back to now."""
         self.past = None
         self.arranged()

@@ -81,11 +81,7 @@ MEMBERS = (
 
 
 def changes(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Texts as members of the wire; an empty one clears.
-
-    Raises:
-        ValueError: A text means nothing.
-    """
+    """Texts as members of the wire; an empty one clears."""
     meaning = {member.name: member.meaning for member in MEMBERS}
     try:
         meant = {name: meaning[name](text) for name, text in texts.items()}

@@ -111,7 +111,6 @@ class OneList(ListView):
             self.calls(self._make(self._repeat[0], tasks, self._repeat[1]))
 
     def do_mark(self) -> None:
-        """Mark a task for a change of several, or unmark it."""
         if self.lines.key:
             self.marked ^= {self.lines.key}
             self.lines.move(1)
@@ -146,12 +145,10 @@ class OneList(ListView):
         self.arranged()
 
     def do_open(self) -> None:
-        """Show everything about a task."""
         if task := self.selected:
             self._show_parts("", detail, task)
 
     def on_lines_opened(self) -> None:
-        """Handle a double click on a line."""
         self.do_open()
 
     def do_view_list(self) -> None:
@@ -183,8 +180,6 @@ class OneList(ListView):
             self.face.screen.refresh_text()
 
     def do_view_history(self) -> None:
-        """Show what happened."""
-
         async def read() -> None:
             changes = await latest(self.plan, self.rows.seq)
             name = text(short_name(self.plan.id, self.face.cards))
@@ -193,7 +188,6 @@ class OneList(ListView):
         self.calls(read(), "past", exclusive=True)
 
     def do_why(self) -> None:
-        """Say why a task can't be started."""
         if task := self.selected:
 
             async def explain() -> None:
@@ -211,7 +205,6 @@ class OneList(ListView):
         return waiting is not None and waiting.open_blockers == (blocker,)
 
     def do_copy(self) -> None:
-        """Copy number and title."""
         if task := self.selected:
             self.face.copy_to_clipboard(f"#{text(task.id)} {text(task.title)}")
             self.report(f"Copied #{task.id} and its title.")
@@ -219,8 +212,6 @@ class OneList(ListView):
     # changing
 
     def do_add(self) -> None:
-        """Add a task."""
-
         def titled(title: str | None) -> None:
             if title:
                 self.calls(self._add(title))
@@ -232,7 +223,6 @@ class OneList(ListView):
         self.report(f"Added #{task.id}.")
 
     def do_edit(self) -> None:
-        """Change the members of a task."""
         if not (task := self.selected):
             return
         fields = [Field(one.name, one.label, one.text(task), one.height) for one in MEMBERS]

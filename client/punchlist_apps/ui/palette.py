@@ -18,14 +18,12 @@ class Everything(Provider):
     """Lists and commands of the screen below."""
 
     async def search(self, query: str) -> AsyncGenerator[Hit]:
-        """What fits to these letters."""
         matcher = self.matcher(query)
         for name, does, run in self._found():
             if (score := matcher.match(name)) > 0:
                 yield Hit(score, matcher.highlight(name), run, help=does)
 
     async def discover(self) -> AsyncGenerator[DiscoveryHit]:
-        """What is offered before there are letters."""
         for name, does, run in self._found()[:_FIRST]:
             yield DiscoveryHit(name, run, help=does)
 

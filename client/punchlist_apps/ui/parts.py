@@ -43,7 +43,6 @@ class Item(NamedTuple):
 
 
 def state(task: Task) -> str:
-    """The status as shown."""
     return state_of({"status": task.status, "open_blockers": task.open_blockers})
 
 
@@ -58,7 +57,6 @@ def text(value: str) -> str:
 
 
 def width_of(parts: Iterable[Part]) -> int:
-    """Columns that parts take."""
     return sum(cells(words) for _, words in parts)
 
 
@@ -86,15 +84,6 @@ def below_first(tasks: Sequence[Task]) -> list[Task]:
 def task_parts(
     task: Task, context: DrawContext, *, depth: int = 0, numbers: int = 0, marked: bool = False
 ) -> list[Part]:
-    """One task in a line.
-
-    Args:
-        task: The task.
-        context: See `DrawContext`.
-        depth: Its place in the tree.
-        numbers: Columns that the ids of this list take.
-        marked: Whether it is chosen for a change of many.
-    """
     shown = state(task)
     glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
     urgency = "" if task.priority == "normal" or shown in FINISHED else context.glyphs[task.priority]

@@ -36,7 +36,6 @@ class Picture(NamedTuple):
 
 
 async def at_version(plan: AsyncConversation, version: int) -> Picture:
-    """The list as it stood right after a version, and the event that made it."""
     tasks = await plan.list(at_version=version)
     events = await plan.client.read(max(tasks.seq - 1, 0), plan.id, limit=1)
     made = [sentence(event) for event in events if event.version == version]
@@ -102,45 +101,37 @@ class History(Face):
         self._lines = {str(change.version): line for change, line in zip(changes, reversed(lines), strict=True)}
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """One event."""
         return [("dim", f" v{item.key:<6} "), ("", self._lines[item.key])]
 
     def items(self) -> list[Item]:
-        """The events."""
         words = self.words.casefold().split()
         return [Item(key) for key, line in self._lines.items() if all(word in line.casefold() for word in words)]
 
     def head(self) -> list[Part]:
-        """Whose history it is."""
         return [("title", self._whose), ("dim", f"   what happened, newest first · {len(self._lines)} events")]
 
     def spins(self, key: str) -> bool:
-        """Nothing turns in the past."""
         return False
 
     def draw_changes(self) -> None:
         """What happened stays so."""
 
     async def act(self, action: str) -> None:
-        """Run an action if it only reads."""
         known = "down up first last page_down page_up open undo back filter palette help quit".split()
         if action in known:
             await super().act(action)
 
     def do_open(self) -> None:
-        """Look at the list as it was."""
         key = self.lines.key
         self.face.pop_screen()
         if key:
             self._show_version(int(key))
 
     def do_undo(self) -> None:
-        """Ask whether to undo the change."""
         key = self.lines.key
         self.face.pop_screen()
         if key:
             self._undo(int(key), self._actors[key])
 
     def do_back(self) -> None:
-        """Back to the list."""
         self.face.pop_screen()

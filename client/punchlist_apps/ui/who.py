@@ -35,7 +35,6 @@ class Who(Face):
         self._reading: Worker[None] | None = None
 
     def on_mount(self) -> None:
-        """Start the regular requests."""
         super().on_mount()
         self.set_interval(_EVERY_S, self._ask)
         self._ask()
@@ -55,7 +54,6 @@ class Who(Face):
         self.soon()
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        """Draw an agent, a person or a task."""
         one = self._shown.get(item.key)
         if isinstance(one, Held):
             return [("", f"     {one.line}")]
@@ -66,7 +64,6 @@ class Who(Face):
         return [(state, f" {glyphs[state]} "), ("title", safe(one.name)), ("dim", f"  {one.details(glyphs['dot'])}")]
 
     def items(self) -> list[Item]:
-        """Return the agents and people that match the filter, with their tasks."""
         self._shown = {}
         items: list[Item] = []
         words = self.words.casefold().split()
@@ -80,39 +77,31 @@ class Who(Face):
         return [*items, Item("", 0, self._told.others)] if self._told and self._told.others else items
 
     def head(self) -> list[Part]:
-        """Return the title and the number of connected agents."""
         here = sum(one.is_here for one in self._told.agents) if self._told else 0
         return [("title", "who is there"), ("dim", f"   {here} connected")]
 
     def empty(self) -> str:
-        """Return the text of an empty screen."""
         return NOBODY if self._told and not self.words else ""
 
     def spins(self, key: str) -> bool:
-        """Return False: nothing on this screen spins."""
         return False
 
     def draw_changes(self) -> None:
-        """Draw the current agents."""
         self.arranged()
 
     async def act(self, action: str) -> None:
-        """Run an action if it only reads."""
         if action in _KNOWN:
             await super().act(action)
 
     def do_open(self) -> None:
-        """Open the list of the chosen task."""
         one = self._shown.get(self.lines.key)
         if isinstance(one, Held):
             self.face.open_list(one.conversation)
 
     def on_lines_opened(self) -> None:
-        """Handle a double click on a line."""
         self.do_open()
 
     def do_back(self) -> None:
-        """Clear the filter, or return to the previous screen."""
         if self.words:
             self._leave_words(keep=False)
         else:

@@ -97,7 +97,6 @@ class Cast:
         self.stage.output(output, last)
 
     def tasks(self) -> TaskList:
-        """Return the current list."""
         return self.client.conversation(LIST).list()
 
     def owner(self, number: str) -> str:
@@ -105,17 +104,14 @@ class Cast:
         return next((task.owner for task in self.tasks() if task.id == number and task.status == "in_progress"), "")
 
     def show_list(self) -> None:
-        """Show the list as `punch watch` does."""
         self.stage.show_list(LIST, self.tasks())
 
     def kill_daemon(self, pid: int) -> None:
-        """Kill the daemon, and show the kill."""
         self._home.kill_daemon(pid)
         self.kills.append(pid)
         self.stage.output(self.stage.style.paint("fail", f"kill -9 {pid}") + ", while both agents wait for a reply")
 
     def events(self) -> list[dict[str, Any]]:
-        """Return all events of the list."""
         return self.client.call("event.read", {"conversation": LIST, "after": 0, "limit": 10_000})["events"]
 
     def followed(self, count: int) -> list[int]:

@@ -47,11 +47,9 @@ class Stage:
         )
 
     def heading(self, text: str) -> None:
-        """Show the heading of a scene."""
         self._print(["", self.style.paint("title", text)])
 
     def action(self, actor: str, text: str) -> None:
-        """Show a step of an actor."""
         self._print([self.actor(actor) + " " + text])
 
     def actor(self, name: str) -> str:
@@ -61,14 +59,12 @@ class Stage:
         return self.style.paint(_COLOURS[self._actors.index(name) % len(_COLOURS)], name)
 
     def reply(self, text: str, *, refused: bool = False) -> None:
-        """Show the reply to an agent's call."""
         wrapper = TextWrapper(self.style.width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         lines = [part for line in text.splitlines() for part in wrapper.wrap(safe(line))]
         self._print([self.style.paint("fail" if refused else "", line) for line in lines])
         self._pause(_REFUSAL_S * refused)
 
     def output(self, text: str, last: int = 0) -> None:
-        """Show the output of a command, or its `last` lines."""
         lines = [line for line in text.splitlines() if line.strip()]
         is_cut = 0 < last < len(lines)
         self._print([f"  {self.style.glyphs['cut']}", *lines[-last:]] if is_cut else lines)

@@ -2,11 +2,11 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     import asyncio
+    import socket
     import subprocess
     from collections.abc import Callable
 
@@ -23,15 +23,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MOUNTS = "/proc/self/mountinfo"
 
 
-def peer(sock: "_socket.socket") -> tuple[int, int]:
+def peer(sock: "socket.socket") -> tuple[int, int]:
     """Process id and user id at the other end of a Unix socket (struct ucred: pid, uid, gid)."""
-    import _socket
+    import socket
 
-    credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
-def connect(sock: "_socket.socket", path: str) -> None:
+def connect(sock: "socket.socket", path: str) -> None:
     """Connect to a Unix socket, however long its path is.
 
     Raises:

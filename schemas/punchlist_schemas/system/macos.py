@@ -2,11 +2,11 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     import asyncio
+    import socket
     import subprocess
     from collections.abc import Callable
 
@@ -31,7 +31,7 @@ _STATFS_TYPE = slice(72, 88)
 """f_fstypename of struct statfs with 64-bit inodes (sys/mount.h)."""
 
 
-def peer(sock: "_socket.socket") -> tuple[int, int]:
+def peer(sock: "socket.socket") -> tuple[int, int]:
     """Process id and user id at the other end of a Unix socket."""
     pid = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, 4)
     return int.from_bytes(pid, sys.byteorder), user_of(sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES))
@@ -48,7 +48,7 @@ def user_of(xucred: bytes) -> int:
     return int.from_bytes(xucred[4:8], sys.byteorder)
 
 
-def connect(sock: "_socket.socket", path: str) -> None:
+def connect(sock: "socket.socket", path: str) -> None:
     """Connect to a Unix socket.
 
     Raises:

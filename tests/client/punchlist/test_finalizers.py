@@ -12,8 +12,7 @@ import punchlist
 @pytest.fixture
 def classes() -> set[type]:
     """The classes of the library that have a finalizer of their own."""
-    names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.") if not module.ispkg]
-    names.remove("punchlist.__main__")  # it runs the command line
+    names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.")]
     found = [each for name in names for each in vars(importlib.import_module(name)).values()]
     return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}
 

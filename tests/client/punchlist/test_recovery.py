@@ -1,9 +1,9 @@
 """Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
 
-import _socket
 import os
 import shlex
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -248,7 +248,7 @@ def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
     counted: list[type[Exception]] = []
     dial, pause_s = Target.dial, Retry.pause_s
 
-    def watched_dial(target: Target, timeout_s: float = 30.0) -> _socket.socket:
+    def watched_dial(target: Target, timeout_s: float = 30.0) -> socket.socket:
         try:
             return dial(target, timeout_s)
         except DaemonStopped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import time
+from typing import Any
 
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import safe
@@ -12,9 +13,8 @@ from punchlist_apps.cli.printing.failure import show_error
 from punchlist_apps.cli.printing.next_step import rejected
 from punchlist_apps.common.terminal.render import task_lines
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+STARTED_MS = 86_400_000
+"""How long a task that a person has begun stays theirs: the longest time of a claim."""
 
 KEPT_MS = 3_600_000
 """How long a claim lasts by default: nobody renews it."""

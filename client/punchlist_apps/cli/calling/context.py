@@ -1,30 +1,30 @@
 """What a command works with: its arguments, the style of the output, and the daemon once it is needed."""
 
+import json
 import os
+import pwd
 import sys
 import time
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
 
 from punchlist import __version__
 from punchlist.base import project
 from punchlist.base.text import safe, safe_block, safe_json, task_id
 from punchlist.connection.launch import Target
-from punchlist_apps.cli.calling.person import person
 from punchlist_apps.cli.printing.failure import UnknownList, UsageError
-from punchlist_apps.common import plain_json, wire
+from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.style import Style, style_of, write
 from punchlist_schemas.build import build_stamp, is_same_code
 from punchlist_schemas.directory import OUTSIDE, Meant
 from punchlist_schemas.repository import stem_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable
-    from typing import Any, overload
-
     from punchlist.clients.sync import Client
     from punchlist.connection.options import Options
     from punchlist_apps.cli.calling.sync_link import Caller
+
 
 _READS = frozenset(
     ("task.list", "task.get", "task.explain", "conversation.get", "conversation.list", "event.read", "daemon.status")
@@ -37,7 +37,7 @@ _MOST_SPANNED = 1_000
 class Context:
     """One run of one command. `args` holds every common option and the command's own."""
 
-    def __init__(self, args: "Namespace") -> None:
+    def __init__(self, args: Namespace) -> None:
         self.args = args
         self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
         self.cut = ""
@@ -71,6 +71,13 @@ class Context:
                 self._announce_once(meant)
         self._conversation = name
         return name
+
+    def find_conversation(self) -> str:
+        """Return `conversation` without a question or a note; empty if a project file may not name this list."""
+        if self.args.conversation is not None:
+            return str(self.args.conversation)
+        name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
+        return name if meant is None or meant.is_allowed(self.target.data_dir) else ""
 
     @property
     def known(self) -> str:
@@ -133,43 +140,43 @@ class Context:
 
     @property
     def options(self) -> "Options":
-        """How to connect to the daemon."""
-        options: Options = {"name": "punch", "autostart": self.target.autostart}
+        return self.options_of("punch")
+
+    def options_of(self, name: str) -> "Options":
+        """Return how a client of this name connects to the daemon."""
+        options: Options = {"name": name, "autostart": self.target.autostart}
         return options | self.target.options
 
     def close(self) -> None:
-        """Let the connections go."""
         if self._caller is not None:
             self._caller.close()
         if self._client is not None:
             self._client.close()
 
-    def call(self, method: str, **params: "Any") -> "dict[str, Any]":
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method; parameters that are None are left out. The result is plain JSON values."""
         return self.send(method, {name: value for name, value in params.items() if value is not None})
 
-    def send(self, method: str, params: "dict[str, Any]", *, writes: bool = False) -> "dict[str, Any]":
+    def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
         """Call a method with just these parameters. The result is plain JSON values.
 
         The full client, which costs several times a bare interpreter, is loaded only where the call alone won't do: no
         daemon runs, another build of it, a refusal, or a wait.
         """
-        text: str | None = None
+        result: dict[str, Any] | None = None
         key = wire.taken_key()
         if self._caller is None and key is None and "wait_ms" not in params and (writes or method in _READS):
-            text = wire.call(self.target, method, params, writes=writes, same_build=True)
+            result = wire.call(self.target, method, params, writes=writes, same_build=True)
             key = wire.taken_key()
-        result: dict[str, Any]
-        if text is None:
+        if result is None:
             result = self.caller.call(method, params | ({"key": key} if key else {}))
             wire.completed.append((method, params, result))
-        else:
-            result = plain_json.decode(text)
+        assert result is not None, "a caller returns a result or raises"
         if damaged := result.get("damaged"):
             self.note_cut(damaged["seq"], damaged["reason"])
         return result
 
-    def find_deletion(self, result: "dict[str, Any]") -> str:
+    def find_deletion(self, result: dict[str, Any]) -> str:
         """Return who deleted the list of a `task.list` result and when; nothing if it was not deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
@@ -186,11 +193,11 @@ class Context:
             "says what is damaged; to repair the log: `punch daemon stop`, then `punch daemon verify --repair`"
         )
 
-    def ask(self, method: str, **params: "Any") -> "dict[str, Any]":
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation of this run: for what only reads."""
         return self.call(method, conversation=self.known, **params)
 
-    def change(self, method: str, **params: "Any") -> "dict[str, Any]":
+    def change(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation and the actor of this run: for mutations."""
         params |= {"actor": self.actor, "conversation": self.conversation}
         given = {name: value for name, value in params.items() if value is not None}
@@ -234,24 +241,21 @@ class Context:
                 near = [one for part in get_close_matches(name, known, n=_NEAR) for one in known[part]]
                 raise UnknownList(name, list(dict.fromkeys(near)))
 
-    def find_used(self, name: str) -> "str | None":
+    def find_used(self, name: str) -> str | None:
         """Return the id of the list that a name leads to; None: nobody used it."""
         found = self.call("conversation.get", conversation=name)["conversation"]
         return str(found["conversation"]) if found["version"] else None
 
-    def lines(self, lines: "Iterable[str]") -> None:
+    def lines(self, lines: Iterable[str]) -> None:
         """Print lines for people. What came from others must have been made safe."""
         text = "".join(f"{line}\n" for line in lines)
         if text:
             write(text)
 
-    def json(self, value: "Any") -> None:
-        """Print a value as one line of JSON."""
-        import json
-
+    def json(self, value: Any) -> None:
         write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)) + "\n")
 
-    def answer(self, value: "Any", lines: "Iterable[str]") -> int:
+    def answer(self, value: Any, lines: Iterable[str]) -> int:
         """Print a result as JSON or as lines, as asked for; returns exit code 0."""
         if self.args.json:
             self.json(value)
@@ -299,14 +303,23 @@ class Context:
             project.note_announced(data_dir, name)
 
 
-def _plain(value: "Any") -> "Any":
-    """What the library's types are in JSON."""
+def person(env: Mapping[str, str]) -> str:
+    """The actor of what is typed here: PUNCHLIST_ACTOR, or whoever is logged in."""
+    if named := env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME"):
+        return named
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name  # cron, services and containers set no variables
+    except KeyError:
+        return "punch"  # a container's user need not have a name
+
+
+def _plain(value: Any) -> Any:
     import msgspec
 
     return msgspec.to_builtins(value)
 
 
-def ids(texts: "Iterable[str] | None") -> list[str] | None:
+def ids(texts: Iterable[str] | None) -> list[str] | None:
     """Tasks as people write them (`3`, `#3`, `1,2`, `3-7`), as the wire wants them; None when none were given.
 
     Raises:
@@ -334,11 +347,7 @@ if TYPE_CHECKING:
 
 
 def one_id(text: str | None) -> str | None:
-    """A task as people write it; None when none was given.
-
-    Raises:
-        UsageError: The text names no task.
-    """
+    """A task as people write it; None when none was given."""
     if text is None:
         return None
     if not (found := task_id(text.strip())):
@@ -346,10 +355,8 @@ def one_id(text: str | None) -> str | None:
     return found
 
 
-def loose_value(text: str) -> "Any":
+def loose_value(text: str) -> Any:
     """A value given on the command line: JSON, or else the word itself."""
-    import json
-
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

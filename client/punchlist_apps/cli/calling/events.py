@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from punchlist.errors import Damaged, Gap
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.printing.failure import show_gap
+from punchlist_apps.cli.printing.failure import StateError, show_gap
 
 if TYPE_CHECKING:
     from punchlist.calls.cursor import Change
@@ -33,6 +33,23 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
         if not page["events"] or page["next"] <= after:
             return
         after = page["next"]
+
+
+def version_at(context: Context, point: tuple[int | None, int]) -> int:
+    """The version that a list was at: a version, or the newest one at a time in milliseconds since 1970 UTC."""
+    version, at = point
+    if version is not None:
+        return version
+    found = 0
+    for event in events(context):
+        if event["at"] > at:
+            break
+        found = event["version"]
+    if not found:
+        raise StateError(
+            f"the list {context.conversation} was not there yet at that time; punch log shows when it began"
+        )
+    return found
 
 
 def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:

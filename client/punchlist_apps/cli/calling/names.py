@@ -5,30 +5,22 @@ this prefix, and `#3` the agent that has task 3. The wire gets exact names.
 """
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from punchlist.base.text import task_id
-from punchlist_apps.cli.calling.person import person
+from punchlist_apps.cli.calling.context import Context, person
 from punchlist_apps.cli.printing.failure import UnknownList, UnknownName
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
-    from punchlist_apps.cli.calling.context import Context
-
-    Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 RECENT = 5_000
 """Number of newest events whose actors count as known names."""
 
 
-def resolve(context: "Context", given: str) -> "list[str]":
-    """Return the exact names that a text means in the list of this run.
-
-    Raises:
-        UnknownName: It means none, or it can't be told which.
-    """
+def resolve(context: Context, given: str) -> list[str]:
+    """Return the exact names that a text means in the list of this run."""
     if given.startswith("#"):
         return [match_task(given, context.ask("task.list", fields=["owner"])["tasks"])]
     known = [person(os.environ), *find(context.send, context.known)]
@@ -42,12 +34,8 @@ def resolve(context: "Context", given: str) -> "list[str]":
         return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
 
 
-def resolve_new(context: "Context", given: str) -> str:
-    """Return the name that a text means, which may be one that the list has not seen yet.
-
-    Raises:
-        UnknownName: It names a task that has no owner, or the beginning of several names.
-    """
+def resolve_new(context: Context, given: str) -> str:
+    """Return the name that a text means, which may be one that the list has not seen yet."""
     if "#" not in given[:1] and "/" not in given:
         return given
     try:
@@ -60,19 +48,14 @@ def resolve_new(context: "Context", given: str) -> str:
         return given
 
 
-def is_known(context: "Context", name: str) -> bool:
+def is_known(context: Context, name: str) -> bool:
     """Return whether the list knows an actor of this name or host."""
     known = [person(os.environ), *find(context.send, context.known)]
     return any(one == name or one.startswith(f"{name}/") for one in known)
 
 
-def find(ask: "Ask", conversation: str) -> "list[str]":
-    """Return the names in a list: owners of its tasks, who watches it, connected agents, and actors of recent events.
-
-    Args:
-        ask: Makes a call that reads; None: it was not answered.
-        conversation: The list.
-    """
+def find(ask: Ask, conversation: str) -> list[str]:
+    """Return the names in a list: owners of tasks, who watches it, connected agents, and actors of recent events."""
     listed = ask("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
     names = [task.get("owner", "") for task in listed.get("tasks", ())]
     present = ask("conversation.presence", {"conversation": conversation}) or {}
@@ -85,12 +68,8 @@ def find(ask: "Ask", conversation: str) -> "list[str]":
     return [name for name in dict.fromkeys(names) if name]
 
 
-def match(given: str, names: "Iterable[str]") -> "list[str]":
-    """Return the names that are meant; several only where they are all of one host's sessions.
-
-    Raises:
-        UnknownName: None is meant, or it can't be told which.
-    """
+def match(given: str, names: Iterable[str]) -> list[str]:
+    """Return the names that are meant; several only where they are all of one host's sessions."""
     known = list(dict.fromkeys(names))
     if "/" in given:
         found = [given] if given in known else [name for name in known if name.startswith(given)]
@@ -107,19 +86,15 @@ def match(given: str, names: "Iterable[str]") -> "list[str]":
     raise UnknownName(f"{what} in this list", names, is_ambiguous=is_ambiguous)
 
 
-def match_task(given: str, tasks: "Iterable[dict[str, Any]]") -> str:
-    """Return the owner of the task that a text such as `#3` names.
-
-    Raises:
-        UnknownName: Nobody has the task.
-    """
+def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
+    """Return the owner of the task that a text such as `#3` names."""
     by_id = {task["id"]: task.get("owner", "") for task in tasks}
     if owner := by_id.get(task_id(given), ""):
         return owner
     raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
 
 
-def _closest(given: str, names: "list[str]") -> "list[str]":
+def _closest(given: str, names: list[str]) -> list[str]:
     from difflib import SequenceMatcher
 
     def likeness(name: str) -> float:

@@ -21,14 +21,7 @@ _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
 def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
-    """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon.
-
-    Args:
-        caller: Connected to it; afterwards to the daemon that runs then.
-        hello: What it said.
-        target: Where it is.
-        note: Tells the person at the terminal.
-    """
+    """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon."""
     theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
     if older and _left(caller):

@@ -3,7 +3,6 @@
 A program that stays, or that has threads, uses `punchlist.Client`.
 """
 
-import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -34,7 +33,7 @@ class Link:
 
     def __init__(self, profile: Profile, deadline: float) -> None:
         self._target = profile.target
-        self._socket = socket.socket(fileno=profile.target.dial(deadline - time.monotonic()).detach())
+        self._socket = profile.target.dial(deadline - time.monotonic())
         self._wire = Wire()
         self._greeted = False
         try:
@@ -45,7 +44,6 @@ class Link:
             raise
 
     def exchange(self, request: Request, deadline: float) -> Reply:
-        """Send a request and wait for its answer."""
         request_id, data = self._wire.send(request)
         on_purpose = request.patience_s > 0
         waiting = Waiting(self._target, deadline, greeted=self._greeted, on_purpose=on_purpose)
@@ -60,7 +58,6 @@ class Link:
         return self._answer(request_id, waiting)
 
     def close(self) -> None:
-        """End the connection."""
         self._socket.close()
 
     def _answer(self, request_id: int, waiting: Waiting) -> Reply:
@@ -106,7 +103,6 @@ class Caller:
         return self._send(Request.raw(method, params or {}), object)
 
     def run(self, call: "Call[T]") -> T:
-        """Make a typed call."""
         return call.pick(self._send(call.request, call.result))
 
     def _send(self, request: Request, type_: type[R]) -> R:
@@ -120,7 +116,6 @@ class Caller:
             time.sleep(pause_s)
 
     def close(self) -> None:
-        """Let the connection go."""
         link, self._link = self._link, None
         if link is not None:
             link.close()

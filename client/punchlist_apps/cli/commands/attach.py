@@ -24,7 +24,6 @@ def run_attach(context: Context) -> int:
 
 
 def run_detach(context: Context) -> int:
-    """Make a session's id stand for itself again."""
     session = context.args.session
     if not context.args.conversation:
         # The session's own id leads to the list that it is attached to.

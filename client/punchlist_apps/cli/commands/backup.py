@@ -70,7 +70,6 @@ _SHOWN = 100
 
 
 def run_backup(context: Context) -> int:
-    """Let the daemon copy its log."""
     status = context.call("daemon.status")
     path = context.args.file and os.path.abspath(context.args.file)
     if path is None:
@@ -146,7 +145,6 @@ def _report_lines(report: dict[str, Any], advice: str) -> Iterator[str]:
 
 
 def _repaired(context: Context) -> int:
-    """Repair the log, which no daemon may have open."""
     code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
     if report is None or "error" in report:
         return _failed(code, report)
@@ -221,11 +219,7 @@ def run_restore(context: Context) -> int:
 
 
 def _served(context: Context) -> int | None:
-    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one.
-
-    Raises:
-        DaemonUnavailable: Somebody else listens there.
-    """
+    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid

@@ -27,7 +27,6 @@ COMMANDS = {
 
 
 def run_call(context: Context) -> int:
-    """Call a method and print its result."""
     args = context.args
     if args.list:
         return context.answer(

@@ -97,19 +97,18 @@ def run_chat(context: Context) -> int:
 async def _run(context: Context) -> int:
     from punchlist.base.project import own
     from punchlist.clients.aio import connect_async
-    from punchlist.connection.options import Options
     from punchlist_apps.chat.trace import print_to_stderr
     from punchlist_apps.chat.usage import Limits
     from punchlist_apps.chat.worker import Worker
 
-    args, target = context.args, context.target
-    options: Options = {"name": "punch chat", "autostart": target.autostart}
+    args = context.args
+    options = context.options_of("punch chat")
     if args.verbose:
         print_to_stderr()
     if args.user:
         options["user"] = args.user
     name = own(context.conversation, args.user)
-    async with connect_async(**options | target.options) as client:
+    async with connect_async(**options) as client:
         if args.threads:
             return await _show_threads(context, client, name)
         thread = await _thread(context, client, name)
@@ -185,7 +184,6 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
 
 
 async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
-    """The thread that is meant, if there is one."""
     from punchlist.base.project import own
     from punchlist_apps.chat.thread import Thread
 
@@ -216,7 +214,6 @@ class _Talk:
         self._answer: dict[str, Any] = {}
 
     async def run(self) -> int:
-        """Say what was given, or what is typed."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
         if self._thread is not None:
             self._thread.person = self._person
@@ -303,7 +300,6 @@ class _Talk:
 
 
 def _receipts(answer: dict[str, Any]) -> list[str]:
-    """What the answer did, a line each."""
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
     lines: list[str] = []
     for one in receipts:

@@ -53,7 +53,6 @@ COMMANDS = {
 
 
 def run_claim(context: Context) -> int:
-    """Take named tasks, or the next ready ones."""
     args = context.args
     named = ids(args.tasks)
     if named is None:
@@ -65,7 +64,6 @@ def run_claim(context: Context) -> int:
 
 
 def run_release(context: Context) -> int:
-    """Give tasks back."""
     for task in ids(context.args.tasks) or ():
         owner = _holder(context, task)
         result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
@@ -83,7 +81,6 @@ def _holder(context: Context, task: str) -> str:
 
 
 def run_renew(context: Context) -> int:
-    """Let claims last."""
     args = context.args
     for task in ids(args.tasks) or ():
         members = {"owner": _holder(context, task), "lease_ms": args.lease, "fence": args.fence}

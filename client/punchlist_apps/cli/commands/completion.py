@@ -15,6 +15,5 @@ _FILES = {"bash": "bash/punch", "zsh": "zsh/_punch", "fish": "fish/punch.fish"}
 
 
 def run_completion(context: Context) -> int:
-    """Print the completion script of a shell."""
     context.lines([shipped(f"completions/{_FILES[context.args.shell]}").rstrip("\n")])
     return 0

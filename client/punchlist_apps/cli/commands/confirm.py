@@ -15,7 +15,6 @@ COMMANDS = {
 
 
 def run_confirm(context: Context) -> int:
-    """Show what a token would do, and do it."""
     token = context.args.token
     asked = context.call("confirmation.get", token=token)
     is_final = asked["method"] == "conversation.delete"

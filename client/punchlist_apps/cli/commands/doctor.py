@@ -16,16 +16,13 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.summaries import product, with_counts
+from punchlist_schemas.directory import Meant
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
 
 COMMANDS = {
     "doctor": Usage((), ("punch doctor",)),
 }
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from punchlist_schemas.directory import Meant
 
 _LISTS = 100
 _MIN_FREE_BYTES = 256 << 20
@@ -51,7 +48,6 @@ class Finding(NamedTuple):
 
 
 def run_doctor(context: Context) -> int:
-    """Print all findings; exit code 1 when one of them is a failure."""
     findings: list[Finding] = []
     for one in examine(context.target):
         findings.append(one)
@@ -65,7 +61,6 @@ def run_doctor(context: Context) -> int:
 
 
 def examine(target: Target) -> Iterator[Finding]:
-    """All findings about the place where a daemon is met."""
     yield _python()
     yield _private_folder("socket directory", os.path.dirname(target.socket), "XDG_RUNTIME_DIR or --socket")
     yield _private_folder("data directory", target.data_dir, "PUNCHLIST_DATA_DIR or --data-dir")
@@ -185,7 +180,6 @@ def _is_optimized() -> bool:
 
 
 def _nearest(path: str) -> str:
-    """The innermost directory above a path that is there."""
     while not os.path.exists(path) and path not in ("/", ""):
         path = os.path.dirname(path)
     return path or "."
@@ -209,7 +203,6 @@ def _private_folder(check: str, path: str, way_out: str) -> Finding:
 
 
 def _missing_folder(check: str, path: str, way_out: str) -> Finding:
-    """Whether a directory that is not there can be made."""
     above = _nearest(path)
     if os.access(above, os.W_OK | os.X_OK):
         return Finding(check, "ok", f"{path} is not there yet; the daemon makes it")
@@ -368,7 +361,6 @@ _MIRROR_ADVICE = {
 
 
 def status_file(socket: str) -> Finding:
-    """What the status file beside a running daemon's socket says."""
     path = status_path(socket)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

@@ -31,7 +31,6 @@ _MOST = 500
 
 
 def run_find(context: Context) -> int:
-    """Show the tasks that have all the words, the best match first."""
     args = context.args
     if not any(word.strip() for word in args.words):
         raise UsageError("name a word to look for; punch list shows all tasks")

@@ -6,7 +6,6 @@ import signal
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist.connection.options import Options
 from punchlist.errors import RequestRefused
 from punchlist_apps.cli.calling.context import Context, ids
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
@@ -107,13 +106,12 @@ async def _gate(context: Context) -> int:
     from punchlist_apps.cli.running.command import Command
     from punchlist_apps.cli.running.display import Show
 
-    args, target = context.args, context.target
-    options: Options = {"name": "punch gate", "autostart": target.autostart}
+    args = context.args
     show = Show(context.style)
     command = Command(args.argv)
     actor = args.actor or f"check:{args.check}"
     orphans.adopt()
-    async with connect_async(**options | target.options) as client:
+    async with connect_async(**context.options_of("punch gate")) as client:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}
         checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, show=show)

@@ -157,7 +157,6 @@ def _refuse_losses(draft: Draft) -> None:
 
 
 def run_export(context: Context) -> int:
-    """Write the list or its events."""
     args = context.args
     form = args.format or _BY_SUFFIX.get(os.path.splitext(args.file)[1].lower(), "json")
     text = "".join(_render(context, form))

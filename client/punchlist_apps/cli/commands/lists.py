@@ -16,7 +16,6 @@ COMMANDS = {
 
 
 def run_rm(context: Context) -> int:
-    """Erase a list, once the person has agreed to what the daemon says would go."""
     name = context.args.name
     context.check_list(name)
     where = ""

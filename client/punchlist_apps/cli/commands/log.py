@@ -84,7 +84,6 @@ class _Wanted(NamedTuple):
     task: str | None
 
     def holds(self, recorded: dict[str, Any]) -> bool:
-        """Whether this is one of them."""
         event: dict[str, Any] = recorded["event"]
         name = event["task"]["id"] if event["type"] == "TaskAdded" else event.get("task")
         is_theirs = self.actors is None or recorded["actor"] in self.actors

@@ -6,7 +6,6 @@ import signal
 from argparse import Namespace
 
 from punchlist.base.project import host_directory
-from punchlist.connection.options import Options
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_apps.cli.calling.context import Context
@@ -69,7 +68,9 @@ def run_mcp(context: Context) -> int:
     named = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None  # set and empty: nothing is named
     setup = Setup(dialects, named, args.actor, args.user, args.tools)
     setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
-    options = _options(context)
+    options = context.options_of(MCP_CLIENT)
+    if args.user:
+        options["user"] = args.user
     if args.http:
         path = args.users or args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
         try:
@@ -96,11 +97,6 @@ def run_mcp(context: Context) -> int:
 
 
 def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
-    """Refuse arguments that make no sense.
-
-    Raises:
-        UsageError: There is no such dialect or tool, options contradict each other, or the name can't be shown.
-    """
     try:
         offered(dialects, args.tools)
     except Problem as problem:
@@ -109,12 +105,3 @@ def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
         raise UsageError("--users goes with --http, and without --user and --token-file")
     if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _NAME):
         raise UsageError(f"--actor is 1 to {_NAME} characters without control characters")
-
-
-def _options(context: Context) -> Options:
-    target = context.target
-    options: Options = {"name": MCP_CLIENT, "autostart": target.autostart}
-    options |= target.options
-    if context.args.user:
-        options["user"] = context.args.user
-    return options

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from punchlist.base.text import safe
-from punchlist.connection.options import Options
 from punchlist.taskfiles.config import Config, ConfigError, Entry
 from punchlist.taskfiles.report import Problem, Report, status
 from punchlist_apps.cli.calling.context import Context
@@ -61,7 +60,6 @@ _MARKDOWN = (".md", ".markdown")
 
 
 def run_mirror(context: Context) -> int:
-    """Add, list, remove, or run."""
     actions = {"add": _add, "list": _list, "remove": _remove, "run": _run}
     try:
         return actions[context.args.action](context)
@@ -102,7 +100,6 @@ def _add_plan(context: Context, path: str) -> int:
 
 
 def _start(context: Context) -> str:
-    """Start the mirror process, and return a line about it."""
     from punchlist_apps.common import autostart
 
     data_dir = context.target.data_dir
@@ -154,9 +151,7 @@ async def _running(context: Context) -> int:
 
     target = context.target
     _mirrored(Config(target.data_dir))  # one that can't be read is an error before anything starts
-    options: Options = {"name": "punch mirror", "autostart": target.autostart}
-    options |= target.options
-    async with connect_async(**options) as client:
+    async with connect_async(**context.options_of("punch mirror")) as client:
         report = Report(target.data_dir, _log)
         parts = (
             Runner(client, target.data_dir, report),
@@ -221,7 +216,6 @@ def _mirrored(config: Config) -> _Mirrored:
 
 
 def _log(problem: Problem) -> None:
-    """One line for each problem, on standard error."""
     stamp = time.strftime("%H:%M:%S")
     print(f"{stamp} {problem.kind}: {safe(problem.file)}: {safe(problem.text)}", file=sys.stderr, flush=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from punchlist_apps.cli.calling.claims import claim, show_claim
 from punchlist_apps.cli.calling.context import Context, one_id
 from punchlist_apps.cli.parsing.arguments import Usage, flag, owner_option, value
@@ -9,10 +11,6 @@ from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common.terminal.argument_types import lease, milliseconds
 from punchlist_apps.common.terminal.render import nothing_left, task_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 COMMANDS = {
     "next": Usage(

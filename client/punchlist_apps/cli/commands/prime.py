@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from punchlist.base import project
 from punchlist.base.actors import is_agents
@@ -24,11 +26,6 @@ from punchlist_apps.hosts.briefing import briefing, reminder, what_changed
 from punchlist_apps.hosts.read_positions import ReadPosition, ReadPositions
 from punchlist_apps.hosts.sessions import Sessions, agent_name, host_process, key_of
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 COMMANDS = {
     "prime": Usage(

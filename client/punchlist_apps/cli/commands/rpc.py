@@ -19,8 +19,7 @@ _CHUNK = 1 << 16
 
 def run_rpc(context: Context) -> int:
     """Pipe bytes. The end of our input is passed on as half a close, and answers still come through."""
-    dialled = context.target.dial()
-    with socket(fileno=dialled.detach()) as sock:
+    with context.target.dial() as sock:
         threading.Thread(target=_send, args=(sock,), daemon=True).start()
         while data := sock.recv(_CHUNK):
             while data:

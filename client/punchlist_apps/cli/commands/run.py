@@ -5,7 +5,6 @@ import os
 import signal
 
 from punchlist.clients.aio import connect_async
-from punchlist.connection.options import Options
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import INTERRUPTED, REFUSED
@@ -89,10 +88,9 @@ def run_run(context: Context) -> int:
 
 
 async def _run(context: Context) -> int:
-    target, args = context.target, context.args
+    args = context.args
     show = Show(context.style)
-    options: Options = {"name": "punch run", "autostart": target.autostart}
-    async with connect_async(**options | target.options) as client:
+    async with connect_async(**context.options_of("punch run")) as client:
         conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
         plan = _plan(context)
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)

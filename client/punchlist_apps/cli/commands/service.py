@@ -50,7 +50,6 @@ _LINGER = "to have it without being logged in: loginctl enable-linger"
 
 
 def run_service(context: Context) -> int:
-    """Do what the action says; 0 when it is done."""
     if os_calls.SERVICE_MANAGER == "launchd":
         return _under_launchd(context)
     try:
@@ -61,7 +60,6 @@ def run_service(context: Context) -> int:
 
 
 def _under_launchd(context: Context) -> int:
-    """The same for macOS."""
     action, target, path = context.args.action, context.target, launchd.agent_path()
     if context.args.web or context.args.hardened:
         raise UsageError("--web and --hardened are for systemd; on macOS start punch web by hand")
@@ -153,7 +151,6 @@ def _without_manager(context: Context, trouble: str) -> int:
 
 
 def _write(path: Path, text: str) -> str:
-    """Make a file hold a text; what that took."""
     before = path.read_text("utf-8") if path.is_file() else None
     if before == text:
         return "unchanged"

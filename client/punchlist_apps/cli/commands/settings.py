@@ -33,7 +33,6 @@ COMMANDS = {
 
 
 def run_set(context: Context) -> int:
-    """Change what is given as NAME=VALUE; without anything show all settings."""
     try:
         wanted = changes(context.args.settings)
     except WrongSetting as error:

@@ -162,7 +162,6 @@ def _set_up_extension(context: Context) -> int:
 
 
 def _check_is_for_every_list(context: Context, what: str) -> None:
-    """Refuse options that mean nothing for an editor."""
     args = context.args
     if args.scope == "project" or args.allow or args.tasks or args.conversation:
         raise UsageError(f"{what} is for this user and every list: leave the other options out")
@@ -204,7 +203,6 @@ def _value(host: Host, changes: list[Change]) -> dict[str, object]:
 
 
 def _shown(host: Host, place: Place, changes: list[Change], *, remove: bool) -> list[str]:
-    """What a setup would do."""
     changed = [one for one in changes if one.is_change]
     if not changed:
         return [_nothing(host, remove=remove)]

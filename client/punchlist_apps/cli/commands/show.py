@@ -1,21 +1,32 @@
 """Commands that only read: list, show, list all, daemon status."""
 
+import re
+from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
 from punchlist.base.text import safe
+from punchlist.connection.launch import HOOK_LOOK_S
 from punchlist_apps.cli.calling.context import Context, one_id
-from punchlist_apps.cli.calling.moments import version_at
-from punchlist_apps.cli.calling.names import resolve
 from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.parsing.saved_filters import SORTS, saved
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.cli.printing.next_step import next_step
 from punchlist_apps.cli.printing.summaries import with_counts
+from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.argument_types import point, positive, when
-from punchlist_apps.common.terminal.render import detail_lines, list_lines, progress, shared_note, since, status_line
+from punchlist_apps.common.terminal.render import (
+    detail_lines,
+    header,
+    list_lines,
+    progress,
+    shared_note,
+    since,
+    status_line,
+)
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.directory import OUTSIDE
+from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.vocabulary import STATUSES
 
 COMMANDS = {
@@ -74,10 +85,13 @@ COMMANDS = {
 
 _PAGE = 1000
 _KIB = 1024
+_MAX_STATUS = 200
 
 
 def run_alone(context: Context) -> int:
     """What `punch` does without a command: show the list, and one line of what to do next."""
+    from punchlist_apps.cli.printing.next_step import next_step
+
     result = context.ask("task.list")
     tasks, style = result["tasks"], context.style
     note = shared_note(result.get("shared")) or context.find_deletion(result)
@@ -97,16 +111,25 @@ def run_alone(context: Context) -> int:
 
 
 def run_list(context: Context) -> int:
-    """Show the list, filtered, now or at a version."""
     args = context.args
     if args.line:
-        raise UsageError("--line goes with -c and --socket alone")
-    owners = None if args.owner is None else resolve(context, args.owner)
+        if args.json or args.all or args.filter or args.at or _has_filters(args):
+            raise UsageError("--line goes with -c and --socket alone")
+        return _show_prompt(context)
+    owners = None
+    if args.owner is not None:
+        from punchlist_apps.cli.calling.names import resolve
+
+        owners = resolve(context, args.owner)
     if args.filter is not None:
         for name, given in saved(args.filter).items():
             setattr(args, name, getattr(args, name) or given)
         owners = owners or args.owner
-    at = None if args.at is None else version_at(context, args.at)
+    at = None
+    if args.at is not None:
+        from punchlist_apps.cli.calling.events import version_at
+
+        at = version_at(context, args.at)
     by_due = args.sort == "due"  # the daemon doesn't know when a day ends here
     result = context.ask(
         "task.list",
@@ -125,8 +148,7 @@ def run_list(context: Context) -> int:
         from punchlist.base.dates import due_at
 
         result["tasks"] = sorted(result["tasks"], key=due_at)[: args.limit]
-    filters = (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
-    filtered = any(filters)
+    filtered = _has_filters(args)
     folded = context.style.terminal and not (args.all or filtered)
     style = context.style
     if at is not None:
@@ -152,14 +174,30 @@ def run_list(context: Context) -> int:
     return context.answer(result, lines)
 
 
+def _has_filters(args: Namespace) -> bool:
+    return any(
+        (args.sort, args.status, args.owner, args.ready, args.label, args.parent, args.due, args.text, args.limit)
+    )
+
+
+def _show_prompt(context: Context) -> int:
+    """Print one line about the list for a shell prompt; nothing if anything is wrong. Starts no daemon."""
+    try:
+        name = context.find_conversation()
+        found = wire.call(context.target, "conversation.get", {"conversation": name}, timeout_s=HOOK_LOOK_S) or {}
+    except (DirectoryError, TimeoutError):
+        return 0
+    summary = found.get("conversation", {})
+    used = bool(summary.get("version"))
+    return context.answer(None, [header(found.get("name", name), summary["counts"], Style())] if used else [])
+
+
 def run_show(context: Context) -> int:
-    """Show one task."""
     result = context.ask("task.get", task=one_id(context.args.task))
     return context.answer(result, detail_lines(result["task"], context.style, result.get("path", ())))
 
 
 def run_all(context: Context) -> int:
-    """Show the lists there are."""
     args = context.args
     result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
     found = result["conversations"]
@@ -172,6 +210,8 @@ def run_all(context: Context) -> int:
 def run_status(context: Context) -> int:
     """Show how the daemon is, or one line for a prompt."""
     if context.args.line:
+        if not context.args.json and (line := _read_status_file(context)):
+            return context.answer(None, [line])
         context.target.hurry()
         counts = _all_counts(context)
         return context.answer(counts, [status_line(counts)])
@@ -192,6 +232,16 @@ def _conversation_line(one: dict[str, Any], names: dict[str, str], style: Style)
     if style.now:
         parts.append(style.paint("dim", f"{since(style.now - one['updated_at'])} ago"))
     return "  ".join(parts)
+
+
+def _read_status_file(context: Context) -> str:
+    """Return the daemon's line for shell prompts; empty if there is none, or if another user may have written it."""
+    try:
+        with open(status_path(context.target.socket), encoding="utf-8") as file:
+            line = file.read(_MAX_STATUS)
+    except (OSError, UnicodeError):
+        return ""
+    return line.removesuffix("\n") if re.fullmatch(r"\d+ open, \d+ in progress\n", line, re.ASCII) else ""
 
 
 def _all_counts(context: Context) -> dict[str, int]:

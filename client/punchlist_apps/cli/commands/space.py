@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
@@ -18,9 +18,9 @@ from punchlist_apps.common.terminal.argument_types import positive
 from punchlist_apps.common.terminal.render import moment
 from punchlist_apps.common.terminal.style import Style
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from punchlist_apps.cli.installing.space_directory import Outcome
+
 
 _NAME = Argument(("name",), "the space, of a-z, 0-9 and -", {"metavar": "SPACE"})
 _LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": "LIST", "nargs": "?"}, "list")
@@ -115,7 +115,6 @@ COMMANDS = {
 
 
 def run_add(context: Context) -> int:
-    """Let the daemon try everything that the space needs, and remember it."""
     args = context.args
     files = {name: os.path.abspath(path) for name in ("creds", "ca") if (path := getattr(args, name))}
     made = context.call(
@@ -143,7 +142,6 @@ def _is_encrypted(space: dict[str, Any]) -> bool:
 
 
 def run_list(context: Context) -> int:
-    """One line for each space and each list in it."""
     result = context.call("space.list")
     return context.answer(result, _listed(result.get("spaces", []), context.style))
 
@@ -175,7 +173,6 @@ def _list_state(one: dict[str, Any]) -> str:
 
 
 def run_status(context: Context) -> int:
-    """All that is known about spaces."""
     spaces = context.call("space.list").get("spaces", [])
     if context.args.name is not None:
         spaces = [one for one in spaces if one["space"] == context.args.name]
@@ -216,7 +213,6 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
 
 
 def run_remove(context: Context) -> int:
-    """Forget a space in which nothing is shared any more."""
     result = context.call("space.remove", space=context.args.name)
     lines = [f"removed {safe(result['removed'])}; its servers and other machines keep what they have"]
     lines += [
@@ -227,7 +223,6 @@ def run_remove(context: Context) -> int:
 
 
 def run_share(context: Context) -> int:
-    """Post the whole list, and from here on every change of it."""
     name = context.args.list or context.conversation
     context.check_list(name)
     made = context.call("list.share", conversation=name, space=_only_space(context), repair=context.args.repair)
@@ -243,7 +238,6 @@ def run_share(context: Context) -> int:
 
 
 def run_join(context: Context) -> int:
-    """Get a list of a space, and follow it."""
     name = context.args.list
     made = context.call("list.join", conversation=name, space=_only_space(context))
     lines = [f"joined {safe(name)} of {safe(made['space'])}, version {made['version']}: punch list -c {safe(name)}"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any, NamedTuple
 
 from punchlist.base.text import safe
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
+from punchlist_apps.cli.calling.claims import STARTED_MS
 from punchlist_apps.cli.calling.context import Context, ids
-from punchlist_apps.cli.calling.person import STARTED_MS
 from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
-from punchlist_apps.cli.printing.earlier import is_old_completion
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error, show_held, show_refusal
 from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, task_lines
@@ -17,12 +17,11 @@ from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, t
 _GO_ON = ("paused", "completed", "failed")
 """From these a task has to be put back to work before it can be claimed."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Changes = dict[str, list[dict[str, Any]]]
+"""Task → the changes of one `list.apply` that it gets."""
 
-    Changes = dict[str, list[dict[str, Any]]]
-    """Task → the changes of one `list.apply` that it gets."""
+_SKEW_MS = 2_000
+"""Tolerance for clocks of other machines and slow starts, in milliseconds."""
 
 _FORCE = flag("--force", text="also change tasks that somebody else has claimed")
 _FORCE_DONE = flag("--force", text="also complete tasks that somebody else has claimed, or that have open tasks")
@@ -54,14 +53,13 @@ COMMANDS = {
 }
 
 
-class _Step:
+class _Step(NamedTuple):
     """The status to set, the option whose text goes with it, and where alone the word makes sense (anywhere)."""
 
-    def __init__(self, status: str, option: str = "", member: str = "", only_from: tuple[str, ...] = ()) -> None:
-        self.status = status
-        self.option = option
-        self.member = member
-        self.only_from = only_from
+    status: str
+    option: str = ""
+    member: str = ""
+    only_from: tuple[str, ...] = ()
 
 
 _STEPS = {
@@ -114,7 +112,7 @@ def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, 
 def _completed_before(context: Context, result: dict[str, Any], began: int) -> list[str]:
     """Return a line with who completed a task before this command, and when; none if the command did."""
     task = result["task"]
-    if not is_old_completion(result, began):
+    if task["status"] != "completed" or task["status_changed_at"] >= began - _SKEW_MS:
         return []
     from punchlist_apps.cli.calling.events import events
 
@@ -174,7 +172,6 @@ def _changes_to_start(context: Context, task: str) -> list[dict[str, Any]] | Non
 
 
 def _now(context: Context, task: str) -> dict[str, Any] | None:
-    """Return a task; None after showing an error."""
     try:
         return context.ask("task.get", task=task)["task"]
     except RequestRefused as error:
@@ -183,7 +180,6 @@ def _now(context: Context, task: str) -> dict[str, Any] | None:
 
 
 def _claim(context: Context, task: str) -> dict[str, Any]:
-    """Return the parameters of a claim for this owner."""
     return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
 
 
@@ -214,7 +210,6 @@ def _lines(context: Context, task: dict[str, Any]) -> list[str]:
 
 
 def _unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
-    """Return the tasks that waited only for these."""
     ids = {task["id"] for task in done}
     waited = dict.fromkeys(one for task in done if task["status"] == "completed" for one in task.get("blocks", ()))
     tasks = [context.ask("task.get", task=one)["task"] for one in waited if one not in ids]
@@ -262,7 +257,6 @@ def _may_finish(context: Context, error: LeaseHeld) -> bool:
 
 
 def _show(context: Context, task: str, error: RequestRefused) -> int:
-    """Show why a task didn't change."""
     if not isinstance(error, LeaseHeld):
         return show_refusal(error, context.args.command)
     way = f"punch {context.args.command} {task} --force does it all the same, in your name"
@@ -280,11 +274,7 @@ run_done = run_fail = run_pause = run_resume = run_reopen = _run
 
 
 def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Set the status. What somebody else has claimed needs `--force`; what this person has claimed does not.
-
-    Raises:
-        LeaseHeld: Somebody else has the task.
-    """
+    """Set the status. What somebody else has claimed needs `--force`; what this person has claimed does not."""
     try:
         return context.change("task.set_status", task=task, **members)
     except LeaseHeld as error:

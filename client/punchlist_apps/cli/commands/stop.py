@@ -14,7 +14,6 @@ COMMANDS = {
 
 
 def run_stop(context: Context) -> int:
-    """End the daemon, until somebody wants one again."""
     target = context.target.with_autostart(False)
     try:
         pid = stop(target, context.options)
@@ -31,7 +30,6 @@ def run_stop(context: Context) -> int:
 
 
 def run_start(context: Context) -> int:
-    """See that a daemon runs, and tell which."""
     hello = start(context.target, context.options)
     told = f"the daemon runs: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
     return context.answer({"pid": hello.pid, "build": hello.build, "socket": context.target.socket}, [told])

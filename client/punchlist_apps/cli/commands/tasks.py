@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from punchlist.base.text import one_line, safe
 from punchlist_apps.cli.calling.context import Context, ids, loose_value, one_id
 from punchlist_apps.cli.calling.names import is_known, resolve_new
@@ -12,10 +14,6 @@ from punchlist_apps.common.terminal.argument_types import when, work
 from punchlist_apps.common.terminal.render import cut, task_lines
 from punchlist_apps.common.wire import are_titles
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES, is_heading
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MEMBERS = (
     value("-d", "--description", text="a longer text"),
@@ -106,7 +104,6 @@ _NO_TITLE = "the title is empty: say what is to be done"
 
 
 def run_add(context: Context) -> int:
-    """Add one task."""
     args = context.args
     if not any(word.strip() for word in args.title):
         raise UsageError(f"{_NO_TITLE}, such as punch add Write the lexer")
@@ -140,7 +137,6 @@ def run_add(context: Context) -> int:
 
 
 def run_edit(context: Context) -> int:
-    """Set or clear members of a task."""
     args = context.args
     _resolve_owner(context)
     members: dict[str, Any] = {name: getattr(args, name) or None for name in _TEXTS if getattr(args, name) is not None}
@@ -172,7 +168,6 @@ def run_edit(context: Context) -> int:
 
 
 def run_assign(context: Context) -> int:
-    """Reserve each task for one owner, or for nobody."""
     args = context.args
     words, name = (args.tasks, "") if args.nobody else (args.tasks[:-1], args.tasks[-1])
     if not (tasks := ids(words)) or not (name.strip() or args.nobody):
@@ -217,7 +212,6 @@ def _resolve_owner(context: Context) -> None:
 
 
 def run_note(context: Context) -> int:
-    """Add a note to a task."""
     args = context.args
     result = context.change("task.note", task=one_id(args.task), text=" ".join(args.text))
     task, note = result["task"], result["task"]["notes"][-1]
@@ -226,7 +220,6 @@ def run_note(context: Context) -> int:
 
 
 def run_move(context: Context) -> int:
-    """Change a task's place."""
     args = context.args
     places = {"before": one_id(args.before), "after": one_id(args.after), "to_end": args.to_end or None}
     if sum(place is not None for place in places.values()) != 1:
@@ -236,7 +229,6 @@ def run_move(context: Context) -> int:
 
 
 def run_rm(context: Context) -> int:
-    """Delete tasks."""
     tasks = ids(context.args.tasks) or []
     if not context.confirmed(f"Delete {', '.join(f'#{safe(one)}' for one in tasks)}?"):
         return _left_alone(context)
@@ -246,7 +238,6 @@ def run_rm(context: Context) -> int:
 
 
 def run_clear(context: Context) -> int:
-    """Remove all tasks."""
     if not context.args.yes and not context.can_ask:
         raise UsageError("clear empties the list: add --yes")
     if not context.confirmed(f"Remove all tasks of {safe(context.known and context.name)}?"):
@@ -293,7 +284,6 @@ def _links(pairs: list[str] | None) -> list[dict[str, str]] | None:
 
 
 def _times(args: Any) -> dict[str, Any]:
-    """Return a call's due and deferral dates, where given."""
     given = {"due": args.due, "not_before": args.after_date}
     return {
         member: value

@@ -37,7 +37,6 @@ COMMANDS = {
 
 
 def run_tools(context: Context) -> int:
-    """Print the dialects, the definitions of one, or its section of a prompt."""
     args = context.args
     if args.dialect is None:
         return _overview(context)

@@ -24,11 +24,6 @@ COMMANDS = {
 
 
 def run_ui(context: Context) -> int:
-    """Show the board, or with `-c` a list, until q.
-
-    Raises:
-        UsageError: There is no terminal that could show it, or the file of keys can't be used.
-    """
     args = context.args
     if not extras.is_installed("ui"):
         show_error("configuration", extras.UI_MISSING, extras.install("ui"))
@@ -43,8 +38,8 @@ def run_ui(context: Context) -> int:
     from punchlist_apps.ui.program import Setup
 
     keys = Path(args.keys) if args.keys else None
-    options = {**context.options, "name": "punch ui"}
-    setup = Setup(options, context.style.glyphs, named, context.actor, context.owner, args.read_only, keys)  # pyright: ignore[reportArgumentType]
+    options = context.options_of("punch ui")
+    setup = Setup(options, context.style.glyphs, named, context.actor, context.owner, args.read_only, keys)
     try:
         app = PunchApp(setup)
     except BadKeys as error:

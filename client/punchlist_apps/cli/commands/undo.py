@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.moments import version_at
+from punchlist_apps.cli.calling.events import version_at
 from punchlist_apps.cli.calling.names import resolve
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common.terminal.argument_types import point, positive
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PREVIEW = flag("--preview", text="show what would happen, and change nothing")
 _FORCE = flag("--force", text="undo what still can be undone, even if newer calls depend on it")
@@ -90,7 +87,6 @@ _WORDS = {
 
 
 def run_undo(context: Context) -> int:
-    """Take back one call, or the newest of one actor."""
     args = context.args
     if args.call is not None and (args.count is not None or args.of or args.all):
         raise UsageError("a call by its version goes without -n, --of and --all")
@@ -103,14 +99,12 @@ def run_undo(context: Context) -> int:
 
 
 def run_redo(context: Context) -> int:
-    """Take back the newest undos."""
     count = context.args.count or 1
     how = {"of": context.actor, "redo": True, "count": count, "also": _chats(context) or None}
     return _take_back(context, how, "redo", asks=count > 1)
 
 
 def run_revert(context: Context) -> int:
-    """Make the list what it was."""
     return _take_back(context, {"to_version": version_at(context, context.args.at)}, "revert", asks=True)
 
 

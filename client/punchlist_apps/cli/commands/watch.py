@@ -83,7 +83,6 @@ def run_watch(context: Context) -> int:
 def _live(
     context: Context, watch: "Watch[T]", take: Callable[[T], None], lines: Callable[[int | None], list[str]]
 ) -> int:
-    """Show the lines after each item, until q or a signal."""
     with watch:
         if not context.style.moves:
             for item in watch:
@@ -101,7 +100,6 @@ def _live(
 
 
 def run_wait(context: Context) -> int:
-    """Wait for tasks, for all tasks, or for any change."""
     args = context.args
     wanted = ids(args.tasks)
     conversation = context.client.conversation(context.known)
@@ -132,7 +130,6 @@ def run_wait(context: Context) -> int:
 
 
 def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
-    """What is waited for, and what to say when it has not come."""
     if any_change:
         return "change", "nothing changed"
     if wanted is None:
@@ -197,7 +194,6 @@ class Overview:
         self._cards: dict[str, Conversation] = {}
 
     def take(self, push: BoardPush | BoardStart) -> None:
-        """What the board hands out."""
         if isinstance(push, BoardStart):
             self._cards = {}
             cursor: str | None = None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from punchlist.base.text import safe
-from punchlist.connection.options import Options
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, value
 from punchlist_apps.cli.printing import stored
@@ -123,11 +122,7 @@ def run_web(context: Context) -> int:
 
 
 def _name(args: Namespace) -> str:
-    """Return the actor of changes made by the link; empty for this person.
-
-    Raises:
-        UsageError: The options for links stand without a link, or the name can't be one.
-    """
+    """Return the actor of changes made by the link; empty for this person."""
     name = vars(args)["as"]
     limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
     if limited and not (args.link or args.open):
@@ -170,7 +165,8 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         _open(context, link(args.port))
     if args.verbose:
         print_to_stderr()
-    options: Options = {"name": "punch web", "autostart": context.target.autostart, "timeout_s": _PATIENCE_S}
+    options = context.options_of("punch web")
+    options["timeout_s"] = _PATIENCE_S
     setup = Setup(
         args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",
         tuple(args.allow_host or ()),
@@ -179,7 +175,7 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
         limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens),
         person=context.actor,
     )
-    anyio.run(serve, options | context.target.options, keys, sockets, setup)
+    anyio.run(serve, options, keys, sockets, setup)
 
 
 def _is_served(port: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import time
+from typing import TYPE_CHECKING, Any
 
 from punchlist.base.agents import NOBODY, NOBODY_IN_LIST, roll, without_commands
 from punchlist.base.departures import ago
@@ -12,11 +13,9 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.common.terminal.render import cut
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from punchlist_apps.common.terminal.style import Style
+
 
 COMMANDS = {
     "who": Usage((), ("punch who", "punch who -c website", "punch who --json")),
@@ -48,7 +47,6 @@ def run_who(context: Context) -> int:
 
 
 def _machines(context: Context) -> list[dict[str, Any]]:
-    """Return the other machines of all spaces, with the name of the space."""
     from punchlist_schemas.things import machine_of
 
     try:

@@ -16,7 +16,6 @@ _MOST_LINES = 40
 
 
 def run_why(context: Context) -> int:
-    """Tell why a task is not ready, or that it is and how many are before it."""
     wanted = one_id(str(context.args.task))
     told: dict[str, Any] = context.ask("task.explain", task=wanted, owner=context.owner)
     style = context.style

@@ -20,7 +20,6 @@ class Outcome(NamedTuple):
 
 
 def agent_path() -> str:
-    """The file of the agent."""
     return os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")
 
 
@@ -49,17 +48,14 @@ def agent(socket: str, data_dir: str) -> bytes:
 
 
 def load() -> Outcome:
-    """Have launchd start the agent now."""
     return _launchctl("bootstrap", _domain(), agent_path())
 
 
 def unload() -> Outcome:
-    """Have launchd end the agent and forget it."""
     return _launchctl("bootout", f"{_domain()}/{LABEL}")
 
 
 def status() -> Outcome:
-    """What launchd knows of the agent."""
     return _launchctl("print", f"{_domain()}/{LABEL}")
 
 

@@ -13,39 +13,18 @@ _MADE_BY = {"completions": "make completions", "editors/vscode": "make vscode"}
 
 
 def shipped(source: str) -> str:
-    """The text of a file as it was shipped.
-
-    Args:
-        source: Its path in a checkout.
-
-    Raises:
-        NotShipped: It is not part of this installation.
-    """
+    """The text of a file as it was shipped."""
     return shipped_path(source).read_text("utf-8")
 
 
 def shipped_tree(source: str) -> dict[str, bytes]:
-    """All files below a directory as it was shipped, by their paths in it.
-
-    Args:
-        source: The directory in a checkout.
-
-    Raises:
-        NotShipped: It is not part of this installation.
-    """
+    """All files below a directory as it was shipped, by their paths in it."""
     top = shipped_path(source)
     return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
 
 
 def shipped_path(source: str) -> Path:
-    """Where a file or a directory is as it was shipped.
-
-    Args:
-        source: Its path in a checkout.
-
-    Raises:
-        NotShipped: It is not part of this installation.
-    """
+    """Where a file or a directory is as it was shipped."""
     for place in (INSTALLED, CHECKOUT):
         if (path := place / source).exists():
             return path

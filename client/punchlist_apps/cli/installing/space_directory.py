@@ -70,11 +70,7 @@ class _Engine(ABC):
 
     @abstractmethod
     def find(self, text: str) -> dict[str, str]:
-        """Return the members that a configuration names, with the role of each.
-
-        Raises:
-            ValueError: It is not one of this space.
-        """
+        """Return the members that a configuration names, with the role of each."""
 
     @abstractmethod
     def login(self, names: list[str]) -> None:
@@ -234,7 +230,6 @@ def _engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
 
 
 def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
-    """Return the members, which are the same for all servers."""
     members: dict[str, str] | None = None
     for name, text in kept.items():
         try:
@@ -251,11 +246,7 @@ def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, st
 
 
 def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
-    """Return the members that get new creds.
-
-    Raises:
-        UsageError: The request does not fit the present members.
-    """
+    """Return the members that get new creds."""
     there = ", ".join(f"{name} ({role})" for name, role in members.items())
     for name in request.without:
         if name not in members:
@@ -279,7 +270,6 @@ def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
 def _replace(
     folder: str, kept: dict[str, str], texts: dict[str, str], creds: dict[str, str], gone: Sequence[str]
 ) -> None:
-    """Write all files, or none."""
     changes = [Replacement(_in(folder, name), _bytes(kept.get(name)), _bytes(text)) for name, text in texts.items()]
     try:
         for name in (*creds, *gone):

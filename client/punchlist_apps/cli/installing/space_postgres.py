@@ -73,11 +73,7 @@ _MEMBER = re.compile(
 
 
 def find_roles(text: str, space: str) -> dict[str, str]:
-    """Return the members of a space in the text of its SQL, with their roles.
-
-    Raises:
-        ValueError: The text is not the SQL of this space.
-    """
+    """Return the members of a space in the text of its SQL, with their roles."""
     if f'CREATE SCHEMA IF NOT EXISTS "punch-{space}";' not in text or "\nCOMMIT;" not in text:
         raise ValueError(f"no schema punch-{space}")
     return {one["name"]: one["role"] for one in _MEMBER.finditer(text) if one["role"] != "removed"}

@@ -25,7 +25,6 @@ class Login(NamedTuple):
 
     @property
     def creds(self) -> str:
-        """The text of the creds file."""
         return (
             f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret.\n"
             f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
@@ -43,11 +42,7 @@ class Server(NamedTuple):
 
 
 def login(name: str, role: str) -> Login:
-    """A member with a new key.
-
-    Raises:
-        ImportError: The extra `shared` is not installed.
-    """
+    """A member with a new key."""
     from typing import Any, cast
 
     import nkeys  # pyright: ignore[reportMissingTypeStubs]
@@ -134,11 +129,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
-    """Return the named users of a space, and where the list of its users ends.
-
-    Raises:
-        ValueError: The text has no such list.
-    """
+    """Return the named users of a space, and where the list of its users ends."""
     listed = ["accounts", _account(space), "users"]
     users: list[User] = []
     path: list[str] = []
@@ -168,11 +159,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with further users and without some; everything else stays as it is.
-
-    Raises:
-        ValueError: The text has no list of the space's users.
-    """
+    """Return a configuration with further users and without some; everything else stays as it is."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:
@@ -196,7 +183,6 @@ def _user_lines(space: str, one: Login) -> tuple[str, ...]:
 
 
 def new_secret() -> str:
-    """A password that only servers use."""
     return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
 
 

@@ -30,7 +30,6 @@ class Manager:
         self.trouble = self._run("show", "--property=Version")[1]
 
     def _run(self, *words: str) -> tuple[str, str]:
-        """Output, and what went wrong."""
         try:
             done = subprocess.run(
                 ["systemctl", "--user", "--no-pager", *words],
@@ -46,11 +45,9 @@ class Manager:
         return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
 
     def do(self, *words: str) -> str:
-        """Have something done; what went wrong, or nothing."""
         return self.trouble or self._run(*words)[1]
 
     def show(self, unit: str) -> dict[str, str]:
-        """Properties of a unit."""
         lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
         return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
@@ -101,11 +98,7 @@ def stop(target: Target, options: Options) -> int | None:
 
 
 def start(target: Target, options: Options) -> HelloResult:
-    """See that a daemon runs, whoever stopped the one before, and tell which.
-
-    Raises:
-        DaemonUnavailable: None could be started.
-    """
+    """See that a daemon runs, whoever stopped the one before, and tell which."""
     want(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

@@ -35,11 +35,7 @@ class Places(NamedTuple):
 
 
 def shipped_unit(name: str) -> str:
-    """The text of a unit file as it was shipped.
-
-    Raises:
-        NotShipped: It is not part of this installation.
-    """
+    """The text of a unit file as it was shipped."""
     return shipped(f"systemd/{name}")
 
 
@@ -71,11 +67,7 @@ def rendered(places: Places, *, hardened: bool = False, web: bool = False) -> di
 
 
 def quoted(word: str) -> str:
-    """One word of a systemd setting (systemd.syntax(7)).
-
-    Raises:
-        UnitError: It has control characters.
-    """
+    """One word of a systemd setting (systemd.syntax(7))."""
     if _CONTROL.search(word):
         raise UnitError(f"{word!r} has control characters, which no unit should hold")
     text = word.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')

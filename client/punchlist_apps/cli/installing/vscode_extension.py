@@ -39,19 +39,10 @@ class CodeEditor(NamedTuple):
         return [self.path, "--install-extension", str(package), "--force"]
 
     def has_extension(self) -> bool:
-        """Whether our extension is installed in it.
-
-        Raises:
-            ExtensionError: The editor did not list its extensions.
-        """
         return ID in self._output_of([self.path, "--list-extensions"]).lower().split()
 
     def change(self, package: Path | None) -> None:
-        """Install a package of the extension over any older one, or remove the extension if it is None.
-
-        Raises:
-            ExtensionError: It failed.
-        """
+        """Install a package of the extension over any older one, or remove the extension if it is None."""
         self._output_of(self.words(package))
 
     def _output_of(self, words: list[str]) -> str:
@@ -70,11 +61,7 @@ class CodeEditor(NamedTuple):
 
 
 def package() -> Path:
-    """The extension as a file that every VS Code can install.
-
-    Raises:
-        NotShipped: It is not part of this installation.
-    """
+    """The extension as a file that every VS Code can install."""
     return shipped_path(PACKAGE)
 
 

@@ -1,65 +1,49 @@
 """How a command declares its arguments: a table `COMMANDS` in its module, from its name to its `Usage`."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any, NamedTuple
 
 
-class Argument:
+class Argument(NamedTuple):
     """One positional argument (its name without a dash) or option.
 
     `complete` names what shells offer for it: `file`, `task`, `list`, `name`, `method`, or nothing. Choices offer
     themselves.
     """
 
-    __slots__ = ("complete", "flags", "help", "options")
-
-    def __init__(
-        self, flags: tuple[str, ...], text: str, options: "dict[str, Any] | None" = None, complete: str = ""
-    ) -> None:
-        self.flags = flags
-        self.help = text
-        self.options = options or {}
-        self.complete = complete
+    flags: tuple[str, ...]
+    help: str
+    options: dict[str, Any] = {}
+    complete: str = ""
 
     @property
     def positional(self) -> bool:
-        """Whether it is given by position."""
         return not self.flags[0].startswith("-")
 
     @property
     def takes_value(self) -> bool:
-        """Whether a value follows it."""
         return not str(self.options.get("action", "")).startswith("store_")
 
 
-class Usage:
+class Usage(NamedTuple):
     """The arguments of a command and examples for its help."""
 
-    __slots__ = ("arguments", "examples")
-
-    def __init__(self, arguments: tuple[Argument, ...] = (), examples: tuple[str, ...] = ()) -> None:
-        self.arguments = arguments
-        self.examples = examples
+    arguments: tuple[Argument, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
 def flag(*flags: str, text: str) -> Argument:
-    """An option that is given or not."""
     return Argument(flags, text, {"action": "store_true"})
 
 
-def value(*flags: str, text: str, metavar: str = "TEXT", complete: str = "", **options: "Any") -> Argument:
-    """An option with a value."""
+def value(*flags: str, text: str, metavar: str = "TEXT", complete: str = "", **options: Any) -> Argument:
     return Argument(flags, text, {"metavar": metavar, **options}, complete or ("task" if metavar == "ID" else ""))
 
 
-def choice(*flags: str, text: str, choices: tuple[str, ...], **options: "Any") -> Argument:
-    """One of several words, by position or as an option."""
+def choice(*flags: str, text: str, choices: tuple[str, ...], **options: Any) -> Argument:
     return Argument(flags, text, {"choices": choices, **options})
 
 
 def owner_option(text: str) -> Argument:
-    """Declare the option that names an owner."""
     return value("-o", "--owner", text=text, metavar="NAME", complete="name")
 
 

@@ -4,30 +4,25 @@ A command of a group is named by two words, such as `daemon stop`. `list` is a c
 """
 
 from importlib import import_module
+from typing import NamedTuple
 
 from punchlist_apps.cli.parsing.arguments import Usage
 
 
-class Entry:
+class Entry(NamedTuple):
     """One command; `punchlist_apps.cli.commands.MODULE` holds its row of `COMMANDS` and its function `run_WORD`.
 
     `aliases` are further names that stay; `former` are names of the version before, which work once more with a hint.
     """
 
-    __slots__ = ("aliases", "former", "module", "name", "summary")
-
-    def __init__(
-        self, name: str, module: str, summary: str, aliases: tuple[str, ...] = (), former: tuple[str, ...] = ()
-    ) -> None:
-        self.name = name
-        self.module = module
-        self.summary = summary
-        self.aliases = aliases
-        self.former = former
+    name: str
+    module: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
-        """The last word of its name, by which its module knows it."""
         return self.name.rpartition(" ")[2]
 
     @property

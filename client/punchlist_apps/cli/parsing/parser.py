@@ -41,7 +41,6 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong on one line, with the nearest word there is, and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
         if message.startswith(_REQUIRED):
             missing = message.removeprefix(_REQUIRED)
             choices = next((one.choices for one in self._actions if one.dest == missing and one.choices), ())
@@ -63,7 +62,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def everything() -> Parser:
-    """The parser for what stands alone: its help lists all commands."""
     width = max(len(one.name) for entries in SECTIONS.values() for one in entries)
     sections = (_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
@@ -77,7 +75,6 @@ def everything() -> Parser:
 
 
 def of_group(group: str) -> Parser:
-    """The parser of a group's bare name: its help lists the commands of the group."""
     about, entries = GROUPS[group]
     parser = _parser(
         f"punch {group}",
@@ -90,7 +87,6 @@ def of_group(group: str) -> Parser:
 
 
 def of_command(entry: Entry) -> Parser:
-    """The parser of one command."""
     _, further = GROUPS.get(entry.name, ("", ()))
     parts = [entry.summary, *([_table("further commands:", further, _width(further))] if further else [])]
     parser = _parser(
@@ -116,7 +112,6 @@ def _table(title: str, entries: Iterable[Entry], width: int) -> str:
 
 
 def declare(parser: Any, arguments: Iterable[Argument]) -> None:
-    """Add arguments to a parser or to a group of one."""
     for argument in arguments:
         parser.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options)
 
@@ -161,11 +156,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _show_topic(words: Sequence[str]) -> None:
-    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them.
-
-    Raises:
-        SystemExit: It was printed.
-    """
+    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them."""
     from punchlist_apps.cli.parsing.topics import text_of
 
     if (text := text_of(" ".join(words))) is not None:
@@ -174,7 +165,6 @@ def _show_topic(words: Sequence[str]) -> None:
 
 
 def _helped(words: Sequence[str]) -> Parser:
-    """What `punch help WORDS` shows."""
     if not words:
         return everything()
     _, found, _ = _found(words)
@@ -219,7 +209,6 @@ def _place_of_command(argv: Sequence[str]) -> int:
 
 
 def _entry(name: str) -> Entry:
-    """The command of this name, alias or former name."""
     if (entry := COMMANDS.get(ALIASES.get(name, FORMER.get(name, name)))) is not None:
         return entry
     group, _, word = name.rpartition(" ")

@@ -78,7 +78,6 @@ def current(title: str, settings: Settings) -> dict[str, Any]:
 
 
 def meaning(name: str, value: Any) -> str:
-    """What a setting means with this value, on one line."""
     setting = _BY_NAME[name]
     told = setting.values.get(str(value))
     return f"{setting.meaning}: {told}" if told else setting.meaning

@@ -3,27 +3,24 @@
 The log of such a list begins with its deletion.
 """
 
+from typing import Any
+
 from punchlist.base.text import safe
 from punchlist_apps.common.terminal.render import moment
 from punchlist_apps.common.wire import STARTED
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def describe_deletion(deleted: "Any") -> str:
-    """Return who deleted a list and when."""
+def describe_deletion(deleted: Any) -> str:
     by = f" by {safe(deleted['by'])}" if deleted.get("by") else ""
     return f"deleted{by} on {moment(deleted['at'])}"
 
 
-def first_event(name: str) -> "dict[str, Any]":
+def first_event(name: str) -> dict[str, Any]:
     """Return the parameters of `event.read` for the event that a list begins with."""
     return {"conversation": name, "after": 0, "limit": 1}
 
 
-def find_deletion(read: "Any", version: int) -> str:
+def find_deletion(read: Any, version: int) -> str:
     """Return who deleted a list at this version and when; nothing if it was not deleted, or began again.
 
     Args:
@@ -36,7 +33,7 @@ def find_deletion(read: "Any", version: int) -> str:
     return ""
 
 
-def describe_restart(read: "Any", added: "Any", name: str) -> str:
+def describe_restart(read: Any, added: Any, name: str) -> str:
     """Return a note for a person whose addition started a deleted list again; nothing if it did not."""
     note = find_deletion(read, added["version"] - STARTED)
     return f"punch: {name} was {note}; this started it again" if note else ""

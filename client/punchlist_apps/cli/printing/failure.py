@@ -1,7 +1,9 @@
 """Refusals and faults as a line that says what failed, a line that says what to do, and an exit code."""
 
 import sys
+from collections.abc import Callable
 from time import time
+from typing import Any
 
 from punchlist.base.departures import departure
 from punchlist.base.text import safe, safe_json
@@ -10,12 +12,7 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, NO_
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.project_file import DirectoryError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Facts = dict[str, Any]
+Facts = dict[str, Any]
 
 
 _NAMED = 8
@@ -58,35 +55,35 @@ def _named_in_full(lists: list[str]) -> str:
 class UnknownName(Exception):
     """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
 
-    def __init__(self, message: str, names: "list[str]", *, is_ambiguous: bool = False) -> None:
+    def __init__(self, message: str, names: list[str], *, is_ambiguous: bool = False) -> None:
         super().__init__(message)
         self.names = names
         self.is_ambiguous = is_ambiguous
 
 
-def _blocked(data: "Facts") -> str:
+def _blocked(data: Facts) -> str:
     if parts := _open_children(data):
         return f"begin with one of them: punch start {parts[0]}"
     blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
     return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
 
 
-def _undo_conflict(data: "Facts") -> str:
+def _undo_conflict(data: Facts) -> str:
     first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
     before = int(data.get("call") or 1) - 1
     all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
     return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
 
 
-def _nearest(data: "Facts") -> str:
+def _nearest(data: Facts) -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
-def _open_children(data: "Facts") -> "list[str]":
+def _open_children(data: Facts) -> list[str]:
     return [str(one.get("id", "")) for one in data.get("open_children", ())]
 
 
-def _possible(data: "Facts") -> str:
+def _possible(data: Facts) -> str:
     task = data.get("task")
     if parts := _open_children(data):
         return f"complete all: punch done {' '.join(parts[:_NAMED])} {task}; without them: punch done {task} --force"
@@ -101,7 +98,7 @@ def _possible(data: "Facts") -> str:
     )
 
 
-def _not_found(data: "Facts") -> str:
+def _not_found(data: Facts) -> str:
     if data.get("names"):
         return _named_in_full(data["names"])
     if data.get("what") == "confirmation":
@@ -112,7 +109,7 @@ def _not_found(data: "Facts") -> str:
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 
-_NEXT: "dict[str, Callable[[Facts], str]]" = {
+_NEXT: dict[str, Callable[[Facts], str]] = {
     "not_found": _not_found,
     "blocked": _blocked,
     "illegal_transition": _possible,
@@ -162,7 +159,6 @@ def show_error(kind: str, message: str, advice: str = "") -> None:
 
 
 def error_text(kind: str, message: str, advice: str = "") -> str:
-    """What `show_error` writes."""
     if _as_json:
         import json
 
@@ -212,7 +208,7 @@ def _help_of(command: str) -> str:
     return f"see: {f'punch {command}'.rstrip()} --help"
 
 
-def _shown_as(kind: str, advice: str, code: int) -> "Callable[[Any, str], int]":
+def _shown_as(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
     def show_it(error: Exception, _command: str) -> int:
         show_error(kind, str(error) or "the time is up", advice)
         return code
@@ -239,7 +235,7 @@ def _show_unknown_name(error: UnknownName, _command: str) -> int:
     return REFUSED
 
 
-def _show_configuration(error: "NotShipped | DirectoryError", _command: str) -> int:
+def _show_configuration(error: NotShipped | DirectoryError, _command: str) -> int:
     show_error("configuration", str(error), error.advice)
     return CONFIGURATION
 
@@ -259,7 +255,7 @@ def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
     return code
 
 
-_SHOWN_BY: "tuple[tuple[type[Exception], Callable[[Any, str], int]], ...]" = (
+_SHOWN_BY: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, show_refusal),
     (DaemonUnavailable, _show_unavailable),
     (ConnectionLost, _shown_as("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),

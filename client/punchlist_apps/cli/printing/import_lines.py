@@ -15,7 +15,6 @@ _VALUE = 60
 
 
 def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
-    """How many tasks are new, changed, unchanged and removed."""
     added, updated, removed = (len(one) for one in (comparison.added, comparison.updates, comparison.removed))
     parts = [f"{updated} brought up to date"] if updated else []
     parts += [f"{comparison.unchanged} unchanged"] if comparison.unchanged else []
@@ -26,7 +25,6 @@ def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
 
 
 def remark_lines(draft: Draft, style: Style) -> list[str]:
-    """What was passed over and what was read in another way, with the first lines of each."""
     lines: list[str] = []
     for head, table in (("passed over", draft.passed), ("read otherwise", draft.changed)):
         members = [f"{one.text.strip('`')} {one.count:,}" for one in table.values() if _is_member(one)]
@@ -43,7 +41,6 @@ def _is_member(remark: Remark) -> bool:
 
 
 def change_lines(draft: Draft, comparison: Comparison, style: Style) -> list[str]:
-    """Every task that is added, changed or removed."""
     titles = {f"n{index}": item.title for index, item in enumerate(draft.items)}
     lines = [_added(draft, item, style) for item in comparison.added]
     for update in comparison.updates:
@@ -54,7 +51,6 @@ def change_lines(draft: Draft, comparison: Comparison, style: Style) -> list[str
 
 
 def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
-    """The same for programs."""
     return {
         "format": draft.source,
         "added": len(comparison.added),
@@ -130,7 +126,6 @@ def _value(name: str, value: Any) -> str:
 
 
 def _text(one: Any) -> Any:
-    """A note is its text."""
     return one.get("text", one) if isinstance(one, dict) else one  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 

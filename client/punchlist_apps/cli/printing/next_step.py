@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import holding, titles_above, with_path
 from punchlist_apps.common.terminal.render import FINISHED, nothing_left
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 _TITLE = 50
 

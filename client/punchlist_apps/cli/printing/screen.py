@@ -71,7 +71,6 @@ class Screen:
         self._handlers: dict[int, Handler] = {}
 
     def draw(self) -> None:
-        """Show the content as it is now."""
         with self._lock:
             self._busy = True
             room = min(_height() - 1, self._most or _height())

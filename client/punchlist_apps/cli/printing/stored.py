@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist_apps.common import plain_json, wire
+from punchlist_apps.common import wire
 from punchlist_schemas.methods import METHODS
 
 CHANGING = frozenset(
@@ -56,16 +56,14 @@ def record_tasks(conversation: str, ids: Iterable[str]) -> None:
 
 
 def advice() -> str:
-    """Return which changes are stored; empty without any."""
     tasks: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
     for method, params, result in wire.completed:
-        known = plain_json.decode(result) if isinstance(result, str) else result
-        if _is_change(method, params, known):
-            if ids := _ids(known):
+        if _is_change(method, params, result):
+            if ids := _ids(result):
                 tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{one}" for one in ids))
             else:
-                others[_describe(method, known | params)] = None
+                others[_describe(method, result | params)] = None
     others |= dict.fromkeys(wire.written)
     changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
     named = "; ".join([*changes, *([_shorten(list(others))] if others else [])])

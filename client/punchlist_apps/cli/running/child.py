@@ -54,7 +54,6 @@ class Ending(msgspec.Struct, frozen=True):
     timed_out: bool = False
 
     def reason(self, timeout_ms: int | None) -> str:
-        """Why it failed."""
         if self.timed_out:
             head = f"timed out after {(timeout_ms or 0) / 1000:g} s"
         elif self.code < 0:
@@ -215,11 +214,9 @@ class _Output:
             self._on_line(text)
 
     def last_lines(self) -> str:
-        """The last lines, bounded."""
         return "\n".join(self._tail)[-TAIL_CHARS:]
 
     def close(self) -> None:
-        """Read no more."""
         if not self.ended.done():
             asyncio.get_running_loop().remove_reader(self._fd)
             self.ended.set_result(None)

@@ -26,7 +26,6 @@ class LogFile:
         self._left = MAX_LOG_BYTES
 
     def line(self, text: str) -> None:
-        """Keep one line."""
         if self._left <= 0:
             return
         self._left -= len(text) + 1
@@ -34,7 +33,6 @@ class LogFile:
         self._file.flush()
 
     def close(self) -> None:
-        """No more is to come."""
         self._file.close()
 
 
@@ -71,7 +69,6 @@ class Show:
         return self._style.terminal
 
     def output(self, task: Task, text: str) -> None:
-        """A line that a command has written."""
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
     def started(self, task: Task, name: str = "") -> None:
@@ -80,7 +77,6 @@ class Show:
         self._names[task.id] = name or task.title
 
     def ended(self, task: Task, status: str, note: str = "") -> None:
-        """A task is over: done, failed or given back."""
         self._running.pop(task.id, None)
         style = self._style
         mark = style.paint(status, style.glyphs.get(status, style.glyphs["dot"]))
@@ -88,11 +84,9 @@ class Show:
         self._line(text + (style.paint("dim", f"  {safe(note.splitlines()[0])}") if note else ""))
 
     def note(self, text: str) -> None:
-        """Something about the run as a whole."""
         self._line(self._style.paint("dim", text))
 
     def progress(self, counts: Counts) -> None:
-        """How far the list is."""
         total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
         done = counts.completed + counts.failed
         filled = _BAR * done // total if total else _BAR
@@ -105,7 +99,6 @@ class Show:
         self._draw("  ".join(parts))
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
         self._draw("")
 
     def _line(self, text: str) -> None:

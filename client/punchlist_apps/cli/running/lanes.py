@@ -115,7 +115,6 @@ class Lanes:
         self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
 
     async def _close(self) -> None:
-        """Say how it ended."""
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
@@ -132,7 +131,6 @@ class Lanes:
         await self._notifier.drained()
 
     async def _why(self) -> str:
-        """What keeps the rest, in a few words."""
         told = await self._conversation.explain(owner=self._plan.owner)
         failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
@@ -147,14 +145,12 @@ class Lanes:
         await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
-        """Begin nothing new."""
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
         self._turn()
 
     def stop(self) -> None:
-        """Stop the commands and give their tasks back."""
         self._stopped = True
         self.finish()
         for child in self._children:
@@ -162,7 +158,6 @@ class Lanes:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether commands were stopped."""
         return self._stopped
 
     async def _watch(self) -> None:
@@ -215,7 +210,6 @@ class Lanes:
             self._turn()
 
     async def _next(self, work: AsyncWork, label: str) -> Task | None:
-        """The next task; None when this lane is done."""
         while not self._finishing:
             turned = self._turned
             task = await self._claimed(work, label)
@@ -338,5 +332,4 @@ class Lanes:
 
 
 def _path(work: AsyncWork, task: Task) -> str:
-    """The task's title with those of the parents above it."""
     return with_path(task.title, [one.title for one in work.path])

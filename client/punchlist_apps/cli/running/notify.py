@@ -55,7 +55,6 @@ class Notifier:
             task.add_done_callback(self._underway.discard)
 
     async def drained(self) -> None:
-        """Wait until everything has arrived or was given up."""
         await asyncio.gather(*self._underway)
 
     async def _run(self, event: str, body: bytes) -> None:

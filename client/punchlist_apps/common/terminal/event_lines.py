@@ -37,7 +37,6 @@ class EventFormatter:
         self._titles: dict[tuple[str, str], str] = {}
 
     def line(self, recorded: dict[str, Any]) -> str:
-        """One event as one line, harmless for a terminal."""
         event: Event = recorded["event"]
         conversation = str(recorded["conversation"])
         self._learn(conversation, event)

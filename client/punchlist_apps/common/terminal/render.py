@@ -1,21 +1,19 @@
-"""Tasks as lines of text: the one renderer of the fast path, the full commands and the live view.
+"""Tasks as lines of text: the one renderer of commands and the live view.
 
 Works on the plain JSON values of the wire contract, prints nothing, and is light enough for a shell prompt.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import localtime, strftime
+from typing import Any
 
 from punchlist.base.departures import clock, departure
 from punchlist.base.text import one_line, safe, safe_block
 from punchlist.base.tree import as_tree, with_path
 from punchlist_apps.common.terminal.style import Style
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
+Task = dict[str, Any]
 
-    Task = dict[str, Any]
 
 FINISHED = ("completed", "failed")
 _MAX_INDENT = 8
@@ -81,25 +79,23 @@ def cut_painted(text: str, width: int, mark: str = "…") -> str:
     return f"{kept}{mark[:width]}\x1b[0m"
 
 
-def state_of(task: "Task") -> str:
+def state_of(task: Task) -> str:
     """The status as shown: an unfinished task with open blockers is `blocked`."""
     status = str(task.get("status", "pending"))
     return "blocked" if status == "pending" and task.get("open_blockers") else status
 
 
-def progress(counts: "dict[str, int]") -> str:
-    """`completed/total` of a list."""
+def progress(counts: dict[str, int]) -> str:
     total = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused", "completed", "failed"))
     return f"{counts.get('completed', 0)}/{total}"
 
 
-def status_line(counts: "dict[str, int]") -> str:
+def status_line(counts: dict[str, int]) -> str:
     """The line of the status file: what is open and what is being worked on."""
     return f"{counts.get('pending', 0) + counts.get('paused', 0)} open, {counts.get('in_progress', 0)} in progress"
 
 
-def header(conversation: str, counts: "dict[str, int]", style: Style, note: str = "") -> str:
-    """The first line of a list: its name, its progress and what is unusual about it."""
+def header(conversation: str, counts: dict[str, int], style: Style, note: str = "") -> str:
     words = ("in_progress", "in progress"), ("blocked", "blocked"), ("paused", "paused"), ("failed", "failed")
     parts = [f"{counts[name]} {word}" for name, word in words if counts.get(name)]
     if note:
@@ -112,7 +108,7 @@ def header(conversation: str, counts: "dict[str, int]", style: Style, note: str 
     return style.paint("title", cut(head, style.width, style.glyphs["cut"])) + style.paint("dim", tail)
 
 
-def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
+def fold(tasks: Sequence[Task]) -> tuple[list[Task], int]:
     """Leave out old finished tasks of a long list; returns the rest and how many were left out.
 
     What is unfinished stays, with all its ancestors, and so do the newest finished ones.
@@ -131,7 +127,7 @@ def fold(tasks: "Sequence[Task]") -> "tuple[list[Task], int]":
     return [task for task in tasks if task["id"] in keep], len(tasks) - len(keep)
 
 
-def task_lines(task: "Task", style: Style, depth: int = 0, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
+def task_lines(task: Task, style: Style, depth: int = 0, path: Sequence[dict[str, str]] = ()) -> list[str]:
     """Return a task's line, and below it its activity or why it failed. `path` has its ancestors."""
     state = state_of(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
@@ -143,12 +139,12 @@ def task_lines(task: "Task", style: Style, depth: int = 0, path: "Sequence[dict[
     return lines
 
 
-def path_title(task: "Task", path: "Sequence[dict[str, str]]") -> str:
+def path_title(task: Task, path: Sequence[dict[str, str]]) -> str:
     """Return a task's title after its ancestors', safe for a terminal."""
     return safe(with_path(str(task.get("title", "")), [one["title"] for one in path]))
 
 
-def step_lines(result: "Any", style: Style) -> "list[str]":
+def step_lines(result: Any, style: Style) -> list[str]:
     """A task whose status was set, and what comes of it."""
     notes: list[str] = []
     if result.get("unblocked"):
@@ -163,7 +159,7 @@ def step_lines(result: "Any", style: Style) -> "list[str]":
     return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
 
 
-def nothing_left(failed: int, known: "Sequence[str]" = ()) -> str:
+def nothing_left(failed: int, known: Sequence[str] = ()) -> str:
     """Return the closing line of a finished list: how many tasks failed, and how to retry them."""
     if not failed:
         return "all finished"
@@ -175,7 +171,7 @@ _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still 
 """What is said of a list whose changes are refused with a kind that names no state."""
 
 
-def shared_note(shared: "Any") -> str:
+def shared_note(shared: Any) -> str:
     """What is said behind the name of a shared list whose newest changes may be missing here."""
     if not shared:
         return ""
@@ -188,14 +184,14 @@ def shared_note(shared: "Any") -> str:
 
 def list_lines(  # noqa: PLR0913 - what a list can be shown with
     conversation: str,
-    tasks: "Sequence[Task]",
-    counts: "dict[str, int]",
+    tasks: Sequence[Task],
+    counts: dict[str, int],
     style: Style,
     *,
     note: str = "",
     folded: bool = False,
     flat: bool = False,
-) -> "list[str]":
+) -> list[str]:
     """A whole list: header, tasks as a tree unless `flat`; `folded` tells how many old finished ones are left out."""
     lines = [header(conversation, counts, style, note)]
     shown, hidden = fold(tasks) if folded else (list(tasks), 0)
@@ -224,7 +220,7 @@ def duration(ms: int) -> str:
     return since(ms) + (f" {since(rest)}" if rest >= 1_000 else "")  # noqa: PLR2004 - a second
 
 
-def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = ()) -> "list[str]":
+def detail_lines(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) -> list[str]:
     """Return everything about a task: its line with its ancestors, its members, its description."""
     lines = [_row(task, state_of(task), style, None, path)]
     for name, value in _facts(task, style):
@@ -243,7 +239,7 @@ def detail_lines(task: "Task", style: Style, path: "Sequence[dict[str, str]]" = 
     return lines
 
 
-def _row(task: "Task", state: str, style: Style, used: "int | None", path: "Sequence[dict[str, str]]" = ()) -> str:
+def _row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
     """The line of a task, in the width that is left behind `used` columns; None: whole."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
@@ -265,7 +261,7 @@ def _row(task: "Task", state: str, style: Style, used: "int | None", path: "Sequ
     return " ".join([*parts, text]) + style.paint("dim", tail)
 
 
-def _annotations(task: "Task", state: str, style: Style) -> str:
+def _annotations(task: Task, state: str, style: Style) -> str:
     tail = ""
     if state == "blocked" or (state in ("paused", "in_progress") and task.get("open_blockers")):
         tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
@@ -279,7 +275,7 @@ def _annotations(task: "Task", state: str, style: Style) -> str:
     return tail
 
 
-def _note(task: "Task", state: str, style: Style) -> str:
+def _note(task: Task, state: str, style: Style) -> str:
     if state == "failed":
         return safe(one_line(str(task.get("fail_reason", ""))))
     if gone := departure(task, style.now):
@@ -303,29 +299,27 @@ def moment(at: int) -> str:
     return text.removesuffix(" 00:00")
 
 
-def shown_time(task: "Mapping[str, Any]", member: str) -> str:
+def shown_time(task: Mapping[str, Any], member: str) -> str:
     """Return a task's due or deferral date: its day in every time zone, else the local time."""
     return safe(str(task.get(f"{member}_day") or "")) or moment(task[member])
 
 
-def gate_yes(gate: "dict[str, Any]") -> str:
-    """Whose yes a gate asks for."""
+def gate_yes(gate: dict[str, Any]) -> str:
     return f"a yes of {safe(str(gate['by']))}" if gate.get("by") else "a yes"
 
 
-def gate_wait(task: "Task") -> str:
-    """What a task that was completed waits for."""
+def gate_wait(task: Task) -> str:
     gate: dict[str, Any] = task.get("gate") or {}
     return gate_yes(gate) if task["waits_for"] == "yes" else f"the check {safe(str(gate.get('check', '')))}"
 
 
-def _gate(gate: "dict[str, Any]") -> str:
+def _gate(gate: dict[str, Any]) -> str:
     parts = [f"the check {safe(str(gate['check']))}"] if gate.get("check") else []
     parts += [gate_yes(gate)] if gate.get("yes") or gate.get("by") else []
     return " and then ".join(parts)
 
 
-def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
+def _facts(task: Task, style: Style) -> Iterable[tuple[str, str]]:
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in FACTS:
         value = task.get(member)
@@ -347,23 +341,23 @@ def _facts(task: "Task", style: Style) -> "Iterable[tuple[str, str]]":
     yield "version", str(task.get("version", ""))
 
 
-def _spent_ms(task: "Task", now: int) -> int:
+def _spent_ms(task: Task, now: int) -> int:
     """How long a task was in progress until now, in milliseconds; a clock that was set back adds nothing."""
     running = now and task.get("status") == "in_progress"
     return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
 
-def _metadata(given: "dict[str, Any]") -> str:
+def _metadata(given: dict[str, Any]) -> str:
     from punchlist.base import metadata
 
     return ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))
 
 
-def _ids(ids: "list[str]") -> str:
+def _ids(ids: list[str]) -> str:
     return ", ".join(f"#{safe(str(one))}" for one in ids)
 
 
-FACTS: "tuple[tuple[str, str, Callable[[Any], str]], ...]" = (
+FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("priority", "priority", safe),
     ("owner", "owner", safe),
     ("on", "machine", safe),

@@ -5,10 +5,7 @@ Light enough for a shell prompt.
 
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 UNICODE_GLYPHS = {
     "completed": "✓",
@@ -99,7 +96,7 @@ class Style:
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def wants_colour(env: "Mapping[str, str]", terminal: bool) -> bool:
+def wants_colour(env: Mapping[str, str], terminal: bool) -> bool:
     """NO_COLOR (no-color.org) forbids colours, FORCE_COLOR asks for them, a dumb terminal or a pipe gets none."""
     if env.get("NO_COLOR"):
         return False
@@ -109,7 +106,7 @@ def wants_colour(env: "Mapping[str, str]", terminal: bool) -> bool:
     return terminal and env.get("TERM", "") not in ("", "dumb")
 
 
-def terminal_width(env: "Mapping[str, str]", fd: int) -> int:
+def terminal_width(env: Mapping[str, str], fd: int) -> int:
     """Columns of the terminal at a descriptor: COLUMNS, else what the kernel says, else 80."""
     told = env.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
@@ -120,7 +117,7 @@ def terminal_width(env: "Mapping[str, str]", fd: int) -> int:
         return 80
 
 
-def style_of(env: "Mapping[str, str]", fd: int = 1, *, now: int = 0) -> Style:
+def style_of(env: Mapping[str, str], fd: int = 1, *, now: int = 0) -> Style:
     """The style for a descriptor. `now` counts only on a terminal, so that piped output is stable."""
     terminal = os.isatty(fd)
     style = Style(
@@ -153,7 +150,6 @@ def write(text: str) -> int:
 
 
 def encoding() -> str:
-    """The encoding of standard output."""
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 

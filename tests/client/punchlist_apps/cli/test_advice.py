@@ -42,8 +42,3 @@ def test_every_command_of_a_group_that_a_message_names_exists() -> None:
     texts = [(path.relative_to(ROOT), text) for path in SOURCES for text in literals(path)]
     assert [(str(path), wrong) for path, text in texts for wrong in unknown(text)] == []
     assert sum(len(_NAMED.findall(text)) for _, text in texts) > 50
-
-
-def test_a_command_that_does_not_exist_is_found() -> None:
-    assert unknown("then: punch daemon restart") == ["daemon restart"]
-    assert unknown("then: punch daemon stop") == []

@@ -63,46 +63,21 @@ def test_a_wrong_argument_names_the_help_of_its_command(punch: Punch, words: tup
     assert punch(*words).err.endswith(f"\n  see: punch {words[0]} --help\n")
 
 
-@pytest.mark.parametrize("empty", ["", " ", "#", ","])
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(
-            ["start"],
-            ["done"],
-            ["fail"],
-            ["pause"],
-            ["resume"],
-            ["reopen"],
-            ["rm", "-y"],
-            ["queue", "release"],
-            ["queue", "claim"],
-        ),
-        *(["show"], ["why"], ["wait", "--timeout", "1"], ["edit", "-t", "x"], ["move", "--to-end"], ["done", "1"]),
-        *(["add", "x", "--parent"], ["add", "x", "--blocked-by"], ["add", "x", "--blocks"], ["add", "x", "--before"]),
-        *(["edit", "1", "--blocked-by"], ["move", "1", "--after"], ["next", "--done"]),
-    ],
-    ids="-".join,
-)
-def test_an_empty_task_is_refused_by_every_command(punch: Punch, words: list[str], empty: str) -> None:
+OF_TASKS = [
+    *("start", "done", "fail", "pause", "resume", "reopen", "rm -y", "queue release", "queue claim", "show", "why"),
+    *("wait --timeout 1", "edit -t x", "move --to-end", "done 1", "add x --parent", "add x --blocked-by"),
+    *("add x --blocks", "add x --before", "edit 1 --blocked-by", "move 1 --after", "next --done"),
+]
+
+
+def test_an_empty_task_is_refused_by_every_command(punch: Punch) -> None:
     punch("add", "a")
     version = punch("list", "--json").json["version"]
-    told = punch(*words, empty)
-    assert told.code == 2 or (empty == "," and told.code == 1 and "," in told.err)
+    for words in OF_TASKS:
+        for empty in ("", " ", "#", ","):
+            told = punch(*words.split(), empty)
+            assert told.code == 2 or (empty == "," and told.code == 1 and "," in told.err), (words, empty)
     assert punch("list", "--json").json["version"] == version
-
-
-def test_the_exit_code_is_the_commands_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(context: Context) -> int:
-        return 1
-
-    monkeypatch.setattr(completion, "run_completion", refused)
-    assert dispatch.run(["completion", "bash"]) == 1
-
-
-def test_an_alias_is_the_command_itself(punch: Any) -> None:
-    punch("add", "a")
-    assert punch("ls", "--ready").out == punch("list", "--ready").out == "default  0/1\n  ☐ #1 a\n"
 
 
 def test_the_version_tells_the_build_that_a_daemon_of_the_same_files_tells_and_needs_no_command(capfd: Any) -> None:

@@ -13,7 +13,6 @@ from punchlist_testing.optional import needs
 from punchlist_testing.played import SERVER, program
 
 COMMANDS = {
-    "init": ("init", "website"),
     "export": ("export", "out.md"),
     "export --force": ("export", "--force", "old.md"),
     "setup": ("setup", "claude-code"),
@@ -22,8 +21,9 @@ COMMANDS = {
     "mirror of a directory": ("mirror", "add", "mirrored"),
     "mirror of a plan": ("mirror", "add", "PLAN.md"),
     "service": ("daemon", "service", "install"),
-    "new secret of the web": ("web", "--revoke"),
     "link of the web": ("web", "--link"),
+    "new secret of the web": ("web", "--revoke"),
+    "init": ("init", "website"),
 }
 """What a command writes → its words."""
 
@@ -65,19 +65,17 @@ def punch(
 
 
 @pytest.mark.parametrize("size", [0, 10])
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_a_command_that_can_not_write_changes_no_file(
-    home: Path, project: Path, words: tuple[str, ...], size: int
-) -> None:
+def test_a_command_that_can_not_write_changes_no_file(home: Path, project: Path, size: int) -> None:
     with spawned_daemon(home):
         assert punch(project, ("add", "a longer title")).returncode == 0
-        before = files(home)
-        failed = punch(project, words, size)
-        assert failed.returncode != 0 and failed.stderr.startswith("error: "), failed
-        assert files(home) == before
-        again = punch(project, words)
-        assert again.returncode == 0, again
-        assert files(home) != before
+        for words in COMMANDS.values():
+            before = files(home)
+            failed = punch(project, words, size)
+            assert failed.returncode != 0 and failed.stderr.startswith("error: "), failed
+            assert files(home) == before, words
+            again = punch(project, words)
+            assert again.returncode == 0, again
+            assert files(home) != before, words
 
 
 @pytest.mark.parametrize("content", ["", "\n", 'conversation = "', "conversation = 7", "[conversation"])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from punchlist_apps.cli import fast, main
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import command, environment, terminal
 
@@ -76,19 +75,3 @@ def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
         shown.process.send_signal(signal.SIGINT)
         assert shown.finish() == 130
         assert "Traceback" not in shown.shown
-
-
-@pytest.mark.parametrize(("fault", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
-def test_an_end_in_the_middle_of_the_fast_path_is_quiet(
-    fault: type[BaseException], code: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(path: str, method: str, params: dict[str, str]) -> str:
-        return '{"tasks":[],"counts":{}}'
-
-    def interrupted(text: str) -> int:
-        raise fault
-
-    monkeypatch.setattr(fast.wire, "call", answer)
-    monkeypatch.setattr(fast, "write", interrupted)
-    assert main(["list", "--json", "-c", "default"]) == code
-    assert capfd.readouterr() == ("", "")

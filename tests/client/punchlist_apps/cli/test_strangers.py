@@ -90,16 +90,6 @@ def test_a_named_data_directory_that_is_none_is_an_error(tmp_path: Path) -> None
     Target("/s", env={"HOME": str(tmp_path / "file")}).check("1", "2")
 
 
-def test_a_box_means_the_same_in_an_import_a_plan_and_an_export(run: Any, punch: Any, home: Path) -> None:
-    plan = home / "plan.md"
-    plan.write_text("- [!] urgent\n- [✗] given up\n")
-    punch("import", "plan.md")
-    first, second = punch("list", "--json").json["tasks"]
-    assert (first["status"], first["priority"], second["status"]) == ("pending", "high", "failed")
-    punch("export", str(home / "again.md"))
-    assert "- [ ] urgent" in (home / "again.md").read_text() and "- [✗] given up" in (home / "again.md").read_text()
-
-
 def test_a_date_that_does_not_exist_is_told_as_a_sentence_of_its_own(punch: Any, home: Path) -> None:
     (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
     lines = punch("import", "issues.jsonl").lines
@@ -140,20 +130,8 @@ def test_a_serial_list_that_is_busy_says_what_makes_room(punch: Any) -> None:
     assert "punch pause 1 makes room for it" in punch("start", "2").err
 
 
-def test_a_range_of_tasks_is_one_word(punch: Any) -> None:
-    for title in "abc":
-        punch("add", title)
-    assert punch("done", "1-2").code == 0
-    assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "completed", "pending"]
-
-
 def test_what_a_task_waits_for_is_said_once_and_when_it_was_made(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-b", "1")
     shown = punch("show", "2").out
     assert "blocked by: #1" in shown and "waits for" not in shown and "created: 20" in shown
-
-
-def test_a_title_of_nothing_is_refused_in_words(punch: Any) -> None:
-    assert "the title is empty" in punch("add", "").err
-    assert "the title is empty" in punch("add", " ", "").err

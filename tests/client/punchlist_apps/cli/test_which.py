@@ -40,38 +40,22 @@ def test_the_list_of_a_repository_is_told_once_a_day(punch: Any, home: Path, web
 
 
 READS = [
-    "list",
-    "list --json",
-    "show 1",
-    "watch",
-    "log",
-    "why 1",
-    "export",
-    "wait",
-    "next",
-    "edit 1 -t x",
-    "resume 1",
-    "queue claim",
-    "list clear --yes",
-    "run true",
+    *("list", "list --json", "show 1", "watch", "log", "why 1", "export", "wait", "next", "edit 1 -t x", "resume 1"),
+    *("queue claim", "list clear --yes", "run true"),
 ]
 
 
-@pytest.mark.parametrize("words", READS)
-def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(punch: Any, words: str) -> None:
+def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(punch: Any) -> None:
     punch("add", "a", "-c", "website")
-    refused = punch(*words.split(), "-c", "web-site")
-    assert (refused.code, refused.out) == (1, "")
-    if "--json" in words:
-        assert json.loads(refused.err)["error"] == {
-            "kind": "not_found",
-            "message": "there is no list web-site",
-            "advice": "did you mean website? punch list all shows what there is",
-        }
-        return
-    assert refused.err == (
-        "error: there is no list web-site\n  did you mean website? punch list all shows what there is\n"
-    )
+    message, advice = "there is no list web-site", "did you mean website? punch list all shows what there is"
+    for words in READS:
+        refused = punch(*words.split(), "-c", "web-site")
+        assert (refused.code, refused.out) == (1, ""), words
+        if "--json" in words:
+            told = json.loads(refused.err)["error"]
+            assert told == {"kind": "not_found", "message": message, "advice": advice}
+        else:
+            assert refused.err == f"error: {message}\n  {advice}\n", words
 
 
 @pytest.mark.parametrize("name", ["wbsite", "website-3f9a"])
@@ -102,6 +86,7 @@ def test_a_person_is_asked_once_about_a_cloned_file_that_names_a_list_of_his(
     refused = punch("list")
     assert (refused.code, refused.out) == (78, "")
     assert "punch init --trust" in refused.err
+    assert punch("list", "--line").out == punch("complete", "task").out == ""
     with terminal("list") as shown:
         shown.wait_for("[y/N] ")
         shown.type("n\n")
@@ -113,6 +98,7 @@ def test_a_person_is_asked_once_about_a_cloned_file_that_names_a_list_of_his(
         assert shown.finish() == 0
         assert "Private" in shown.shown
     assert punch("list").lines[1:] == ["  ☐ #1 Private"]
+    assert punch("list", "--line").out == "default  0/1\n"
 
 
 def test_a_file_that_init_wrote_or_that_names_an_unused_list_asks_nothing(

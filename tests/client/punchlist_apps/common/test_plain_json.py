@@ -1,32 +1,6 @@
-import json
-
-import msgspec
 import pytest
 
 from punchlist_apps.common import plain_json
-
-
-@pytest.mark.parametrize(
-    "canonical", ["{}", "[]", "1.5", "-3", "true", "null", r'"\u00e9\u2028\\ \""', '{"a": {"b": [[], {}, "x"]}}']
-)
-def test_values_are_decoded_as_json_says(canonical: str) -> None:
-    value = json.loads(canonical)
-    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), msgspec.json.encode(value).decode()):
-        assert plain_json.decode(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "nonsense", "{", '"a\nb"'])
-def test_what_is_no_json_is_an_error(text: str) -> None:
-    with pytest.raises((ValueError, StopIteration)):
-        plain_json.decode(text)
-
-
-@pytest.mark.parametrize("params", [{}, {"c": 'é"\n\\'}, {"conversation": "a", "task": "\U0001f389\x00"}])
-def test_parameters_are_encoded_as_ascii_json(params: dict[str, str]) -> None:
-    text = plain_json.encode(params)
-    assert text.isascii()
-    assert json.loads(text) == params
-
 
 DEFAULTS = {"name": "", "on": False, "seq": None, "many": ("x",)}
 

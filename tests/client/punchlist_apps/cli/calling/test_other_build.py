@@ -59,18 +59,15 @@ def test_an_older_daemon_that_is_idle_is_replaced(upgraded: Punch) -> None:
     assert upgraded("add", "once more").stderr == ""
 
 
-@pytest.mark.parametrize("by", ["another connection", "a claim"])
-def test_an_older_daemon_in_use_is_named_once_and_left_alone(upgraded: Punch, by: str) -> None:
+def test_an_older_daemon_in_use_is_named_once_and_left_alone(upgraded: Punch) -> None:
     with connect(autostart=False) as other:
         pid = other.status().pid
-        if by == "a claim":
-            claim = {"conversation": "default", "owner": "ann", "lease_ms": 3_600_000, "keep": True}
-            other.call("task.claim", claim)
-            other.close()
         done = upgraded("add", "by the newer one")
         assert done.returncode == 0 and "an older build, and is in use" in done.stderr, done.stderr
         assert f"(process {pid})" in done.stderr and "punch daemon stop" in done.stderr
-        assert upgraded("add", "once more").stderr == ""
+        claim = {"conversation": "default", "owner": "ann", "lease_ms": 3_600_000, "keep": True}
+        other.call("task.claim", claim)
+    assert upgraded("add", "once more").stderr == "", "the claim keeps it in use"
     with connect(autostart=False) as client:
         assert client.status().pid == pid
 

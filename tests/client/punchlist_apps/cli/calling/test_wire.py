@@ -10,7 +10,7 @@ import pytest
 from punchlist.connection import launch
 from punchlist.connection.launch import Target
 from punchlist.errors import TimedOut
-from punchlist_apps.common import plain_json, wire
+from punchlist_apps.common import wire
 from punchlist_schemas.system import os_calls
 from punchlist_testing.peer import HELLO, Handler, Request, Session, scripted_peer
 
@@ -27,7 +27,7 @@ def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path
     (deep / "daemon.sock").symlink_to(home / "run" / "daemon.sock")
     result = wire.call(Target(str(deep / "daemon.sock")), "task.list", {"conversation": "default"})
     assert result is not None
-    assert plain_json.decode(result)["tasks"][0]["title"] == "a"
+    assert result["tasks"][0]["title"] == "a"
 
 
 def stranger(_sock: object) -> tuple[int, int]:
@@ -59,7 +59,7 @@ HEAD = b'{"jsonrpc":"2.0","id":1,"result":'
 def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
     text = json.dumps({"n": "x" * 1_000_000}).encode()
     with scripted_peer(tmp_path, replying(HEAD[:5], HEAD[5:] + text[:600_000], text[600_000:] + b"}", b"\r\n")) as peer:
-        assert wire.call(Target(peer.socket), "x.y", {"a": "b"}) == text.decode()
+        assert wire.call(Target(peer.socket), "x.y", {"a": "b"}) == json.loads(text)
         assert peer.seen == [{"jsonrpc": "2.0", "id": 1, "method": "x.y", "params": {"a": "b"}}]
 
 
@@ -71,10 +71,9 @@ def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
         (b'{"jsonrpc":"2.0","id":2,"result":{}}\n',),
         (HEAD + b"{}",),
         (HEAD + b'"\xff"}\n',),
-        (HEAD + b"{}} \n",),
         (),
     ],
-    ids=["refusal", "push", "answer to another", "cut short", "no UTF-8", "something behind it", "nothing"],
+    ids=["refusal", "push", "answer to another", "cut short", "no UTF-8", "nothing"],
 )
 def test_whatever_is_unusual_is_left_to_the_full_client(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
     with scripted_peer(tmp_path, replying(*parts)) as peer:
@@ -102,7 +101,7 @@ def test_a_daemon_of_another_build_is_asked_for_no_change(tmp_path: Path) -> Non
     older = msgspec.structs.replace(HELLO, build="")
     with scripted_peer(tmp_path, lambda session, request: session.answer(request, {}), older) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
-        assert wire.call(Target(peer.socket), "task.list", {}) == "{}"
+        assert wire.call(Target(peer.socket), "task.list", {}) == {}
         assert [request["method"] for request in peer.seen] == ["task.list"]
 
 

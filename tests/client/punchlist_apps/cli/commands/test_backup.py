@@ -16,9 +16,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.events import stream
 from punchlist_testing.daemon import Running, spawned_daemon
 from punchlist_testing.store import damaged_log
-from punchlist_testing.terminal import terminal
 from punchlistd.store.file.schema import connect
-from punchlistd.store.recovery.aside import replacing
 
 
 @pytest.fixture
@@ -144,12 +142,6 @@ def test_of_very_much_damage_the_first_is_shown(run: Any, home: Path) -> None:
     assert done.lines[-3] == "and 50 more: --json has them all"
 
 
-def test_progress_is_shown_to_people(punch: Any, home: Path) -> None:
-    punch("add", "one")
-    with terminal("daemon", "verify") as shown:
-        shown.wait_for("sound")
-
-
 # repair
 
 
@@ -232,20 +224,6 @@ def test_a_restore_that_was_cut_off_is_told_and_repeated(run: Any, home: Path) -
     assert run("daemon", "restore", "copy.db").code == 0
     with spawned_daemon(home):
         assert "one" in run("list").out
-
-
-def test_a_restore_that_fails_leaves_everything_where_it_was(run: Any, home: Path) -> None:
-    with spawned_daemon(home):
-        run("add", "one")
-        run("daemon", "stop")
-    before = sorted(os.listdir(home / "data"))
-    with (
-        pytest.raises(OSError, match="full"),
-        replacing(str(home / "data"), str(home / "data" / "aside-1"), "copy.db"),
-    ):
-        assert not (home / "data" / "log.db").exists()
-        raise OSError("the disk is full")
-    assert sorted(os.listdir(home / "data")) == before
 
 
 def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path: Path) -> None:

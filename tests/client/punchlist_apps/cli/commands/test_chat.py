@@ -34,14 +34,6 @@ def test_a_rename_shows_both_titles(punch: Any) -> None:
     assert punch("chat", "--json", "delete 1").json["about"] == ["#1 buy milk"]
 
 
-def test_which_one_is_answered_by_the_next_run(punch: Any) -> None:
-    punch("add", "buy milk")
-    punch("add", "buy bread")
-    assert punch("chat", "done with buy").code == 1
-    assert punch("chat", "maybe").code == 1, "it is asked again"
-    assert punch("chat", "bread").out == "Completed task: buy bread\n"
-
-
 def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
     told = punch("chat", stdin="add buy milk\n\ndelete 1\nyes\nshow my tasks\n")
     assert told.code == 0 and told.err == ""
@@ -52,13 +44,6 @@ def test_lines_of_a_pipe_are_turns_of_one_thread(punch: Any) -> None:
         "Deleted task: buy milk",
         "You have no tasks.",
     ]
-
-
-@pytest.mark.parametrize("text", ["done with 99", "delete completed tasks", "delete it", "rename 1", "blorp"])
-def test_what_can_not_be_done_has_exit_code_1(punch: Any, text: str) -> None:
-    punch("add", "buy milk")
-    assert punch("chat", text).code == 1
-    assert punch("chat", "hello").code == 0
 
 
 @pytest.mark.parametrize("word", ["quit", "exit", "/quit", "/exit"])
@@ -83,11 +68,6 @@ def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
     assert re.fullmatch(r"✓ ConversationOpened \(seq \d+\)", opened)
     assert re.fullmatch(r"✓ TaskAdded #1 buy milk \(seq \d+\)", added)
     assert told.lines[-1] == "the last answer changed nothing"
-
-
-def test_a_receipt_without_a_title_has_one_space(punch: Any) -> None:
-    told = punch("chat", stdin="add buy milk\nundo that\n/why\n")
-    assert re.fullmatch(r"✓ Deleted #1 \(seq \d+\)", told.lines[-1])
 
 
 def test_a_thread_in_which_nothing_was_said_says_so(punch: Any) -> None:
@@ -134,12 +114,6 @@ def test_a_thread_that_is_not_there_is_told(punch: Any) -> None:
     assert told.code == 1 and "chat-9" in told.err
 
 
-def test_a_user_talks_about_lists_of_their_own(punch: Any) -> None:
-    punch("chat", "--user", "ann", "add ann's task")
-    punch("chat", "--user", "bob", "add bob's task")
-    assert punch("chat", "--user", "ann", "show my tasks").lines == ["You have 1 task:", "  ☐ #1 ann's task"]
-
-
 def test_a_users_thread_is_left_to_that_user(punch: Any) -> None:
     punch("chat", "--user", "ann", "add ann's task")
     thread = punch("chat", "--user", "ann", "--threads").lines[0].split()[0]
@@ -183,23 +157,6 @@ def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:
         "Created task: eggs\n",
         "(the model was away (refused: nobody listens at 127.0.0.1:1))\n",
     )
-
-
-@pytest.mark.parametrize(
-    "url", ["127.0.0.1:11434/v1", "nonsense", "ftp://x/v1", "http://", "http://h:port/v1", "http://a b/"]
-)
-def test_a_mistyped_url_is_a_usage_error_before_anything_is_said(punch: Any, url: str) -> None:
-    told = punch("chat", "--model", "m", "--base-url", url, "add eggs")
-    assert (told.code, told.out) == (2, "") and "base_url is " in told.err and "http://127.0.0.1:11434/v1" in told.err
-    assert "no thread" in punch("chat", "--threads").out
-
-
-def test_a_mistyped_model_is_told_with_what_its_server_says(punch: Any) -> None:
-    with serving(honest) as script:
-        script.status, script.refusal = 404, {"error": {"message": "model 'qwen33' not found\x1b[31m"}}
-        told = punch("chat", "--model", "qwen33", "--base-url", script.url, "add eggs")
-    assert (told.code, told.out) == (0, "Created task: eggs\n") and "away" not in told.err and "\x1b" not in told.err
-    assert "the settings of the model are wrong (404: " in told.err and "model 'qwen33' not found" in told.err
 
 
 def test_settings_that_are_wrong_are_a_usage_error(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_a_no_needs_a_reason_and_what_waits_for_nothing_takes_no_answer(punch: A
     assert punch("approve", "1", "--reject", "").code == 1
 
 
-@pytest.mark.parametrize("text", ["no", "yes:", "check", "check:a,check:b", "yes,yes", "check:a b", ","])
-def test_a_gate_that_is_none_is_refused(punch: Any, text: str) -> None:
-    assert punch("add", "deploy", "--gate", text).code != 0
+def test_a_gate_that_is_none_is_refused(punch: Any) -> None:
+    for text in ("no", "yes:", "check", "check:a,check:b", "yes,yes", "check:a b", ","):
+        assert punch("add", "deploy", "--gate", text).code != 0, text
     assert not punch("list", "--json").json["tasks"]

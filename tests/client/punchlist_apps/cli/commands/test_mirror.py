@@ -82,7 +82,7 @@ def until_ended(data_dir: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("words", ["add two -c web", "list -c web", "log -c web", "list all"])
+@pytest.mark.parametrize("words", ["add two -c web", "log -c web"])
 def test_any_command_starts_a_configured_mirror(
     background: Path, process: Spawned, run: Any, home: Path, words: str
 ) -> None:

@@ -46,49 +46,27 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
 MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        (
-            MISSING,
-            "it needs the extra mcp\n  /py -m pip install x[mcp]\n",
-        ),
+def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path) -> None:
+    for source, told in (
+        (MISSING, "it needs the extra mcp\n  /py -m pip install x[mcp]\n"),
         ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
-        (
-            "print('hello')",
-            "it prints 'hello' to standard output, which must carry protocol messages only\n  run it to see more: ",
-        ),
-    ],
-)
-def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path, source: str, told: str) -> None:
-    program(home / "bin", "punch", source)
-    before = tree(home)
-    refused = run("setup", "claude-code")
-    assert refused.code == 1
-    assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
-    assert told in refused.err
-    assert tree(home) == before
+    ):
+        program(home / "bin", "punch", source)
+        before = tree(home)
+        refused = run("setup", "claude-code")
+        assert refused.code == 1
+        assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
+        assert told in refused.err
+        assert tree(home) == before
     assert run("setup", "claude-code", "--remove").code == 0
 
 
-@pytest.mark.parametrize(
-    ("mode", "first_line", "told"),
-    [
-        (
-            0o755,
-            "#!/no/such/python",
-            "the Python that its first line names is not there\n  install punchlist there anew",
-        ),
-        (0o644, "#!/bin/sh", "punch: not executable\n  chmod +x "),
-    ],
-)
-def test_a_program_that_cannot_run_is_named(run: Any, home: Path, mode: int, first_line: str, told: str) -> None:
-    (home / "bin" / "punch").write_text(first_line)
-    (home / "bin" / "punch").chmod(mode)
+def test_a_program_that_cannot_run_is_named(run: Any, home: Path) -> None:
+    (home / "bin" / "punch").write_text("#!/bin/sh")
+    (home / "bin" / "punch").chmod(0o644)
     refused = run("setup", "cursor", "--scope", "project")
-    assert refused.code == 1
-    assert told in refused.err
-    assert len(refused.err.splitlines()) == 2
+    assert refused.code == 1 and len(refused.err.splitlines()) == 2
+    assert "punch: not executable\n  chmod +x " in refused.err
 
 
 def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: Path) -> None:
@@ -105,16 +83,6 @@ def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: P
     assert run("setup", "claude-code", "--remove").code == 0
     assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
     assert not (home / ".claude").exists()
-
-
-def test_what_the_host_wrote_since_stays_when_its_own_command_removes_us(run: Any, home: Path) -> None:
-    program(home / "bin", "claude", CLAUDE)
-    assert run("setup", "claude-code").code == 0
-    path = home / ".claude.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "turns": 3}))
-    assert run("setup", "claude-code", "--remove").code == 0
-    assert "mcp remove --scope" in (home / "asked").read_text()
-    assert json.loads(path.read_text()) == {"machineID": 1, "turns": 3}
 
 
 def test_where_the_hosts_own_command_fails_its_file_is_edited(
@@ -141,16 +109,6 @@ def test_a_projects_files_are_never_given_to_a_hosts_own_command(run: Any, home:
     program(home / "bin", "claude", CLAUDE)
     assert run("setup", "claude-code", "--scope", "project").code == 0
     assert not (home / "asked").exists()
-
-
-def test_nothing_is_written_through_a_link_that_leads_out_of_a_project(run: Any, home: Path) -> None:
-    (home / "project" / ".claude").mkdir()
-    (home / "project" / ".claude" / "settings.json").symlink_to("../../elsewhere/settings.json")
-    before = tree(home)
-    refused = run("setup", "claude-code", "--scope", "project")
-    assert refused.code == 1
-    assert "follows no links inside a project" in refused.err
-    assert tree(home) == before
 
 
 @pytest.mark.parametrize("name", ["$(touch PWN)", "a b", "-c", "x" * 129, ""])

@@ -96,13 +96,6 @@ def test_a_refusal_names_its_kind_and_the_way_out(punch: Any, words: tuple[str, 
     assert json.loads(punch(*words, "--json").err)["error"]["kind"] == kind
 
 
-def test_errors_show_hostile_words_escaped(punch: Any) -> None:
-    refused = punch("show", "\x1b[2J\u202e")
-    assert refused.code == 1
-    assert "\x1b" not in refused.err
-    assert "\u202e" not in refused.err
-
-
 def test_labels_dates_links_and_an_estimate_are_set_shown_and_cleared(punch: Any) -> None:
     added = punch("add", "a", "--label", "ops", "--label", "needs review", "--due", "2126-12-24", "--estimate", "90m")
     assert added.lines == ["  ☐ #1 a  +ops  +needs review  due 2126-12-24"]
@@ -117,11 +110,9 @@ def test_labels_dates_links_and_an_estimate_are_set_shown_and_cleared(punch: Any
     assert task["labels"] == ["needs review"]
 
 
-@pytest.mark.parametrize("text", ["2026-02-30", "soon", "1969-01-01", "99999-01-01", "-3d"])
-def test_a_day_that_does_not_exist_is_refused_with_an_example(punch: Any, text: str) -> None:
-    refused = punch("add", "a", f"--due={text}")
-    assert refused.code == 2
-    assert "write 2026-12-24" in refused.err
+def test_a_day_that_does_not_exist_is_refused_with_an_example(run: Any) -> None:
+    refused = run("add", "a", "--due=2026-02-30")
+    assert refused.code == 2 and "write 2026-12-24" in refused.err
 
 
 def test_notes_are_added_with_actor_and_time_and_told_in_the_log(punch: Any) -> None:
@@ -160,22 +151,12 @@ def test_a_label_of_ten_kilobytes_and_a_note_on_a_deleted_task_are_refused_and_c
     assert punch("log", "--json").out == before
 
 
-@pytest.mark.parametrize(
-    "words", [("add", ""), ("add", " ", ""), ("edit", "1", "--title", ""), ("edit", "1", "-t", " ")]
-)
-def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any, words: tuple[str, ...]) -> None:
+def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any) -> None:
     punch("add", "one")
-    told = punch(*words)
-    assert told.code == 2
-    assert told.err.startswith("error: the title is empty: say what is to be done")
-
-
-def test_a_list_that_is_not_there_is_called_a_list(punch: Any) -> None:
-    told = punch("undo", "-c", "imp")
-    assert (told.code, told.err) == (
-        1,
-        "error: there is no list imp\n  punch list all shows what there is\n",
-    )
+    for words in (("add", ""), ("add", " ", ""), ("edit", "1", "--title", ""), ("edit", "1", "-t", " ")):
+        told = punch(*words)
+        assert told.code == 2
+        assert told.err.startswith("error: the title is empty: say what is to be done")
 
 
 def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
@@ -187,8 +168,3 @@ def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
     assert punch("list", "--json").json["tasks"] == []
     for words in (("a b", "c"), ("a", "b"), ("a b",)):
         assert punch("add", *words).code == 0
-
-
-def test_a_note_answers_with_one_line(punch: Any) -> None:
-    punch("add", "Write the lexer")
-    assert punch("note", "1", "the vendor\nanswers").lines == ["noted on #1 Write the lexer: the vendor answers"]

@@ -151,24 +151,15 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
 
 
-def test_an_unknown_name_is_refused_with_the_names(punch: Any) -> None:
-    punch("add", "a")
-    punch("add", "b", "--actor", "claude-code/7f3c1a")
-    refused = punch("undo", "--of", "zed")
-    assert refused.code == 1
-    assert "there are: " in refused.err
-    assert "claude-code/7f3c1a" in refused.err
-
-
-@pytest.mark.parametrize("name", ["claude-code/7f3c1a", "claude-code", "#3"])
-def test_nothing_is_left_of_a_name(punch: Any, name: str) -> None:
+def test_nothing_is_left_of_a_name(punch: Any) -> None:
     punch("add", "a", "--actor", "claude-code/7f3c1a")
     punch("undo", "--of", "claude-code/7f3c1a")
     punch("add", "b")
     punch("add", "c", "--owner", "claude-code/7f3c1a")
-    done = punch("undo", "--of", name)
-    assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
-    assert f"{name} has no call left to undo" in done.lines[1]
+    for name in ("claude-code/7f3c1a", "claude-code", "#3"):
+        done = punch("undo", "--of", name)
+        assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+        assert f"{name} has no call left to undo" in done.lines[1]
 
 
 def test_nothing_is_left_to_redo(punch: Any) -> None:
@@ -176,15 +167,6 @@ def test_nothing_is_left_to_redo(punch: Any) -> None:
     done = punch("redo")
     assert (done.code, done.lines[0]) == (0, "nothing to redo")
     assert "has no call left to redo" in done.lines[1]
-
-
-def test_a_redo_is_one_line_of_the_log(punch: Any) -> None:
-    punch("add", "a")
-    punch("start", "1")
-    punch("undo")
-    before = len(punch("log", "--json").lines)
-    punch("redo")
-    assert len(punch("log", "--json").lines) == before + 1
 
 
 def test_an_undo_that_is_refused_offers_the_version_before(punch: Any) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_apps.cli import commands, fast, main
-from punchlist_apps.cli.parsing.arguments import COMMON, Argument
+from punchlist_apps.cli import commands, main
+from punchlist_apps.cli.parsing.arguments import COMMON
 from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, MEANT, Entry
 from punchlist_apps.cli.parsing.parser import parse
 
@@ -70,22 +70,3 @@ def test_a_former_name_means_the_command_and_is_told(former: str, name: str) -> 
     args = parse([former, *words])
     assert (args.command, args.former) == (name, former)
     assert parse([*name.split(), *words]).former == ""
-
-
-def test_the_kinds_of_an_argument() -> None:
-    assert Argument(("title",), "").positional
-    assert not Argument(("-t", "--title"), "").positional
-    assert Argument(("--meta",), "", {"action": "append"}).takes_value
-    assert not Argument(("--json",), "", {"action": "store_true"}).takes_value
-
-
-def test_what_the_fast_path_understands_is_declared_too() -> None:
-    common = {flag for argument in COMMON for flag in argument.flags}
-    reading = {
-        flag
-        for name in ("list", "show", "daemon status")
-        for one in COMMANDS[name].usage.arguments
-        for flag in one.flags
-    }
-    known = {*fast._VALUES, *fast._FLAGS}  # pyright: ignore[reportPrivateUsage]
-    assert known <= common | reading
