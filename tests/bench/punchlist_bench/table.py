@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -68,10 +69,24 @@ def micros(value: float) -> str:
     return f"{value:,.0f} µs" if value < 10_000 else f"{value / 1000:,.1f} ms"
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """The table of a page."""
-    lines = [HEAD, ("---", "---:", "---:", "---:", "---", "---"), *(row.cells() for row in rows)]
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]], rule: Sequence[str] = ()) -> str:
+    """Return a table in Markdown."""
+    lines = [head, rule or ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """Return the table of a page."""
+    return grid(HEAD, (row.cells() for row in rows), ("---", "---:", "---:", "---:", "---", "---"))
+
+
+def write(page: Path, name: str, text: str) -> None:
+    """Put figures between the markers `<!-- figures: NAME -->` and `<!-- /figures -->` of a page."""
+    head, begin, rest = page.read_text("utf-8").partition(f"<!-- figures: {name} -->\n")
+    _, end, tail = rest.partition("<!-- /figures -->")
+    if not begin or not end:
+        raise ValueError(f"{page} has no place for the figures of {name}")
+    page.write_text(f"{head}{begin}\n{text}\n{end}{tail}", "utf-8")
 
 
 def terminal(rows: Sequence[Row], *, colours: bool) -> str:

@@ -1,8 +1,8 @@
-"""Holds what workers and subscribers were told against the shared log.
+"""Compares what workers and subscribers received with the shared log.
 
-The log is the total order: every acknowledged call names its version, so nothing has to be searched for. What no order
-can tell, as that there was nothing to claim, must have been true at some version between the newest one that anybody
-had been told of before the call, and the last one that may have been there when it was answered.
+The log is the total order: every acknowledged call names its version, so there is nothing to search. A response that
+names none, such as that there was nothing to claim, must have been true at some version between the newest one that any
+client had received before the call, and the last one that may have been there when it was answered.
 """
 
 import bisect
@@ -57,12 +57,10 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def began(self) -> float:
-        """When it was first made."""
         return self.attempts[0].began
 
     @property
     def ended(self) -> float:
-        """When its worker had its outcome."""
         return self.attempts[-1].ended
 
     @property
@@ -90,7 +88,6 @@ class Entry(NamedTuple):
 
     @property
     def told(self) -> "Told":
-        """What any machine tells of it."""
         return self.version, self.at, self.actor, self.event
 
 
@@ -104,11 +101,7 @@ class Trouble(NamedTuple):
 
 
 def order_of(posts: Iterable[Posted]) -> list[Entry]:
-    """The one order of everything.
-
-    Raises:
-        Diverged: the posts are no chain.
-    """
+    """Return the total order of events; `Diverged` if the posts are not a chain."""
     entries: list[Entry] = []
     place = Place()
     for posted in posts:
@@ -124,14 +117,9 @@ def order_of(posts: Iterable[Posted]) -> list[Entry]:
 
 
 class Judge:
-    """Everything that can be found out from the log, then one question after the other."""
+    """Folds the log, then checks one rule after the other; each breach is a `Violation`."""
 
     def __init__(self, entries: Sequence[Entry], notes: Sequence[Note]) -> None:
-        """Fold the log.
-
-        Raises:
-            Violation: it holds what may never happen.
-        """
         self.entries = entries
         self.notes = notes
         self.groups: dict[str, Entry] = {}
@@ -182,11 +170,7 @@ class Judge:
         return range(known, min(last, len(self.entries)) + 1)
 
     def answers(self) -> Figures:
-        """Each answer was true; how many of which kind.
-
-        Raises:
-            Violation: one was not.
-        """
+        """Check that each response was true; return how many of which kind there were."""
         acked = proved = 0
         for note in self.notes:
             if note.end == "ok" and note.kind != "read" and not (note.kind == "claim" and not note.task):
@@ -227,11 +211,7 @@ class Judge:
         need(entry.at >= may[0].wall * 1000 - SKEW_MS, f"{note} was written by an attempt that was told it was not")
 
     def reads(self) -> int:
-        """What was read is the fold at its version, never behind what the same machine had told; how many reads.
-
-        Raises:
-            Violation: one was wrong or went back.
-        """
+        """Check that each read is the fold at its version, never behind what its machine had shown; return how many."""
         reads = 0
         told: dict[str, list[Note]] = {}
         for note in sorted((each for each in self.notes if each.end == "ok"), key=lambda each: each.ended):
@@ -252,14 +232,11 @@ class Judge:
         return reads
 
     def leases(self, trouble: Sequence[Trouble], wall: float) -> int:
-        """No machine ended the claim of another one that nothing had happened to; how many were ended by others.
+        """Check that no machine ended the claim of another one without a fault; return how many were ended by others.
 
         Args:
-            trouble: all faults.
-            wall: what the wall clock says at 0 of the monotonic one.
-
-        Raises:
-            Violation: one did.
+            trouble: All faults.
+            wall: The wall clock at 0 of the monotonic one.
         """
         ended = 0
         keepers: dict[str, str] = {}
@@ -279,11 +256,7 @@ class Judge:
 
 
 def same(entries: Sequence[Entry], machine: str, told: Sequence[Told], what: str) -> None:
-    """What a machine tells is the shared log, each event once and in order.
-
-    Raises:
-        Violation: it is not.
-    """
+    """Check that a machine shows the shared log, each event once and in order."""
     for number, (entry, other) in enumerate(zip(entries, told, strict=False)):
         need(entry.told == other, f"{machine}'s {what}: at {number} is {other}, and the log has {entry.told}")
     need(len(entries) == len(told), f"{machine}'s {what} ends at {len(told)}, and the log at {len(entries)}")

@@ -28,7 +28,6 @@ class FileHand(Hand):
         self._added: list[str] = []
 
     def acts(self) -> Sequence[tuple[Act, float]]:
-        """Half of the saves are sed's."""
         return ((self._sed_description, 4), (self._sed_title, 0.5), (self._sed_done, 1.5), (self._vim, 6))
 
     def _await_last(self, task: str, member: str) -> None:
@@ -103,5 +102,4 @@ class FileHand(Hand):
             self.wrote(token, undisputed=undisputed, task=task)
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        """What the file says."""
         return [tuple(map(task.get, ("id", "title", "description", "done"))) for task in self._read()["tasks"]]

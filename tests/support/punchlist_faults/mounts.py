@@ -1,7 +1,7 @@
-"""File systems of a harness's own: mounts in a namespace that vanish with it, whatever happens to it.
+"""File systems of a program's own: mounts in a namespace that vanish with it.
 
-The harness's process runs again as the first one of new mount and process namespaces; when it ends, everything it
-started ends and everything it mounted is gone.
+The process runs again as the first one of new mount and process namespaces. When it ends, everything it started ends
+and everything it mounted is gone.
 """
 
 import fcntl
@@ -51,12 +51,9 @@ def enter(*programs: str, network: bool = False) -> None:
         return
     if said := why_not(*programs, network=network):
         raise Unavailable(said)
-    module = sys.modules["__main__"].__spec__
-    assert module is not None, "run it with python -m"
     sys.stdout.flush()
     os.environ[_INSIDE] = "1"
-    command = [*_namespace(network), sys.executable, "-m", module.name]
-    os.execvp(command[0], command)
+    os.execvp("unshare", [*_namespace(network), *sys.orig_argv])
 
 
 def _do(*command: str) -> None:

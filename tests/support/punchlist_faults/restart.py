@@ -1,6 +1,6 @@
-"""A start over a big log whose daemon was killed while it wrote: when it accepts, answers, and how long reads take.
+"""A start over a big log whose daemon was killed while it wrote: when it accepts and answers, and what reads take.
 
-SIZE counts events, a hundred for each conversation. Times count from the moment where Python could run the first line
+SIZE counts events, a hundred for each conversation. Times count from the moment when Python could run the first line
 of our code, as the same interpreter shows with a program of one line.
 """
 
@@ -11,22 +11,22 @@ import threading
 import time
 from typing import NamedTuple
 
-from punchlist_bench import biglog, native
+from punchlist_bench import biglog
 from punchlist_bench.requests import call
 from punchlist_faults.crowd import driver, load
-from punchlist_faults.options import Figures, Options, Unavailable, main, need, workplace
-from punchlist_faults.process import DIE_WITH_US, Daemon, daemon_in
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.process import DIE_WITH_US, Daemon, running_daemon
 from punchlist_testing.daemon import Raw
 
 KILLS = 5
 READS = 200
-"""After each kill, of conversations drawn by chance."""
+"""Reads after each kill, of random conversations."""
 
 AIM_MS = 150
-"""To accept within; most of it is the loading of the program, on which the log has no influence."""
+"""Target for accepting; most of it is loading the program, which the log doesn't change."""
 
 READS_MS = 250
-"""What is promised, for a million events."""
+"""Upper limit for a read, for a million events."""
 
 FULL_SIZE = 1_000_000
 
@@ -40,27 +40,21 @@ class Start(NamedTuple):
 
 
 def run(options: Options) -> Figures:
-    """Build the log, then kill and start."""
-    if native.compiler() is None:
-        raise Unavailable("needs a C compiler, for the load")
     conversations = max(64, options.size // biglog.EVENTS_EACH)
     chance = options.random()
-    with workplace() as place, daemon_in(place) as daemon:
-        daemon.start()
+    starts: list[Start] = []
+    with running_daemon() as daemon:
         for request in biglog.calls():
             load(daemon, "-c", 64, "-d", 16, "-n", conversations, "-m", conversations, request)
-        starts: list[Start] = []
         for _ in range(KILLS if options.size >= FULL_SIZE else 1):
             _kill_at_work(daemon, conversations, chance.uniform(0.2, 1.0))
             starts.append(_start(daemon, chance.sample(range(conversations), min(READS, conversations))))
         status = daemon.connect().result("daemon.status")
-        need(daemon.stop() == 0, "the daemon did not stop well")
-    accepts = [each.accepts for each in starts]
     slowest = [max(each.reads) for each in starts]
     figures = {
         "events, conversations": f"{status['seq']:,}, {conversations:,}",
         "kills": len(starts),
-        f"accepts after, ms (aim {AIM_MS})": _figures(accepts),
+        f"accepts after, ms (aim {AIM_MS})": _figures([each.accepts for each in starts]),
         "answers after, ms": _figures([each.answers for each in starts]),
         f"slowest read of {READS}, ms": _figures(slowest),
         "usual read, ms": round(statistics.median(read for each in starts for read in each.reads), 2),
@@ -129,7 +123,3 @@ def _reads(daemon: Daemon, wanted: list[int]) -> list[float]:
         need(version >= biglog.EVENTS_EACH, f"c-{number} is at version {version}")
     daemon.hang_up()
     return took
-
-
-if __name__ == "__main__":
-    main("restart", run, FULL_SIZE)

@@ -1,8 +1,8 @@
-"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off.
+"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off. SIZE counts seeds.
 
-A seed is a while of calls by workers on all machines, during which pushes, answers and posts get lost or come late, a
-leader that was deposed answers, machines are cut off, killed and started again. Then all is well, and everything that
-anybody was told is held against the posts: they are the total order, so nothing has to be searched. SIZE counts seeds.
+A seed is a while of calls by workers on all machines, during which pushes, responses and posts get lost or come late, a
+deposed leader answers, machines are cut off, killed and started again. Then everything recovers, and what any client
+received is compared with the posts: they are the total order, so there is nothing to search.
 """
 
 import asyncio
@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from punchlist_faults.options import Figures, Options, Violation, main, need
-from punchlist_faults.virtual import VirtualLoop
-from punchlist_faults.virtual import run as run_virtually
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.virtual import VirtualLoop, live_through
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, Deleted, KnownEvent, ListCleared, Released, StatusChanged
@@ -50,9 +49,12 @@ FAULTS = Faults(
 
 
 class Asked(NamedTuple):
-    """One attempt of a call: which version was acknowledged to anybody before it, and which was the last after it.
+    """One attempt of a call.
 
-    `unanswered` says that a machine was killed over an attempt before it.
+    Attributes:
+        known: The newest version that any client had received before it.
+        newest: The last version after it.
+        unanswered: Whether a machine was killed during an earlier attempt.
     """
 
     params: p.Mutation
@@ -63,12 +65,12 @@ class Asked(NamedTuple):
 
 
 class Posts:
-    """What stands in the shared log: the one order of everything.
+    """The shared log, which is the total order.
 
     Attributes:
-        events: What happened, and when, from version 1 on.
-        keys: At which versions the calls of each key end.
-        available: How many tasks could be had at each version, from 0 on.
+        events: Events and their times, from version 1 on.
+        keys: Versions at which the calls of each key end.
+        available: Number of tasks that could be claimed at each version, from 0 on.
     """
 
     def __init__(self, space: MemorySpace) -> None:
@@ -81,7 +83,7 @@ class Posts:
         self._read = 0
 
     def follow(self) -> int:
-        """Read what is new, and check that it goes on; the newest version."""
+        """Read new posts, and check that they follow; return the newest version."""
         posts = self._space.posts.get(LIST, [])
         for posted in posts[self._read :]:
             received = unseal(posted, self._place, len(self.events))
@@ -98,7 +100,7 @@ class Posts:
 
 
 class Worker:
-    """Asks on one machine, and what stays open again on any."""
+    """Makes calls on any machine, and repeats those that stay open."""
 
     def __init__(self, number: int, world: "World", random: Random) -> None:
         self.asked: list[Asked] = []
@@ -109,7 +111,6 @@ class Worker:
         self._unanswered = False
 
     async def live(self) -> None:
-        """Ask until the time is over."""
         world, random = self._world, self._random
         while asyncio.get_running_loop().time() < SECONDS:
             await asyncio.sleep(random.choice((0, 0.01, 0.2, 1.0)))
@@ -131,7 +132,7 @@ class Worker:
         return msgspec.structs.replace(params, conversation=LIST, key=key, actor=None)
 
     async def _ask(self, machine: Machine, params: p.Mutation) -> bool:
-        """Ask once; whether it has to be asked again."""
+        """Call once; return whether the call has to be repeated."""
         world = self._world
         known, link = world.acknowledged, Connection(f"worker{self._number}")
         answer = machine.begin(params, link)
@@ -162,7 +163,7 @@ class World:
         self.machines: list[Machine] = []
 
     async def live(self) -> None:
-        """Work while everything goes wrong, then let it become well."""
+        """Work under faults, then recover and judge."""
         self.machines = [Machine(name, self.space, LIST) for name in NAMES]
         working = [asyncio.ensure_future(each.live()) for each in self.workers]
         trouble = asyncio.ensure_future(self._trouble())
@@ -245,25 +246,17 @@ def _judge_claims(posts: "Posts") -> None:
 
 
 def one(seed: object) -> World:
-    """Live through one seed.
-
-    Raises:
-        Violation: naming the seed.
-    """
+    """Live through one seed; a `Violation` names it."""
     random = Random(f"simulate-shared/{seed}")
     chance.seed(f"simulate-shared/{seed}")  # of the pauses between attempts
     loop = VirtualLoop(random)
     world = World(random)
-    try:
-        run_virtually(world.live(), loop)
-    except Exception as error:
-        raise Violation(f"seed {seed}: {error!r}") from error
+    live_through(seed, world.live(), loop)
     world.turns = loop.turns
     return world
 
 
 def run(options: Options) -> Figures:
-    """As many seeds as SIZE says, from SEED on."""
     worlds = [one(seed) for seed in range(options.seed, options.seed + options.size)]
     asked = [each for world in worlds for worker in world.workers for each in worker.asked]
     turns = sum(world.turns for world in worlds)
@@ -277,9 +270,4 @@ def run(options: Options) -> Figures:
         "conflicts (of the last lives)": sum(lane.counts.conflicts for lane in lanes),
         "machines killed": sum(world.kills for world in worlds),
         "machines cut off": sum(world.cuts for world in worlds),
-        "violations": 0,
     }
-
-
-if __name__ == "__main__":
-    main("simulate-shared", run, 200)

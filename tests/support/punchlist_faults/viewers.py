@@ -1,7 +1,7 @@
-"""Subscribers to every view, unbound and of one user, that resume over kills; in the end each shows what there is.
+"""Subscribers to every view, unbound and of one user, that resume over kills and end with the true list.
 
-A view may leave out what was in between, so that a stream of rows or cards over a restart is right if it never goes
-back and ends with what a sound daemon says. Events are compared one by one.
+A view may leave out what was in between. So a stream of rows or cards over a restart is right if it never goes back and
+ends with what a sound daemon shows. Events are compared one by one.
 """
 
 import contextlib
@@ -28,6 +28,7 @@ LATE_S = 0.2
 """A subscriber comes back so much later at most: what it missed comes out of the log, or is told anew."""
 
 WATCHED = (
+    ("events", None, None),
     ("events", None, USER),
     ("events", MINE, USER),
     ("events", SHARED, None),
@@ -126,29 +127,24 @@ class Viewer:
                 self._link.sock.shutdown(2)
         self._thread.join(PATIENCE_S)
 
-    def judge(self, link: Raw, head: int, events: Sequence[Stored]) -> None:
-        """Wait until it has been shown everything up to `head`, then compare it with what the daemon says.
+    def judge(self, link: Raw, events: Sequence[Stored]) -> None:
+        """Wait until it has been shown the whole log, then compare it with what the daemon shows.
 
         Args:
-            link: a connection that is bound as this subscriber's is.
-            head: the last position of the log, of which nothing more comes.
-            events: the whole log.
+            link: A connection that is bound as this subscriber's is.
+            events: The whole log, to which nothing is added.
 
         Raises:
             Violation: it was shown something else, something twice or too little.
         """
-        eventually(lambda: self._failure or self._shows(link, head, events), PATIENCE_S, f"{self.name} is up to date")
+        eventually(lambda: self._failure or self._shows(link, events), PATIENCE_S, f"{self.name} is up to date")
         if self._failure is not None:
             raise Violation(f"{self.name}: {self._failure}") from self._failure
 
-    def _shows(self, link: Raw, head: int, events: Sequence[Stored]) -> bool:
+    def _shows(self, link: Raw, events: Sequence[Stored]) -> bool:
         if self._view == "events":
-            names = (
-                {each["conversation"] for each in _all_lists(link)}
-                if self._conversation is None
-                else {self._conversation}
-            )
-            its = [event.seq for event in events if event.conversation in names and event.seq <= head]
+            names = {self._conversation} if self._conversation else {one["conversation"] for one in _all_lists(link)}
+            its = [event.seq for event in events if event.conversation in names]
             need(self._events == its[: len(self._events)], f"missed an event or got one twice: {self._events[-5:]}")
             return self._events == its
         if self._view == "board":
@@ -162,20 +158,16 @@ def _plain(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _all_lists(link: Raw) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
     page = link.result("conversation.list", limit=100)
-    while True:
-        found += page["conversations"]
-        if not page.get("next_cursor"):
-            return found
+    found: list[dict[str, Any]] = page["conversations"]
+    while page.get("next_cursor"):
         page = link.result("conversation.list", limit=100, cursor=page["next_cursor"])
+        found += page["conversations"]
+    return found
 
 
-def judge_all(daemon: Daemon, viewers: Sequence[Viewer], head: int, events: Sequence[Stored]) -> None:
-    """Judge each beside a daemon that runs and changes nothing more."""
+def judge_all(daemon: Daemon, viewers: Sequence[Viewer], events: Sequence[Stored]) -> None:
+    """Judge each with a daemon that runs and changes nothing more."""
     for viewer in viewers:
-        link = daemon.connect()
-        if viewer.user:
-            link.result("daemon.hello", user=viewer.user)
-        viewer.judge(link, head, events)
-        link.close()
+        viewer.judge(daemon.connect(viewer.user), events)
+    daemon.hang_up()

@@ -8,6 +8,8 @@ from random import Random
 from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
+from punchlist_faults.options import Violation
+
 T = TypeVar("T")
 
 
@@ -90,3 +92,11 @@ def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
 
 async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def live_through(seed: object, main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
+    """Run a seed; a failure becomes a `Violation` that names it."""
+    try:
+        run(main, loop)
+    except Exception as error:
+        raise Violation(f"seed {seed}: {error!r}") from error

@@ -1,15 +1,11 @@
-"""Many workers drain one list while workers and the daemon are killed; then the log is checked against what they saw.
+"""Many workers drain one list of SIZE tasks while workers and the daemon are killed; then the log is checked.
 
-    python tests/crash/drain.py --workers 64 --tasks 10000 --kills 200 --daemon-kills 20 --seed 1
-
-Exit code 1 and the seed if the history is not one that may have happened.
+The log is compared with the responses of the workers: the history must be one that may have happened.
 """
 
-import argparse
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,23 +16,16 @@ from typing import Any
 import msgspec
 
 from punchlist import Client, Conversation, LeaseHeld, LeaseLost, PunchlistError
+from punchlist_faults.options import Figures, Options, need, workplace
 from punchlist_testing.daemon import Spawned, spawned_daemon
-from punchlist_testing.history import Call, Violation, check_answers, check_log, check_order
+from punchlist_testing.history import Call, check_answers, check_log, check_order
 from punchlistd.domain.commands import Fact
 
 GRACE_S = 0.5
 PATIENCE_S = 600.0
+FULL, WORKERS = 10_000, 64
+TASKS_PER_KILL, TASKS_PER_DAEMON_KILL = 50, 500
 _PAGE = 10_000
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """How large, and how cruel."""
-
-    workers: int
-    tasks: int
-    kills: int
-    daemon_kills: int
-    seed: int
 
 
 # a worker: a process of its own
@@ -97,24 +86,22 @@ def _read(tasks: Any) -> dict[str, Any]:
     return {"seq": tasks.seq, "version": tasks.version, "completed": tasks.counts.completed}
 
 
-# the one who kills
+# the killer
 
 
 class Herd:
-    """The workers, by process id; a killed one is followed by another of a new name."""
+    """The workers by process id; a killed one is followed by another of a new name."""
 
-    def __init__(self, plan: Plan, daemon: Spawned, directory: Path) -> None:
+    def __init__(self, number: int, daemon: Spawned, directory: Path, random: Random) -> None:
         self._daemon = daemon
         self._directory = directory
-        self._random = Random(plan.seed)
+        self._random = random
         self._names: dict[int, str] = {}
         self._born = 0
-        self.killed = 0
-        for _ in range(plan.workers):
+        for _ in range(number):
             self.add()
 
     def add(self) -> None:
-        """One more worker."""
         self._born += 1
         name, seed = f"w{self._born}", self._random.randrange(1 << 30)
         pid = os.fork()
@@ -131,94 +118,77 @@ class Herd:
             os._exit(code)
 
     def kill_one(self) -> None:
-        """SIGKILL for one of them, whatever it is doing."""
         pid = self._random.choice(sorted(self._names))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         del self._names[pid]
-        self.killed += 1
         self.add()
 
-    def gone(self) -> bool:
-        """Whether all have come to their end.
-
-        Raises:
-            Violation: one of them ended in an error.
-        """
+    def is_gone(self) -> bool:
+        """Return whether all have ended; an error of one is a `Violation`."""
         for pid in list(self._names):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 name = self._names.pop(pid)
-                if status:
-                    raise Violation(f"{name} ended with {status}")
+                need(not status, f"{name} ended with {status}")
         return not self._names
 
     def end(self) -> None:
-        """Kill whoever is left."""
         for pid in self._names:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
 
-def drain(plan: Plan, directory: Path) -> str:
-    """Run it and check it; the figures as a line.
-
-    Raises:
-        Violation: the history is not one that may have happened.
-    """
-    with spawned_daemon(directory, "--grace", str(GRACE_S), "--log-level", "error") as daemon:
+def run(options: Options) -> Figures:
+    tasks, workers = options.size, max(8, options.size * WORKERS // FULL)
+    deeds = ["worker"] * (tasks // TASKS_PER_KILL) + ["daemon"] * max(2, tasks // TASKS_PER_DAEMON_KILL)
+    options.random("deeds").shuffle(deeds)
+    with workplace() as directory, spawned_daemon(directory, "--grace", str(GRACE_S), "--log-level", "error") as daemon:
         with Client(socket=daemon.socket, autostart=False) as client:
-            _fill(client, plan.tasks)
+            for first in range(1, tasks + 1, _PAGE):
+                numbers = range(first, min(first + _PAGE, tasks + 1))
+                client.conversation("c").add_many(f"task {number}" for number in numbers)
         began = time.monotonic()
-        herd = Herd(plan, daemon, directory)
+        herd = Herd(workers, daemon, directory, options.random("herd"))
         try:
-            _let_loose(plan, daemon, herd, began)
+            _kill_until_drained(tasks, deeds, daemon, herd, options.random("marks"))
         finally:
             herd.end()
         took = time.monotonic() - began
         facts = _facts(daemon)
-    notes = [line for path in directory.glob("w*.jsonl") for line in path.read_bytes().splitlines(keepends=True)]
+        notes = [line for path in directory.glob("w*.jsonl") for line in path.read_bytes().splitlines(keepends=True)]
     calls = [msgspec.json.decode(line, type=Call) for line in notes if line.endswith(b"\n")]
-    began = time.monotonic()
     check_order(calls)
-    by_version = check_log(facts, tasks=plan.tasks)
-    check_answers(calls, facts, by_version)
-    again = sum(type(fact.event).__name__ == "Released" for fact in facts)
-    return (
-        f"{plan.tasks} tasks by {plan.workers} workers in {took:.1f} s ({plan.tasks / took:.0f}/s), "
-        f"{herd.killed} workers and {plan.daemon_kills} daemons killed, {again} tasks done again, "
-        f"{len(calls)} answers and {len(facts)} events checked in {time.monotonic() - began:.1f} s, seed {plan.seed}"
-    )
+    check_answers(calls, facts, check_log(facts, tasks=tasks))
+    return {
+        "tasks": tasks,
+        "workers": workers,
+        "tasks a second": round(tasks / took),
+        "workers, daemons killed": f"{deeds.count('worker')}, {deeds.count('daemon')}",
+        "tasks done again": sum(type(fact.event).__name__ == "Released" for fact in facts),
+        "answers": len(calls),
+        "events": len(facts),
+    }
 
 
-def _fill(client: Client, tasks: int) -> None:
-    plan = client.conversation("c")
-    for first in range(1, tasks + 1, _PAGE):
-        plan.add_many(f"task {number}" for number in range(first, min(first + _PAGE, tasks + 1)))
-
-
-def _let_loose(plan: Plan, daemon: Spawned, herd: Herd, began: float) -> None:
+def _kill_until_drained(tasks: int, deeds: list[str], daemon: Spawned, herd: Herd, random: Random) -> None:
     """Kill at moments spread over the work, until it is done."""
-    random = Random(plan.seed + 1)
-    deeds = ["worker"] * plan.kills + ["daemon"] * plan.daemon_kills
-    random.shuffle(deeds)
-    # The later tenth of the work is left in peace, so that every kill falls into it.
-    marks = sorted(random.randrange(plan.tasks * 9 // 10) for _ in deeds)
-    client = Client(socket=daemon.socket, autostart=False)
-    while not herd.gone():
-        if time.monotonic() - began > PATIENCE_S:
-            raise Violation("the list is not drained: something is stuck")
-        done = _completed(client)
-        while marks and marks[0] <= done:
-            marks.pop(0)
-            if deeds.pop() == "worker":
-                herd.kill_one()
-            else:
-                daemon.restart()
-        time.sleep(0.01)
-    client.close()
-    if marks:
-        raise Violation(f"{len(marks)} kills came too late")
+    began = time.monotonic()
+    # The last tenth of the work is left in peace, so that every kill falls into it.
+    marks = sorted(random.randrange(tasks * 9 // 10) for _ in deeds)
+    left = list(deeds)
+    with Client(socket=daemon.socket, autostart=False) as client:
+        while not herd.is_gone():
+            need(time.monotonic() - began < PATIENCE_S, "the list is not drained: something is stuck")
+            done = _completed(client)
+            while marks and marks[0] <= done:
+                marks.pop(0)
+                if left.pop() == "worker":
+                    herd.kill_one()
+                else:
+                    daemon.restart()
+            time.sleep(0.01)
+    need(not marks, f"{len(marks)} kills came too late")
 
 
 def _completed(client: Client) -> int:
@@ -234,26 +204,3 @@ def _facts(daemon: Spawned) -> list[Fact]:
         while changes := client.read(facts[-1].seq if facts else 0, "c", limit=_PAGE):
             facts += [Fact(each.seq, each.version, each.at, each.actor, each.event) for each in changes]
     return facts
-
-
-def main() -> int:
-    """Parse, drain, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("workers", 64), ("tasks", 10_000), ("kills", 200), ("daemon-kills", 20)):
-        parser.add_argument(f"--{name}", type=int, default=default, metavar="N")
-    parser.add_argument("--seed", type=int, default=None, metavar="N")
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(3))
-    plan = Plan(options.workers, options.tasks, options.kills, options.daemon_kills, seed)
-    print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="punchlist-drain-") as directory:
-        try:
-            print(drain(plan, Path(directory)))
-        except Violation as violation:
-            print(f"VIOLATION with seed {seed}: {violation}", file=sys.stderr)
-            return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

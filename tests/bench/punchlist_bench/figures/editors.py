@@ -1,4 +1,4 @@
-"""Measure the plugins in a real Neovim and a real Emacs: `make editor-figures` writes the table of docs/editors.md."""
+"""The plugins in a real Neovim and a real Emacs. KILLS is how often the daemon is killed."""
 
 import os
 import random
@@ -11,13 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from punchlist import Client, connect
+from punchlist_bench.harness import ROOT
+from punchlist_bench.table import grid
 from punchlist_testing import emacs, nvim
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.editor_screens import Emacs, Neovim
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "editors.md"
-BEGIN, END = "<!-- figures of Neovim and Emacs -->\n", "<!-- end of the figures of Neovim and Emacs -->\n"
 
 LISTS, TASKS, KEPT, ROUNDS = 5, 1000, 10_000, 100
 KILLS = int(os.environ.get("KILLS") or 200)
@@ -150,8 +148,7 @@ def over_kills(tests: list[str]) -> list[str]:
     return ["0" for _ in tests]
 
 
-def main() -> None:
-    """Measure, and write."""
+def measure(*, quick: bool) -> str:
     columns: list[list[str]] = []
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -189,15 +186,6 @@ def main() -> None:
         (f"memory of the list for each of {KEPT:,} tasks", "1,024 bytes"),
         (f"lost or repeated changes over {KILLS} kills of the daemon", "0"),
     ]
-    table = "| what | Neovim | Emacs | at most |\n|---|---|---|---|\n" + "".join(
-        f"| {text} | {one} | {two} | {most} |\n" for (text, most), one, two in zip(what, *columns, strict=True)
-    )
-    table += f"\nThe machine has {os.cpu_count()} processors; its load was {load} when this was measured.\n"
-    print(table, end="")
-    page = PAGE.read_text("utf-8")
-    head, _, rest = page.partition(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2], "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    rows = [(text, one, two, most) for (text, most), one, two in zip(what, *columns, strict=True)]
+    load = f"The machine has {os.cpu_count()} processors; its load was {load} when this was measured."
+    return f"{grid(('what', 'Neovim', 'Emacs', 'at most'), rows)}\n{load}\n"

@@ -1,4 +1,4 @@
-"""Measure the extension in a real VS Code, and write the table into docs/editors.md: `make editor-figures`."""
+"""The extension in a real VS Code. KILLS is how often the daemon is killed."""
 
 import os
 import statistics
@@ -10,17 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from punchlist import connect
+from punchlist_bench.table import grid
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.vscode import EXTENSION, NODE, TASKS, Editor, Window, chromium
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "editors.md"
-BEGIN, END = "<!-- figures of VS Code: make editor-figures -->\n", "<!-- end of the figures -->\n"
 Row = tuple[str, str, str]
 """What, the figure, and what it may be at most."""
 
 TASKS_OPENED = 1000
 ROUNDS = 50
 KILLS = int(os.environ.get("KILLS") or 200)
+
+OBSERVE = """([rows, text]) => {
+    window.seen = null;
+    new MutationObserver((_, observer) => {
+        if (!document.querySelector(rows)?.innerText.includes(text)) return;
+        window.seen = Date.now();
+        observer.disconnect();
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+"""Sets `window.seen` to the moment when a text is on the screen."""
 
 DRAWING = """
     punchlist.base.tree.show(punchlist.list);
@@ -32,17 +41,7 @@ DRAWING = """
 
 def opening(window: Window, name: str) -> tuple[float, float, float]:
     """Milliseconds until VS Code has asked for all rows, until the first is on the screen, and the longest block."""
-    window.page.evaluate(
-        """([rows, name]) => {
-            window.seen = null;
-            new MutationObserver((_, observer) => {
-                if (!document.querySelector(rows)?.innerText.includes(name)) return;
-                window.seen = Date.now();
-                observer.disconnect();
-            }).observe(document.body, { subtree: true, childList: true, characterData: true });
-        }""",
-        [TASKS, name],
-    )
+    window.page.evaluate(OBSERVE, [TASKS, name])
     began, drawn, longest = window.js(
         """
         const delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 });
@@ -64,17 +63,7 @@ def opening(window: Window, name: str) -> tuple[float, float, float]:
 
 def latency(window: Window, plan: Any, round: int) -> float:
     """Milliseconds from an agent's answer until its change is on the screen."""
-    window.page.evaluate(
-        """([rows, wanted]) => {
-            window.seen = null;
-            new MutationObserver((_, observer) => {
-                if (!document.querySelector(rows)?.innerText.includes(wanted)) return;
-                window.seen = Date.now();
-                observer.disconnect();
-            }).observe(document.body, { subtree: true, childList: true, characterData: true });
-        }""",
-        [TASKS, f"Changed {round}"],
-    )
+    window.page.evaluate(OBSERVE, [TASKS, f"Changed {round}"])
     plan.edit("1", title=f"Changed {round}")
     answered = time.time() * 1000
     window.page.wait_for_function("window.seen")
@@ -132,8 +121,7 @@ def in_vs_code() -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Measure, and write."""
+def measure(*, quick: bool) -> str:
     rows = in_vs_code()
     env = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     said = subprocess.run(
@@ -143,12 +131,4 @@ def main() -> None:
     kills = ["--test", "--test-name-pattern=over kills", "test/model.test.ts"]
     subprocess.run([NODE, *kills], cwd=EXTENSION, env={**env, "KILLS": str(KILLS)}, capture_output=True, check=True)
     rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0"))
-    table = "| what | measured | at most |\n|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    print(table, end="")
-    page = PAGE.read_text("utf-8")
-    head, _, rest = page.partition(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2], "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return grid(("what", "measured", "at most"), rows)
