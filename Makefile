@@ -77,8 +77,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'lint'; $(BIN)/ruff check --quiet .
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
-	@$(BIN)/python -m punchlist.tools.document --check
-	@$(BIN)/python -m punchlist_apps.web.openapi --check
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate --check
 	@$(BIN)/python -m punchlist_apps.web.words --check
 
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
@@ -167,8 +166,7 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
-	@$(BIN)/python -m punchlist.tools.document
-	@$(BIN)/python -m punchlist_apps.web.openapi
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate
 	@$(BIN)/python -m punchlist_apps.web.words
 
 ESBUILD := build/vendor/node_modules/.bin/esbuild

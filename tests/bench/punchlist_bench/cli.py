@@ -31,6 +31,7 @@ FIGURES = {
     "apart": "docs/many-machines.md",
     "chat": "docs/chat.md",
     "editors": "docs/editors.md",
+    "evaluate": None,
     "faces": "docs/faces.md",
     "grow": None,
     "vscode": "docs/editors.md",
