@@ -49,6 +49,8 @@ TASKS = 400
 PARTS = 10_000
 """Of one call: as many as there may be; fewer beside a shorter list."""
 
+Attack = Callable[[Raw], None]
+
 LONG, LIST, TALK, MINE, WIDE = "long", "list", "talk", "mine", "wide"
 
 
@@ -69,13 +71,17 @@ def _patient(daemon: Daemon) -> Raw:
     return link
 
 
-def _undos(link: Raw) -> None:
-    _ask(link, *[("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)])
-    need(all("result" in answer for answer in _answers(link, 20)), "an undo was refused")
+def _calls(calls: Sequence[tuple[str, dict[str, Any]]], *, unread: bool = False, member: str = "") -> Attack:
+    """Return an attack of calls that must all succeed, with something in the result's `member` if given."""
 
+    def attack(link: Raw) -> None:
+        _ask(link, *calls)
+        if unread:
+            _unread(link)
+        for answer in _answers(link, len(calls)):
+            need("result" in answer and (not member or answer["result"][member]), f"{calls[-1]} got {answer}")
 
-def _everything(link: Raw) -> None:
-    need("result" in link.call("list.undo", conversation=MINE, of="anonymous"), "an undo was refused")
+    return attack
 
 
 def _pasts(link: Raw) -> None:
@@ -94,29 +100,6 @@ def _batch(link: Raw) -> None:
     need(len(answers) == 100 and "result" in answers[0], "a batch was not answered")
     kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
     need(kinds <= {"limit_exceeded"}, f"a batch was refused as {kinds}")
-
-
-def _messages(link: Raw) -> None:
-    _ask(link, *[("message.list", {"conversation": TALK, "limit": 1_000})] * 64)
-    _unread(link)
-    need(all(answer["result"]["messages"] for answer in _answers(link, 64)), "messages were refused")
-
-
-def _events(link: Raw) -> None:
-    _ask(link, *[("event.read", {"after": 0, "limit": 10_000})] * 64)
-    _unread(link)
-    need(all(answer["result"]["events"] for answer in _answers(link, 64)), "events were refused")
-
-
-def _lists(link: Raw) -> None:
-    """Behind a change, so that they wait for its commit together."""
-    _ask(
-        link,
-        ("task.add", {"conversation": LIST, "title": "x"}),
-        *[("task.list", {"conversation": LIST, "limit": 999})] * 63,
-    )
-    _unread(link)
-    need(all("result" in answer for answer in _answers(link, 64)), "lists were refused")
 
 
 def _long_edits(link: Raw) -> None:
@@ -157,7 +140,7 @@ def _crowd(daemon: Daemon, many: int) -> int:
     return max(0, grown)
 
 
-def _many_parts(count: int) -> Callable[[Raw], None]:
+def _many_parts(count: int) -> Attack:
     """Calls of so many parts, each of which leaves a list of as many tasks."""
 
     def numbered(**members: str) -> list[dict[str, str]]:
@@ -194,17 +177,26 @@ def _unread(link: Raw) -> None:
     time.sleep(0.1)
 
 
-ATTACKS: dict[str, Callable[[Raw], None]] = {
-    "20 undos": _undos,
-    "an undo of everything": _everything,
+ATTACKS: dict[str, Attack] = {
+    "20 undos": _calls([("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)]),
+    "an undo of everything": _calls([("list.undo", {"conversation": MINE, "of": "anonymous"})]),
     "20 past versions": _pasts,
     "a batch of 100 long lists": _batch,
-    "64 long lists behind a change": _lists,
-    "64 pages of long messages": _messages,
-    "64 pages of events": _events,
+    # They wait for the commit of the change together.
+    "64 long lists behind a change": _calls(
+        [
+            ("task.add", {"conversation": LIST, "title": "x"}),
+            *[("task.list", {"conversation": LIST, "limit": 999})] * 63,
+        ],
+        unread=True,
+    ),
+    "64 pages of long messages": _calls(
+        [("message.list", {"conversation": TALK, "limit": 1_000})] * 64, unread=True, member="messages"
+    ),
+    "64 pages of events": _calls([("event.read", {"after": 0, "limit": 10_000})] * 64, unread=True, member="events"),
 }
 
-LONG_FRAMES: dict[str, Callable[[Raw], None]] = {
+LONG_FRAMES: dict[str, Attack] = {
     "100 edits of a mebibyte": _long_edits,
     "frames full of values": _dense,
 }
@@ -272,7 +264,7 @@ def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
             waits = []
 
 
-def _measured(daemon: Daemon, aside: Callable[[], Waits], attack: Callable[[Raw], None]) -> Cost:
+def _measured(daemon: Daemon, aside: Callable[[], Waits], attack: Attack) -> Cost:
     link = _patient(daemon)
     aside()
     daemon.forget_peak()
