@@ -33,11 +33,12 @@ from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
 from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
+from punchlist_testing.hearing import heard
 from punchlist_testing.nats_server import program
 from punchlist_testing.postgres_server import programs
 from punchlistd.replication.adapters.nats.log import NatsLog
 from punchlistd.replication.adapters.postgres.log import PostgresLog
-from punchlistd.replication.port import Beat, Link, Posted, SharedLogError
+from punchlistd.replication.port import Posted, SharedLogError
 from punchlistd.replication.posts.posting import PATIENCE_S
 from punchlistd.replication.spaces import Space
 
@@ -365,46 +366,18 @@ def read_replica(path: str) -> list[Told]:
     return told
 
 
-class _Listener:
-    """Waits for the link to be up."""
-
-    def __init__(self) -> None:
-        self.up = asyncio.Event()
-
-    def posted(self, post: Posted) -> None:
-        pass
-
-    def link_changed(self, link: Link) -> None:
-        if link.state == "up":
-            self.up.set()
-
-    def beat(self, beat: Beat) -> None:
-        pass
-
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        pass
-
-
 async def read_log(world: World) -> list[Posted]:
     """Return all posts, in order."""
     space = Space(SPACE, world.urls(), creds=world.creds["judge"], ca=world.ca)
     log = (NatsLog if space.engine == "nats" else PostgresLog)(space, "judge_1")
-    hearing = _Listener()
-    running = asyncio.create_task(log.run(hearing))
-    try:
-        async with asyncio.timeout(SETTLE_S):
-            await hearing.up.wait()
-            while True:
-                try:
-                    found = await log.read(LIST, 0)
-                    if await log.is_current(LIST, found[-1].position):
-                        return found
-                except SharedLogError:
-                    pass
-                await asyncio.sleep(0.1)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+    async with asyncio.timeout(SETTLE_S), heard(log) as hearing:
+        await hearing.link("up")
+        while True:
+            with suppress(SharedLogError):
+                found = await log.read(LIST, 0)
+                if await log.is_current(LIST, found[-1].position):
+                    return found
+            await asyncio.sleep(0.1)
 
 
 def one(seed: int, options: Options) -> Figures:

@@ -79,7 +79,6 @@ class Link:
             raise Lost from error
 
     def close(self) -> None:
-        """Hang up."""
         for each in filter(None, (self._file, self._socket)):
             with suppress(OSError):
                 each.close()
@@ -131,7 +130,6 @@ class Worker:
         return result
 
     def look(self) -> None:
-        """Read the list."""
         self.call("read", "task.list", limit=1)
 
     def work(self) -> None:
@@ -156,7 +154,6 @@ class Worker:
 
 
 def main() -> None:
-    """Work until the time is over."""
     path, name, role, seed, until, notes = sys.argv[1:]
     worker = Worker(path, name, role, seed, float(until), notes)
     while time.monotonic() < worker.until:

@@ -7,15 +7,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 
-from punchlist import Client, Conversation, LeaseHeld, LeaseLost, PunchlistError
+from punchlist import Client, LeaseHeld, LeaseLost, PunchlistError
 from punchlist_faults.options import Figures, Options, need, workplace
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.history import Call, check_answers, check_log, check_order
@@ -32,58 +31,36 @@ _PAGE = 10_000
 
 
 def work(socket: str, notes: Path, owner: str, seed: int) -> None:
-    """Claim, work a moment, complete, until nothing is left to do; every answer is noted before the next call."""
-    random = Random(seed)
+    """Claim, work a moment and complete until nothing is left; note every response before the next call."""
+    random, clock = Random(seed), time.monotonic_ns
     fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def noted(kind: str, call: Callable[[], Any], tell: Callable[[Any], dict[str, Any]]) -> Any:
-        began = time.monotonic_ns()
-        result = call()
-        ended = time.monotonic_ns()
-        if facts := tell(result):
-            os.write(fd, msgspec.json.encode(Call(kind, owner, began, ended, **facts)) + b"\n")
-        return result
+    def note(kind: str, began: int, seq: int, version: int, **facts: Any) -> None:
+        os.write(fd, msgspec.json.encode(Call(kind, owner, began, clock(), seq, version, **facts)) + b"\n")
 
     with Client(socket=socket, name=owner, autostart=False, timeout_s=60) as client:
         plan = client.conversation("c")
         while True:
-            claimed = noted("claim", lambda: plan.take(owner, wait_ms=500), _claim)
+            began = clock()
+            claimed = plan.take(owner, wait_ms=500)
             if claimed.task is None:
-                if plan.info().counts.completed == _all(plan):
+                counts = plan.info().counts
+                if not counts.pending + counts.in_progress + counts.paused + counts.failed:
                     return
                 continue
+            task, fence = claimed.task.id, claimed.fence
+            note("claim", began, fence or 0, claimed.version, task=task, fence=fence)
             if random.random() < 0.3:
                 time.sleep(random.random() * 0.003)
             if random.random() < 0.05:
-                noted("read", lambda: plan.list(limit=1), _read)
-            _complete(noted, plan, claimed)
-
-
-def _all(plan: Conversation) -> int:
-    counts = plan.info().counts
-    return counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
-
-
-def _complete(noted: Any, plan: Conversation, claimed: Any) -> None:
-    task, fence = claimed.task.id, claimed.fence
-    try:
-        noted("complete", lambda: plan.complete(task, fence=fence), partial(_end, fence))
-    except (LeaseLost, LeaseHeld):
-        return  # too late: the daemon was away for longer than the grace, and the log says who has it now
-
-
-def _claim(result: Any) -> dict[str, Any]:
-    if result.task is None:
-        return {}
-    return {"seq": result.fence, "version": result.version, "task": result.task.id, "fence": result.fence}
-
-
-def _end(fence: int, result: Any) -> dict[str, Any]:
-    return {"seq": result.seq, "version": result.version, "task": result.task.id, "fence": fence}
-
-
-def _read(tasks: Any) -> dict[str, Any]:
-    return {"seq": tasks.seq, "version": tasks.version, "completed": tasks.counts.completed}
+                began = clock()
+                tasks = plan.list(limit=1)
+                note("read", began, tasks.seq, tasks.version, completed=tasks.counts.completed)
+            began = clock()
+            # Too late if the daemon was away for longer than the grace: the log says who has the task now.
+            with suppress(LeaseLost, LeaseHeld):
+                done = plan.complete(task, fence=fence)
+                note("complete", began, done.seq, done.version, task=done.task.id, fence=fence)
 
 
 # the killer

@@ -28,7 +28,12 @@ class FileHand(Hand):
         self._added: list[str] = []
 
     def acts(self) -> Sequence[tuple[Act, float]]:
-        return ((self._sed_description, 4), (self._sed_title, 0.5), (self._sed_done, 1.5), (self._vim, 6))
+        return (
+            (lambda: self._sed_text(self.any_task(), "description"), 4),
+            (lambda: self._sed_text(self.any_shared(), "title"), 0.5),
+            (self._sed_done, 1.5),
+            (self._vim, 6),
+        )
 
     def _await_last(self, task: str, member: str) -> None:
         """What it has written to a place must have been seen, and be shown, before it writes there again.
@@ -55,12 +60,6 @@ class FileHand(Hand):
             ["sed", "-i", script, str(self.path)], capture_output=True, timeout=PATIENCE_S, check=True
         )
         return bool(ended.stdout)
-
-    def _sed_description(self) -> None:
-        self._sed_text(self.any_task(), "description")
-
-    def _sed_title(self) -> None:
-        self._sed_text(self.any_shared(), "title")
 
     def _sed_text(self, task: str, member: str) -> None:
         self._await_last(task, member)

@@ -114,8 +114,7 @@ def _until_first_line() -> float:
 
 
 def _reads(daemon: Daemon, wanted: list[int]) -> list[float]:
-    link = daemon.connect()
-    took: list[float] = []
+    link, took = daemon.connect(), list[float]()
     for number in wanted:
         began = time.monotonic()
         version = link.result("task.list", conversation=f"c-{number}")["version"]

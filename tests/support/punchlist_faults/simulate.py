@@ -57,7 +57,6 @@ class ForgetfulLog(MemoryLog):
         self.full_until = 0.0
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Write, wait, flush; with no room, refuse."""
         now = asyncio.get_running_loop().time()
         if self._random.random() < 0.01:
             self.full_until = now + 0.05
@@ -75,7 +74,6 @@ class ForgetfulLog(MemoryLog):
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Now and then the disk is quick enough to be waited for."""
         if not self.quick or asyncio.get_running_loop().time() < self.full_until:
             return False
         return self._commit(entries)
@@ -139,7 +137,6 @@ class Connection(Nobody):
         self._world = world
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Take an answer: what it tells must be on the disk."""
         if self.closed:
             return
         assert type(outcome) is not Pieces, "no list here is long"
@@ -211,7 +208,6 @@ class Sink:
         self._watcher = watcher
 
     def push(self, payload: Reply) -> None:
-        """Take a push."""
         if not self.closed and isinstance(payload, bytes):
             need(not self.paused, "pushed to a connection that takes nothing")
             if self._watcher.told(msgspec.json.decode(payload)["params"]["events"]):
@@ -240,7 +236,7 @@ class Watcher:
         self._random = random
 
     def told(self, events: list[dict[str, Any]]) -> bool:
-        """Check a push: durable, whole calls, in order, nothing missing. Whether it was one too many for now."""
+        """Check a push: durable, whole calls, in order, nothing missing. Return whether the connection is full now."""
         for event in events:
             need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
             self.position = event["seq"]
@@ -250,7 +246,6 @@ class Watcher:
         return self._random.random() < 0.1
 
     def hold(self) -> None:
-        """Say that nothing more is taken for now."""
         if self.subscription is not None:
             self._world.subscriptions.pause(self.subscription)
 

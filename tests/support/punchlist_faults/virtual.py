@@ -49,7 +49,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._files)
 
     def time(self) -> float:
-        """Seconds since the loop was made."""
         return self._files.now
 
     def _run_once(self) -> None:

@@ -21,11 +21,12 @@ from punchlist_bench.servers import Client, Daemon
 from punchlist_bench.table import Row, absolute, compared, micros
 from punchlist_schemas.events import AddedTask, ConversationOpened, TaskAdded
 from punchlist_testing.distance import Distance
+from punchlist_testing.hearing import heard
 from punchlist_testing.nats_server import PORT, NatsServer, running_cluster
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
 from punchlistd.replication.adapters.nats.log import NatsLog
-from punchlistd.replication.port import Beat, Conflict, Link, Posted, SharedLogError
+from punchlistd.replication.port import Conflict, SharedLogError
 from punchlistd.replication.posts.posting import post
 from punchlistd.replication.posts.posts import check_of, seal
 from punchlistd.replication.spaces import Space
@@ -41,33 +42,11 @@ LAST_S = 4.0
 """How long several machines work against each other, in seconds."""
 
 
-class Listener:
-    """Waits for the link to be up."""
-
-    def __init__(self) -> None:
-        self.up = asyncio.Event()
-
-    def posted(self, post: Posted) -> None:
-        pass
-
-    def link_changed(self, link: Link) -> None:
-        if link.state == "up":
-            self.up.set()
-
-    def beat(self, beat: Beat) -> None:
-        pass
-
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        pass
-
-
 async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
-    """Post one after the other through the adapter alone; microseconds of each."""
-    log, hearing = NatsLog(Space(SPACE, (url,)), "bench_1"), Listener()
-    link = asyncio.create_task(log.run(hearing))
-    took: list[float] = []
-    try:
-        await asyncio.wait_for(hearing.up.wait(), 30)
+    """Post one after the other through the adapter alone; return microseconds of each."""
+    log, took = NatsLog(Space(SPACE, (url,)), "bench_1"), list[float]()
+    async with heard(log) as hearing:
+        await hearing.link("up")
         position = await log.last(name)
         for number, body in enumerate(bodies):
             began, nonce = time.perf_counter(), f"{name}-{position}-{number}"
@@ -78,11 +57,8 @@ async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
                     position = await post(log, name, position, nonce, body)
                 except Conflict:
                     position = await post(log, name, await log.last(name), nonce, body)
-                continue
-            took.append((time.perf_counter() - began) * 1e6)
-    finally:
-        link.cancel()
-        await asyncio.gather(link, return_exceptions=True)
+            else:
+                took.append((time.perf_counter() - began) * 1e6)
     return took
 
 
