@@ -192,15 +192,11 @@ def against_each_other(machines: Machines) -> list[Row]:
         trip = statistics.median(asyncio.run(bare_posts(distance.url, "bare", [b"x" * 300] * 20)))
         load = machines.at_once("far", [*machines.three[:2], far], 8)[2]
     finally:
-        far_end(machines, distance)
+        machines.bench.stop_last()
+        distance.end()
     what = f"the same, one of them {AWAY_MS:.0f} ms away: its p99"
     anchor = f"a round trip {micros(trip)}; {table.count(load.rate)}/s"
     return [*rows, compared(what, micros(load.p99), anchor, load.p99 / trip, "≤ 10 ×")]
-
-
-def far_end(machines: Machines, distance: Distance) -> None:
-    machines.bench.stop_last()
-    distance.end()
 
 
 def seen_elsewhere(machines: Machines) -> list[Row]:

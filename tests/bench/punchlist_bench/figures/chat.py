@@ -23,6 +23,7 @@ from punchlist import AsyncClient
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_apps.common.http.keys import Scope
+from punchlist_bench.process import cpu_seconds
 from punchlist_bench.table import grid
 from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.stage import Stage, stage
@@ -83,24 +84,18 @@ def processes(where: Stage, directory: Path) -> list[Figure]:
     ]  # fmt: skip
 
 
-def processor_of(where: Stage) -> float:
-    """The daemon's processor time so far, in seconds."""
-    assert where.daemon.process is not None
-    fields = Path(f"/proc/{where.daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def turns(where: Stage) -> list[Figure]:
-    """Turns by rules on one connection: from the message to its answer."""
-    took: list[float] = []
+    """Measure turns by rules on one connection: from the message to its answer."""
+    assert where.daemon.process is not None
+    pid, took = where.daemon.process.pid, list[float]()
     async with AsyncClient(socket=where.daemon.socket, autostart=False, name="bench") as client:
         thread, worker = await Thread.open(client, "turns"), Worker()
-        before = time.process_time() + processor_of(where)
+        before = time.process_time() + cpu_seconds(pid)
         for number in range(TURNS):
             began = time.perf_counter()
             await worker.answer(thread, await thread.send(f"add milk {number}"))
             took.append(time.perf_counter() - began)
-        work = (time.process_time() + processor_of(where) - before) / TURNS
+        work = (time.process_time() + cpu_seconds(pid) - before) / TURNS
     best = min(took)
     median = statistics.median(took)
     return [

@@ -28,6 +28,7 @@ from punchlist import connect, connect_async
 from punchlist.calls.cursor import Cursor, FoldView
 from punchlist_apps.ui.face import FRAME_S
 from punchlist_apps.ui.parts import FRAMES
+from punchlist_bench.process import cpu_seconds
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.figures import KEPT, ROOT, keep, table
 from punchlist_testing.terminal import environment
@@ -104,11 +105,6 @@ class Screen:
         self.process.wait()
         os.close(self._master)
 
-    @property
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 @contextmanager
 def shown(words: list[str], socket: str) -> Generator[Screen]:
@@ -124,7 +120,7 @@ def busy_share(words: list[str], socket: str, name: str) -> float:
     with shown(words, socket) as screen, connect(socket=socket, autostart=False) as client:
         plan = client.conversation(name)
         screen.painted(b"task 20.")
-        began, before = time.monotonic(), screen.cpu_s
+        began, before = time.monotonic(), cpu_seconds(screen.process.pid)
         made = 0
         while (now := time.monotonic() - began) < SECONDS:
             if made < now * PER_SECOND:
@@ -135,7 +131,7 @@ def busy_share(words: list[str], socket: str, name: str) -> float:
                 screen.drain()
                 time.sleep(0.002)
         assert made > SECONDS * PER_SECOND * 0.8, f"only {made} changes were made"
-        return (screen.cpu_s - before) / (time.monotonic() - began)
+        return (cpu_seconds(screen.process.pid) - before) / (time.monotonic() - began)
 
 
 def measure_ui() -> None:

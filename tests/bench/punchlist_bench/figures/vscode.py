@@ -11,7 +11,7 @@ from typing import Any
 
 from punchlist import connect
 from punchlist_bench.table import grid
-from punchlist_testing.daemon import Spawned
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.vscode import EXTENSION, NODE, TASKS, Editor, Window, chromium
 
 Row = tuple[str, str, str]
@@ -71,54 +71,39 @@ def latency(window: Window, plan: Any, round: int) -> float:
 
 
 def in_vs_code() -> list[Row]:
-    """What is measured in a real VS Code."""
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as directory:
-        daemon = Spawned(Path(directory) / "daemon")
-        daemon.start()
-        try:
-            with (
-                connect(socket=daemon.socket, autostart=False, name="agent") as client,
-                chromium() as browser,
-                Editor(browser, daemon.socket, Path(directory) / "editor") as editor,
-            ):
-                window = editor.window()
-                window.js("await vscode.commands.executeCommand('punchlist.tasks.focus')")
-                found: list[tuple[float, float, float]] = []
-                for number in range(5):
-                    plan = client.conversation(f"opened-{number}")
-                    plan.add_many([f"{plan.id} {at}" for at in range(TASKS_OPENED)])
-                    found.append(opening(window, plan.id))
-                drawn, painted, blocked = (statistics.median(one) for one in zip(*found, strict=True))
-                rows.append(("opening 1,000 tasks: all rows handed to VS Code", f"{drawn:.0f} ms", ""))
-                rows.append(("opening 1,000 tasks: the first row on the screen", f"{painted:.0f} ms", "200 ms"))
-                rows.append(
-                    (
-                        "the longest that the extension host was busy then, VS Code's own work included",
-                        f"{blocked:.0f} ms",
-                        "",
-                    )
-                )
-                drawing = window.js(DRAWING) / 1000
-                rows.append(("processor time of drawing 1,000 rows in one go", f"{drawing:.1f} ms", "50 ms"))
-                plan = client.conversation("opened-4")
-                before = window.js("return punchlist.base.tree.drawn")
-                times: list[float] = []
-                for round in range(ROUNDS):
-                    times.append(latency(window, plan, round))
-                    window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
-                pushed = window.js("return punchlist.base.tree.drawn") - before
-                rows.append(
-                    (
-                        "an agent's change on the screen after its answer, half of them",
-                        f"{statistics.median(times):.0f} ms",
-                        "50 ms",
-                    )
-                )
-                rows.append(("rows drawn for a push that changes one task", f"{pushed / ROUNDS:g}", "1"))
-        finally:
-            daemon.kill()
-    return rows
+    """Measure in a real VS Code."""
+    found, times = list[tuple[float, float, float]](), list[float]()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        spawned_daemon(Path(directory) / "daemon") as daemon,
+        connect(socket=daemon.socket, autostart=False, name="agent") as client,
+        chromium() as browser,
+        Editor(browser, daemon.socket, Path(directory) / "editor") as editor,
+    ):
+        window = editor.window()
+        window.js("await vscode.commands.executeCommand('punchlist.tasks.focus')")
+        for number in range(5):
+            plan = client.conversation(f"opened-{number}")
+            plan.add_many([f"{plan.id} {at}" for at in range(TASKS_OPENED)])
+            found.append(opening(window, plan.id))
+        drawing = window.js(DRAWING) / 1000
+        plan = client.conversation("opened-4")
+        before = window.js("return punchlist.base.tree.drawn")
+        for round in range(ROUNDS):
+            times.append(latency(window, plan, round))
+            window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
+        pushed = (window.js("return punchlist.base.tree.drawn") - before) / ROUNDS
+    drawn, painted, blocked = (statistics.median(one) for one in zip(*found, strict=True))
+    busy = "the longest that the extension host was busy then, VS Code's own work included"
+    seen = "an agent's change on the screen after its answer, half of them"
+    return [
+        ("opening 1,000 tasks: all rows handed to VS Code", f"{drawn:.0f} ms", ""),
+        ("opening 1,000 tasks: the first row on the screen", f"{painted:.0f} ms", "200 ms"),
+        (busy, f"{blocked:.0f} ms", ""),
+        ("processor time of drawing 1,000 rows in one go", f"{drawing:.1f} ms", "50 ms"),
+        (seen, f"{statistics.median(times):.0f} ms", "50 ms"),
+        ("rows drawn for a push that changes one task", f"{pushed:g}", "1"),
+    ]
 
 
 def measure(*, quick: bool) -> str:
