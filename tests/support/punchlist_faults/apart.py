@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist_faults import apart_work
-from punchlist_faults.apart_judge import ALL_SERVERS, Entry, Judge, Note, Told, Trouble, order_of, same
+from punchlist_faults.apart_judge import ALL_SERVERS, Judge, Note, Trouble, same
 from punchlist_faults.apart_postgres import PostgresWorld, terminate
-from punchlist_faults.apart_work import LIST
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
+from punchlist_faults.ledger import LIST, Ledger, Told
 from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
@@ -272,7 +272,8 @@ class Run:
 
     def judge(self, wall: float) -> Figures:
         """Compare everything with the shared log."""
-        entries = self._settled()
+        ledger = self._settled()
+        entries = ledger.entries
         for follower in self.followers:
             follower.reaches(len(entries))
             same(entries, follower.name, follower.told[: len(entries)], "pushes")  # claims may have ended since
@@ -282,7 +283,7 @@ class Run:
             for line in path.read_bytes().splitlines(keepends=True)
             if line.endswith(b"\n")
         ]
-        judge = Judge(entries, notes)
+        judge = Judge(ledger, notes)
         attempts = Counter(attempt.end for note in notes for attempt in note.attempts)
         return {
             "events": len(entries),
@@ -294,18 +295,18 @@ class Run:
             **{f"struck: {name}": count for name, count in sorted(Counter(t.name for t in self.trouble).items())},
         }
 
-    def _settled(self) -> list[Entry]:
+    def _settled(self) -> Ledger:
         """Wait until every machine has all of the shared log; return it."""
-        deadline = time.monotonic() + SETTLE_S
+        ledger, deadline = Ledger(), time.monotonic() + SETTLE_S
         while True:
-            entries = order_of(asyncio.run(read_log(self.world)))
+            length = ledger.follow(asyncio.run(read_log(self.world)))
             told = {name: read_replica(daemon.socket) for name, daemon in self.world.daemons.items()}
-            if all(len(each) == len(entries) for each in told.values()) or time.monotonic() > deadline:
+            if all(len(each) == length for each in told.values()) or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
         for name, each in told.items():
-            same(entries, name, each, "replica")
-        return entries
+            same(ledger.entries, name, each, "replica")
+        return ledger
 
 
 class Follower(threading.Thread):
