@@ -204,11 +204,7 @@ class Run:
         self._workers[name] = machine, subprocess.Popen(command)
 
     def live(self) -> None:
-        """Work under faults, then wait until all workers have ended.
-
-        Raises:
-            Violation: something ended by itself, or is stuck.
-        """
+        """Work under faults, then wait until all workers have ended."""
         for follower in self.followers:
             follower.start()
         for machine in MACHINES * WORKERS:
@@ -271,7 +267,6 @@ class Run:
             need(code == 0, f"{name} on {machine} ended with {code}")
 
     def judge(self, wall: float) -> Figures:
-        """Compare everything with the shared log."""
         ledger = self._settled()
         entries = ledger.entries
         for follower in self.followers:
@@ -296,7 +291,6 @@ class Run:
         }
 
     def _settled(self) -> Ledger:
-        """Wait until every machine has all of the shared log; return it."""
         ledger, deadline = Ledger(), time.monotonic() + SETTLE_S
         while True:
             length = ledger.follow(asyncio.run(read_log(self.world)))
@@ -340,7 +334,6 @@ class Follower(threading.Thread):
             self.told.append(told_of(each))
 
     def reaches(self, number: int) -> None:
-        """Wait until that many events came, then end."""
         deadline = time.monotonic() + SETTLE_S
         while len(self.told) < number and self._failure is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -368,7 +361,6 @@ def read_replica(path: str) -> list[Told]:
 
 
 async def read_log(world: World) -> list[Posted]:
-    """Return all posts, in order."""
     space = Space(SPACE, world.urls(), creds=world.creds["judge"], ca=world.ca)
     log = (NatsLog if space.engine == "nats" else PostgresLog)(space, "judge_1")
     async with asyncio.timeout(SETTLE_S), heard(log) as hearing:

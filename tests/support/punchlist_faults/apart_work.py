@@ -55,11 +55,7 @@ class Link:
         self._id = 0
 
     def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer, an error perhaps.
-
-        Raises:
-            Lost: None came.
-        """
+        """The answer, an error perhaps."""
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_UNIX)
@@ -133,7 +129,6 @@ class Worker:
         self.call("read", "task.list", limit=1)
 
     def work(self) -> None:
-        """One round: perhaps a new task, perhaps a look, a claim, and the end of what was claimed."""
         chance: Callable[[], float] = self.random.random
         if chance() < self.role.adds:
             self.call("add", "task.add", title=f"{self._name} {self._calls}")

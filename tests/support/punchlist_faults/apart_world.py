@@ -89,7 +89,6 @@ class World:
         return tuple(f"tls://{self.hosts.address[name]}" for name in names)
 
     def start(self) -> None:
-        """Start everything, and share a list on all machines."""
         self._start_servers()
         for number, name in enumerate(MACHINES):
             self.daemons[name].start()
@@ -150,12 +149,10 @@ class World:
         (self.servers.get(name) or self.daemons[name]).start()
 
     def pause(self, name: str) -> None:
-        """SIGSTOP, until `resume`."""
         os.kill(self.pid(name), signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid(name), os.WSTOPPED | os.WNOWAIT)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
         os.kill(self.pid(name), signal.SIGCONT)
 
     def pid(self, name: str) -> int:
@@ -179,7 +176,6 @@ class World:
             self.servers[name].start()
 
     def look(self) -> None:
-        """Check that nothing ended by itself."""
         for name in (*self.servers, *MACHINES):
             process = (self.servers.get(name) or self.daemons[name]).process
             if process is None or process.poll() is not None:
@@ -197,7 +193,6 @@ class World:
 
 @contextmanager
 def world(place: Path, kind: type[World], bug: str) -> Generator[World]:
-    """Start a world that ends with the block."""
     made = kind(place, bug)
     try:
         made.start()

@@ -55,7 +55,6 @@ def run(options: Options) -> Figures:
 
 
 async def _case(socket: str, script: Script, scenario: Scenario, point: str, by_model: bool) -> str | None:
-    """Kill a turn and finish it; return the point if the turn came to it."""
     said = f"{scenario.name} at {point}, {'model' if by_model else 'rules'}"
     async with AsyncClient(socket=socket, autostart=False, name="harness") as client:
         talk = await prepared(client, scenario)

@@ -24,11 +24,6 @@ class Served(NamedTuple):
 
 
 def need_descriptors(number: int) -> None:
-    """Allow this process that many connections.
-
-    Raises:
-        Unavailable: the system doesn't.
-    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number + _SPARE:
         raise Unavailable(f"needs {number + _SPARE:,} descriptors, {hard:,} are allowed (ulimit -Hn)")
@@ -36,7 +31,6 @@ def need_descriptors(number: int) -> None:
 
 
 def request(method: str, id: int = 1, **params: Any) -> bytes:
-    """Return a request on a line."""
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + b"\n"
 
 
@@ -67,11 +61,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @contextmanager
 def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]:
-    """Run the benchmark's load generator (see `load.c`) against a daemon; kill it at the end.
-
-    Raises:
-        Unavailable: there is no C compiler.
-    """
+    """Run the benchmark's load generator (see `load.c`) against a daemon; kill it at the end."""
     if native.compiler() is None:
         raise Unavailable("needs a C compiler, for the load")
     programs = ROOT / "build/bench/bin"
@@ -85,11 +75,6 @@ def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]
 
 
 def load(daemon: Daemon, *options: object) -> Served:
-    """Let the load generator run to its end.
-
-    Raises:
-        Violation: a call failed.
-    """
     with driver(daemon, *options) as process:
         measured, said = process.communicate(timeout=300)
     if process.returncode:

@@ -80,7 +80,6 @@ class Harm:
         self.other = random.randrange(size)
 
     def do(self, data: Path) -> None:
-        """Spoil the file in a directory."""
         path = data / self.file
         content = bytearray(path.read_bytes())
         if self.kind == "flip":
@@ -140,7 +139,6 @@ def run(options: Options) -> Figures:
 
 
 def _image(golden: Path, place: Path) -> Path:
-    """Copy the log into a data directory of its own."""
     image = place / "image" / "data"
     shutil.rmtree(image.parent, ignore_errors=True)
     image.mkdir(parents=True, mode=0o700)

@@ -102,7 +102,6 @@ class Herd:
         self.add()
 
     def is_gone(self) -> bool:
-        """Return whether all have ended; an error of one is a `Violation`."""
         for pid in list(self._names):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
@@ -149,7 +148,6 @@ def run(options: Options) -> Figures:
 
 
 def _kill_until_drained(tasks: int, deeds: list[str], daemon: Spawned, herd: Herd, random: Random) -> None:
-    """Kill at moments spread over the work, until it is done."""
     began = time.monotonic()
     # The last tenth of the work is left in peace, so that every kill falls into it.
     marks = sorted(random.randrange(tasks * 9 // 10) for _ in deeds)

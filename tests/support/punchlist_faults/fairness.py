@@ -212,7 +212,6 @@ class Cost(NamedTuple):
     bytes: int
 
     def told(self) -> str:
-        """The median, the 99th percentile and the worst, in milliseconds."""
         return " | ".join(
             " ".join(f"{each:.1f}" for each in (percentile(waits, 0.5), percentile(waits, 0.99), max(waits)))
             for waits in (self.daemon_ms, self.wall_ms)

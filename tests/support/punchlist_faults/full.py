@@ -23,7 +23,6 @@ ENDED_S = 2.0
 
 
 def fill(place: Path) -> Path:
-    """Take all space that is left."""
     filler = place / "filler"
     with open(filler, "wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):

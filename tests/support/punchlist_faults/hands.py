@@ -66,7 +66,6 @@ class Witness:
                 self._news.notify_all()
 
     def await_token(self, token: str, seconds: float = PATIENCE_S) -> float:
-        """Wait for a text in an event or in the report of a conflict; return when it was first seen."""
         with self._news:
             if not self._news.wait_for(lambda: token in self.at, seconds):
                 raise Violation(f"{token} has been in no event for {seconds:g} s: it is lost")
@@ -106,7 +105,6 @@ class Hand:
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end; raise the error that ended it."""
         self._thread.join(seconds)
         if self.failure:
             raise self.failure
@@ -135,7 +133,6 @@ class Hand:
         raise NotImplementedError
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        """Return the list as this client sees it."""
         raise NotImplementedError
 
     def token(self) -> str:
@@ -143,7 +140,6 @@ class Hand:
         return f"tk-{self.name}-{self._number}"
 
     def write(self, do: Callable[[str], bool]) -> None:
-        """Write a new text; `do` returns whether that failed."""
         token = self.token()
         self.wrote(token, do(token))
 

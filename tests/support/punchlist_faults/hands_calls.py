@@ -197,7 +197,6 @@ class Stdio:
         return Answer(result.get("structuredContent"), bool(result.get("isError")))
 
     def end(self) -> None:
-        """Close its input, on which it ends."""
         assert self._child.stdin is not None and self._child.stdout is not None
         self._child.stdin.close()
         try:

@@ -34,11 +34,7 @@ def stored_events(log: Path) -> list[Stored]:
 
 
 def groups_in(events: Iterable[Stored]) -> list[Group]:
-    """Return the events of each call.
-
-    Raises:
-        Violation: positions or versions have a hole, or a call is there in part.
-    """
+    """Return the events of each call."""
     groups: list[Group] = []
     begun: Group = []
     versions: dict[str, int] = {}
@@ -101,7 +97,6 @@ def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: 
 
 
 def projections(events: Sequence[Stored], link: Raw) -> int:
-    """Compare every list that a daemon shows with the log's own; return how many there are."""
     by_name: dict[str, list[Stored]] = {}
     for event in events:
         by_name.setdefault(event.conversation, []).append(event)

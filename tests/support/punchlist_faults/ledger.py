@@ -55,12 +55,7 @@ class Ledger:
         self._posts = 0
 
     def follow(self, posts: Iterable[Posted]) -> int:
-        """Fold the posts that are new; return the newest version.
-
-        Raises:
-            Diverged: the posts are not a chain.
-            Violation: a post follows another one than it names, or a key is there twice.
-        """
+        """Fold the posts that are new; return the newest version."""
         for posted in list(posts)[self._posts :]:
             self._posts += 1
             behind = self._place.position

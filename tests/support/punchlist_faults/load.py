@@ -49,7 +49,6 @@ class Entry:
 
 
 def add_many(params: dict[str, Any], titles: Sequence[str]) -> Entry:
-    """Return an entry for a call that adds several tasks."""
     return Entry("task.add_many", {**params, "tasks": [{"title": title} for title in titles]}, titles)
 
 
@@ -81,11 +80,7 @@ class Worker:
         self._thread.start()
 
     def join(self, doubtful_after: float) -> None:
-        """Wait for the end.
-
-        Raises:
-            Violation: it got a response that isn't allowed, before `doubtful_after`, or none at all.
-        """
+        """Wait for the end."""
         self._thread.join(60)
         if self._thread.is_alive():
             raise Violation(f"client {self._number} still waits: {self.journal[-1].params}")
@@ -104,7 +99,6 @@ class Worker:
             self._hang_up()
 
     def _old(self) -> Entry | None:
-        """Now and then a call is repeated that was answered long ago."""
         entry = self._random.choice(self.journal) if self.journal and self._random.random() < 0.1 else None
         return entry if entry is not None and entry.acks else None
 
@@ -178,7 +172,6 @@ class Crowd(list[Worker]):
         return [entry for worker in self for entry in worker.journal]
 
     def finish(self) -> None:
-        """Let them end their calls, and wait."""
         for worker in self:
             worker.ending.set()
         self._join()

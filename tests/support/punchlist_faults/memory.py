@@ -109,7 +109,6 @@ def _is_removed(group: Path) -> bool:
 
 @contextmanager
 def _groups() -> Generator[Path | None]:
-    """Make a memory control group; None if that isn't possible."""
     unified = (_GROUPS / "cgroup.controllers").exists()
     group = (_GROUPS if unified else _GROUPS / "memory") / f"punchlist-faults-{os.getpid()}"
     try:

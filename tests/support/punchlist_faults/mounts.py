@@ -42,11 +42,7 @@ def _namespace(network: bool) -> list[str]:
 
 
 def enter(*programs: str, network: bool = False) -> None:
-    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already.
-
-    Raises:
-        Unavailable: this machine can't.
-    """
+    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already."""
     if os.environ.get(_INSIDE):
         return
     if said := why_not(*programs, network=network):
@@ -73,11 +69,7 @@ def small_disk(place: Path, size: str) -> Generator[Path]:
 
 @contextmanager
 def quota_disk(place: Path, size: str) -> Generator[Path]:
-    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota.
-
-    Raises:
-        Unavailable: this machine has no such file system.
-    """
+    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota."""
     if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
         raise Unavailable("a real quota needs mkfs.btrfs and a kernel with btrfs")
     place.mkdir(parents=True, exist_ok=True)
@@ -124,11 +116,7 @@ class Disk:
             os.close(root)
 
     def turn_read_only(self) -> None:
-        """Let the file system find itself broken, as on a disk that fails: it takes no more writes.
-
-        Raises:
-            Unavailable: this kernel can't be asked for that.
-        """
+        """Let the file system find itself broken, as on a disk that fails: it takes no more writes."""
         loop = next(
             line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(self.place) in line
         )
@@ -138,13 +126,11 @@ class Disk:
         trigger.write_text("punchlist")
 
     def unmount(self) -> None:
-        """Take it away."""
         _do("umount", str(self.place))
 
 
 @contextmanager
 def disk(directory: Path) -> Generator[Disk]:
-    """A disk that is switched on and, at the end, gone."""
     made = Disk(directory)
     made.mount()
     try:

@@ -39,7 +39,6 @@ class Options(NamedTuple):
     engine: str = "nats"
 
     def random(self, salt: object = "") -> random.Random:
-        """Return a random generator for one part of the run."""
         return random.Random(f"{self.seed}/{salt}")
 
 
@@ -51,6 +50,5 @@ def workplace() -> Generator[Path]:
 
 
 def need(holds: object, message: str) -> None:
-    """Raise a `Violation` unless something holds."""
     if not holds:
         raise Violation(message)

@@ -45,7 +45,6 @@ def _cut(place: Path, random: Random, cuts: int, *plant: str) -> dict[str, int]:
 
 
 def _control(options: Options, place: Path, cuts: int) -> int:
-    """Return how many cuts it took until the daemon that doesn't flush lost something."""
     for cut in range(1, cuts + 1):
         try:
             _cut(place / f"control{cut}", options.random(f"control{cut}"), 1, "normal")

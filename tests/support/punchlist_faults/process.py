@@ -58,11 +58,7 @@ class Daemon:
         return self.data / "log.db"
 
     def start(self) -> float:
-        """Start it and wait until it serves; return the seconds that took.
-
-        Raises:
-            Ended: it ended instead.
-        """
+        """Start it and wait until it serves; return the seconds that took."""
         began = time.monotonic()
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
@@ -92,15 +88,9 @@ class Daemon:
         return int(children[0])
 
     def said(self) -> str:
-        """Return its output since its start."""
         return (self.directory / "said").read_text(errors="replace")
 
     def wait(self, seconds: float = PATIENCE_S) -> int:
-        """Wait until it ends by itself; return its exit code.
-
-        Raises:
-            Violation: it hangs.
-        """
         assert self.process is not None
         try:
             return self.process.wait(seconds)
@@ -123,17 +113,11 @@ class Daemon:
             self.process.wait()
 
     def stop(self) -> None:
-        """Stop it by SIGTERM.
-
-        Raises:
-            Violation: its exit code isn't 0.
-        """
         self._signal(signal.SIGTERM)
         code = self.wait()
         need(code == 0, f"the daemon ended with {code}: {self.said()[-2000:]}")
 
     def connect(self, user: str | None = None) -> Raw:
-        """Return a connection, bound to a user if given. `hang_up` closes it."""
         link = Raw(self.socket)
         self._links.append(link)
         if user:
@@ -141,7 +125,6 @@ class Daemon:
         return link
 
     def hang_up(self) -> None:
-        """Close every connection."""
         while self._links:
             with suppress(OSError):
                 self._links.pop().close()
@@ -184,11 +167,6 @@ def environment() -> dict[str, str]:
 
 
 def eventually(holds: Callable[[], object], seconds: float, message: str) -> float:
-    """Wait until something holds; return the seconds that took.
-
-    Raises:
-        Violation: it doesn't within `seconds`.
-    """
     began = time.monotonic()
     while not holds():
         if time.monotonic() - began > seconds:

@@ -61,7 +61,6 @@ def start(directory: Path) -> Popen[bytes]:
 
 
 def add(directory: Path, title: str) -> None:
-    """Add a task as soon as a daemon answers."""
     deadline = time.monotonic() + SERVED_S
     while True:
         try:
@@ -76,7 +75,6 @@ def add(directory: Path, title: str) -> None:
 
 
 def race(number: int, starters: int, chance: Random) -> tuple[Counter[int], float]:
-    """Run one round; return the exit codes of the losers, and the seconds until all clients were served."""
     with workplace() as directory, ThreadPoolExecutor(starters) as threads:
         SCENES[number % len(SCENES)](directory, chance)
         began = time.monotonic()
@@ -106,7 +104,6 @@ def race(number: int, starters: int, chance: Random) -> tuple[Counter[int], floa
 
 
 def survivors(daemons: list[Popen[bytes]]) -> list[Popen[bytes]]:
-    """Wait until at most one daemon lives, or the time is up; return those that live."""
     deadline = time.monotonic() + SERVED_S
     while True:
         alive = [daemon for daemon in daemons if daemon.poll() is None]

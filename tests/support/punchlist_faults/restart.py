@@ -106,7 +106,6 @@ def _first(path: str, deadline: float) -> Raw:
 
 
 def _until_first_line() -> float:
-    """Seconds until a program of the same interpreter runs."""
     began = time.monotonic()
     program = [*DIE_WITH_US, sys.executable, "-c", "import time; print(time.monotonic())"]
     ran = subprocess.run(program, capture_output=True, text=True, check=True)

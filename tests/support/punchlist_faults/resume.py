@@ -38,7 +38,6 @@ def _read_cut(path: str, framing: str, params: dict[str, Any], number: int) -> l
 
 
 def _write(daemon: Daemon, stop: threading.Event, random: Random) -> None:
-    """Write single tasks and groups until `stop` is set."""
     link = daemon.connect()
     number = 0
     while not stop.wait(0.01):

@@ -8,7 +8,6 @@ from punchlist_faults.options import ROOT, Figures, Options, need
 
 
 def run_tests(file: str, *words: str, **env: str) -> None:
-    """Run tests at length in a process of their own."""
     command = [sys.executable, "-m", "pytest", "-q", "-s", "--no-header", "-p", "no:cacheprovider", "--timeout", "0"]
     done = subprocess.run([*command, file, *words], cwd=ROOT, env={**os.environ, **env}, check=False)
     need(done.returncode == 0, f"{file} failed")

@@ -71,11 +71,7 @@ PROGRAMS = {
 
 
 def run(name: str, options: Options) -> Figures:
-    """Run a program in this process, or in a new one if it needs namespaces.
-
-    Raises:
-        Unavailable: this machine lacks what it needs.
-    """
+    """Run a program in this process, or in a new one if it needs namespaces."""
     program = PROGRAMS[name]
     if program.needs is not None:
         enter(*program.needs, network=program.network)
@@ -83,7 +79,6 @@ def run(name: str, options: Options) -> Figures:
 
 
 def describe(name: str, options: Options) -> str:
-    """Return the command that repeats a run."""
     words = [f"make fault NAME={name} SEED={options.seed} SIZE={options.size}"]
     words += [f"SECONDS={options.seconds:g}"] if options.seconds is not None else []
     words += [f"{key.upper()}={value}" for key in ("only", "bug") if (value := getattr(options, key))]

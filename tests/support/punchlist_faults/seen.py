@@ -44,7 +44,6 @@ class Truth(msgspec.Struct):
 
 
 def questions(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return the questions about a list, and the call of each."""
     place = {"conversation": name}
     return {
         "list": ("task.list", place),
@@ -55,7 +54,6 @@ def questions(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 async def ask_truth(data: Path, lists: Iterable[str]) -> Truth:
-    """Ask a daemon over a log that is whole."""
     async with asyncio.TaskGroup() as group:
         app = _app(data)
         running = group.create_task(app.run(signals=False))
@@ -86,11 +84,7 @@ def _plain(answer: Any) -> Any:
 
 
 async def look(data: Path, truth: Truth) -> Counter[str]:
-    """How often each question was answered in each way; `refused` where no daemon starts over the log.
-
-    Raises:
-        Violation: The daemon ended otherwise.
-    """
+    """How often each question was answered in each way; `refused` where no daemon starts over the log."""
     seen: Counter[str] = Counter()
     app = _app(data)
     running = asyncio.ensure_future(app.run(signals=False))
@@ -157,7 +151,6 @@ _REST = 1 << 53
 
 
 async def _read(peer: Peer, name: str | None) -> Received:
-    """Read events page by page."""
     after, found, told = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     while True:
@@ -178,7 +171,6 @@ async def _read(peer: Peer, name: str | None) -> Received:
 
 
 async def _pushed(socket: str, name: str | None, last: int) -> Received:
-    """Receive events as they are pushed, from the first to the last."""
     after, found, told = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     peer = await Peer.open(socket)

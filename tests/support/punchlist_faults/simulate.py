@@ -159,7 +159,6 @@ class Client:
         self.connection = Connection(world, "")
 
     async def live(self) -> None:
-        """One life: first what was left open, then new calls, until the crash."""
         self.connection = Connection(self._world, f"client{self._number}")
         for call in [call for call in self.journal if not call.answered and not call.refused]:
             await self._ask(call)
@@ -250,7 +249,6 @@ class Watcher:
             self._world.subscriptions.pause(self.subscription)
 
     async def live(self) -> None:
-        """Subscribe behind what is known, stay a while, come again."""
         while True:
             self.sink = Sink(self)
             subscription = self.subscription = Subscription("1", self.sink, "events", None, self.position)
@@ -299,7 +297,6 @@ class World:
                 need(opened.seq <= self.log.head, f"{name} is shown ahead of the log")
 
     async def live(self, loop: VirtualLoop) -> None:
-        """One life, to its crash."""
         tasks: list[asyncio.Task[Any]] = []
         self.begin(tasks)
         loop.on_turn = self.check_turn

@@ -93,7 +93,6 @@ class Worker:
         return msgspec.structs.replace(params, conversation=LIST, key=key, actor=None)
 
     async def _ask(self, machine: Machine, params: p.Mutation) -> bool:
-        """Call once; return whether the call has to be repeated."""
         world = self._world
         known, link = world.acknowledged, Connection(f"worker{self._number}")
         answer = machine.begin(params, link)
@@ -124,11 +123,9 @@ class World:
         self.machines: list[Machine] = []
 
     def follow(self) -> int:
-        """Read new posts; return the newest version."""
         return self.ledger.follow(self.space.posts.get(LIST, []))
 
     async def live(self) -> None:
-        """Work under faults, then recover and judge."""
         self.machines = [Machine(name, self.space, LIST) for name in NAMES]
         working = [asyncio.ensure_future(each.live()) for each in self.workers]
         trouble = asyncio.ensure_future(self._trouble())

@@ -19,7 +19,6 @@ MAX_WAL_BYTES = 64 << 20
 
 
 def _held(daemon: Daemon) -> tuple[int, int]:
-    """Return the number of descriptors and of threads."""
     process = Path(f"/proc/{daemon.pid()}")
     return len(os.listdir(process / "fd")), len(os.listdir(process / "task"))
 

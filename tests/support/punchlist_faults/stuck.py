@@ -72,7 +72,6 @@ class Readers:
 
 
 def _flow(daemon: Daemon, readers: Readers, name: str, events: int) -> list[float]:
-    """Write events and wait until all healthy ones have them; return the seconds of each call."""
     told = min(readers.counts.values())
     link = daemon.connect()
     took: list[float] = []

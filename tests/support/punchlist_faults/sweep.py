@@ -85,7 +85,6 @@ class Talk:
             self.is_cut = True
 
     def say(self, daemon: Daemon, *entries: Entry) -> None:
-        """Make calls until the daemon is gone."""
         with self.asking():
             link = daemon.connect()
             for entry in entries:
@@ -166,11 +165,6 @@ class Sweep:
         self._before = talk.journal
 
     def point(self, scenario: Scenario, fault: Fault) -> bool:
-        """Run one point; return whether the fault struck.
-
-        Raises:
-            Violation: a promise was broken.
-        """
         directory = self._place / "point"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -256,11 +250,6 @@ def acks_after(traced: str) -> list[str]:
 
 
 def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[bytes]":
-    """Attach strace to a running daemon.
-
-    Raises:
-        Unavailable: that isn't allowed.
-    """
     said = daemon.directory / "strace"
     with open(said, "wb") as file:
         command = ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()]
@@ -272,7 +261,6 @@ def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[byte
 
 
 def faults(number: int) -> list[Fault]:
-    """Return every fault at its Nth call."""
     kinds = {call: ["KILL", "EIO"] for call in CALLS}
     for call in ("pwrite64", "fallocate", "openat"):
         kinds[call].append("ENOSPC")
@@ -280,11 +268,6 @@ def faults(number: int) -> list[Fault]:
 
 
 def need_strace() -> None:
-    """Check that this machine can trace.
-
-    Raises:
-        Unavailable: it can't.
-    """
     if find_program("strace") is None:
         raise Unavailable(explain("strace"))
     tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True, text=True)

@@ -98,8 +98,6 @@ def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file
 
 
 def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
-    """All five see one list, each in its own words."""
-
     def joined(title: str, description: str) -> str:
         return f"{title}\n{description}" if description else title
 

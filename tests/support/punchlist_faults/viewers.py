@@ -120,7 +120,6 @@ class Viewer:
                 self._link.close()
 
     def close(self) -> None:
-        """End it; its daemon must be gone or answering."""
         self._ending.set()
         if self._link is not None:
             with contextlib.suppress(OSError):
@@ -167,7 +166,6 @@ def _all_lists(link: Raw) -> list[dict[str, Any]]:
 
 
 def judge_all(daemon: Daemon, viewers: Sequence[Viewer], events: Sequence[Stored]) -> None:
-    """Judge each with a daemon that runs and changes nothing more."""
     for viewer in viewers:
         viewer.judge(daemon.connect(viewer.user), events)
     daemon.hang_up()

@@ -94,7 +94,6 @@ async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
 
 
 def live_through(seed: object, main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
-    """Run a seed; a failure becomes a `Violation` that names it."""
     try:
         run(main, loop)
     except Exception as error:
