@@ -80,8 +80,7 @@ def _measure(names: Sequence[str], *, quick: bool) -> None:
         for name, section in SECTIONS.items():
             if not names or name in names:
                 measured[name] = section(bench)
-                table.progress("")
-                print(f"\n{name}\n{table.terminal(measured[name], colours=sys.stdout.isatty())}", end="", flush=True)
+                print(f"\n## {name}\n\n{table.markdown(measured[name])}", end="", flush=True)
         loudness = statistics.median(bench.loudness or [0.0])
     closing = _closing(measured, time.monotonic() - begin, loudness)
     print(f"\n{closing}")
@@ -91,7 +90,6 @@ def _measure(names: Sequence[str], *, quick: bool) -> None:
 
 def _measure_figures(name: str, *, quick: bool) -> None:
     text = importlib.import_module(f"punchlist_bench.figures.{name}").measure(quick=quick)
-    table.progress("")
     print(text)
     page = FIGURES[name]
     if page is not None and not quick:

@@ -31,6 +31,7 @@ from punchlist_faults.apart_postgres import PostgresWorld, terminate
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
 from punchlist_faults.ledger import LIST, Ledger, Told
 from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
+from punchlist_faults.runner import describe
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
 from punchlist_testing.hearing import heard
@@ -403,7 +404,7 @@ def run(options: Options) -> Figures:
         try:
             figures = one(seed, options)
         except Exception:
-            print(f"SEED={seed}:", flush=True)
+            print(describe("apart", options._replace(seed=seed, size=1)), flush=True)
             raise
         total.update(figures)
         print(
