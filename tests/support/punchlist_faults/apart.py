@@ -12,10 +12,8 @@ daemons run with this plant of `launch`: a run must detect it.
 import asyncio
 import logging
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,6 +27,7 @@ from punchlist_faults import apart_work
 from punchlist_faults.apart_judge import ALL_SERVERS, Judge, Note, Trouble, same
 from punchlist_faults.apart_postgres import PostgresWorld, terminate
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
+from punchlist_faults.background import Background
 from punchlist_faults.ledger import LIST, Ledger, Told
 from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
 from punchlist_faults.runner import describe
@@ -304,28 +303,23 @@ class Run:
         return ledger
 
 
-class Follower(threading.Thread):
+class Follower(Background):
     """Subscribes to the list on one machine, again and again after the last event that came."""
 
-    def __init__(self, name: str, path: str) -> None:
-        super().__init__(name=name, daemon=True)
+    def __init__(self, machine: str, path: str) -> None:
+        super().__init__(machine, path)
         self.told: list[Told] = []
-        self._path = path
         self._seq = 0
-        self._over = threading.Event()
-        self._link: Raw | None = None
-        self._failure: BaseException | None = None
 
-    def run(self) -> None:
-        try:
-            while not self._over.wait(0.05):
-                with suppress(OSError, EOFError), closing(Raw(self._path)) as self._link:
-                    self._link.result("event.subscribe", conversation=LIST, after=self._seq)
-                    self._link.sock.settimeout(None)
-                    while not self._over.is_set() and (message := self._link.receive()) is not None:
-                        self._take(message)
-        except BaseException as error:
-            self._failure = error
+    def work(self) -> None:
+        while not self.ending.wait(0.05):
+            self.hang_up()
+            with suppress(OSError, EOFError):
+                link = self.connect()
+                link.result("event.subscribe", conversation=LIST, after=self._seq)
+                link.sock.settimeout(None)
+                while not self.ending.is_set() and (message := link.receive()) is not None:
+                    self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
         need(message["method"] == "events", f"pushed: {message}")
@@ -336,15 +330,10 @@ class Follower(threading.Thread):
 
     def reaches(self, number: int) -> None:
         deadline = time.monotonic() + SETTLE_S
-        while len(self.told) < number and self._failure is None and time.monotonic() < deadline:
+        while len(self.told) < number and self.failure is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        self._over.set()
-        if self._link is not None:
-            with suppress(OSError):
-                self._link.sock.shutdown(socket.SHUT_RDWR)
-        self.join()
-        if self._failure is not None:
-            raise Violation(f"what {self.name} pushed: {self._failure!r}") from self._failure
+        self.close()
+        self.check()
 
 
 def told_of(event: dict[str, Any]) -> Told:

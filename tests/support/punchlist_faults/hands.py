@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from punchlist_faults.background import Background
 from punchlist_faults.options import Violation, need
 from punchlist_faults.process import PATIENCE_S, PUNCH, Daemon, environment, eventually
-from punchlist_testing.daemon import Raw
 
 LIST = "plan"
 TASKS = 200
@@ -40,21 +40,21 @@ class Deed(NamedTuple):
     task: str = ""
 
 
-class Witness:
+class Witness(Background):
     """A subscriber to every event. `at` is when each text was first seen."""
 
-    def __init__(self, socket: str) -> None:
+    def __init__(self, path: str) -> None:
+        super().__init__("witness", path)
         self.events: list[Task] = []
         self.at: dict[str, float] = {}
-        self._link = Raw(socket)
-        self._link.sock.settimeout(None)
-        self._link.send("event.subscribe", {"conversation": LIST, "after": 0}, id=1)
         self._news = threading.Condition()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.connect().sock.settimeout(None)
+        self.start()
 
-    def _run(self) -> None:
-        while (message := self._link.receive()) is not None:
+    def work(self) -> None:
+        link = self.connect()
+        link.send("event.subscribe", {"conversation": LIST, "after": 0}, id=1)
+        while (message := link.receive()) is not None:
             now = time.monotonic()
             told: Any = message.get("params") or message.get("result") or {}
             found: list[Task] = told.get("events", [])
@@ -74,59 +74,40 @@ class Witness:
     def has_seen(self, value: object) -> bool:
         return value in self.at or not _TOKEN.fullmatch(str(value))
 
-    def close(self) -> None:
-        self._link.sock.shutdown(2)
-        self._thread.join()
-        self._link.close()
-
 
 def words(value: Any) -> set[str]:
     return set(_TOKEN.findall(msgspec.json.encode(value).decode()))
 
 
-class Hand:
-    """One client. `count` operations, drawn by weight, with pauses drawn by chance between them."""
+class Hand(Background):
+    """One client. `count` operations, drawn by weight, with random pauses between them."""
 
-    name = ""
+    kind = ""
 
-    def __init__(self, random: Random, count: int, seconds: float) -> None:
+    def __init__(self, random: Random, count: int, seconds: float, path: str = "") -> None:
+        super().__init__(self.kind, path)
         self.deeds: list[Deed] = []
         self.refused = 0
         self.done = 0
-        self.failure: BaseException | None = None
         self.random = random
         self._count = count
         self._pause = seconds / max(1, count)
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self._number = 0
-        self.end: Callable[[], object] = lambda: None
+        self.end: Callable[[], object] = self.hang_up
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
-        if self.failure:
-            raise self.failure
-        if self._thread.is_alive():
-            raise Violation(f"{self.name} hangs after {self.done} of {self._count} operations")
-
-    def _run(self) -> None:
-        try:
-            kinds, weights = zip(*self.acts(), strict=True)
-            owed = 0.0
-            for _ in range(self._count):
-                began = time.monotonic()
-                self.random.choices(kinds, weights)[0]()
-                self.done += 1
-                # Half of the operations follow the one before without a pause.
-                owed += self._pause - (time.monotonic() - began)
-                if owed > 0 and self.random.random() < 0.5:  # noqa: PLR2004
-                    pause = min(owed, self.random.expovariate(0.5 / self._pause))
-                    time.sleep(pause)
-                    owed -= pause
-        except BaseException as error:
-            self.failure = error
+    def work(self) -> None:
+        kinds, weights = zip(*self.acts(), strict=True)
+        owed = 0.0
+        for _ in range(self._count):
+            began = time.monotonic()
+            self.random.choices(kinds, weights)[0]()
+            self.done += 1
+            # Half of the operations follow the one before without a pause.
+            owed += self._pause - (time.monotonic() - began)
+            if owed > 0 and self.random.random() < 0.5:  # noqa: PLR2004
+                pause = min(owed, self.random.expovariate(0.5 / self._pause))
+                time.sleep(pause)
+                owed -= pause
 
     def acts(self) -> Sequence[tuple[Act, float]]:
         """Return its operations and their weights."""

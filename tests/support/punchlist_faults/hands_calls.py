@@ -20,7 +20,7 @@ from punchlist_testing.daemon import Raw
 class RawHand(Hand):
     """A socket and JSON lines. It also keeps the list at its size."""
 
-    name = "raw"
+    kind = "raw"
 
     def __init__(self, random: Random, count: int, seconds: float, socket: str) -> None:
         super().__init__(random, count, seconds)
@@ -38,7 +38,7 @@ class RawHand(Hand):
         )
 
     def _call(self, method: str, **params: Any) -> bool:
-        return "error" in self._link.call(method, conversation=LIST, actor=self.name, **params)
+        return "error" in self._link.call(method, conversation=LIST, actor=self.kind, **params)
 
     def _write(self, method: str, member: str, **params: Any) -> None:
         self.write(lambda token: self._call(method, **{member: token}, **params))
@@ -84,7 +84,7 @@ class ToolHand(Hand):
         self._tools = tools
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        return self._tools.call(self.name, tool, arguments)
+        return self._tools.call(self.kind, tool, arguments)
 
     def write_by(self, tool: str, member: str, **arguments: Any) -> None:
         self.write(lambda token: self.call(tool, **{member: token}, **arguments).refused)
@@ -101,12 +101,12 @@ class ToolHand(Hand):
 class QueueHand(ToolHand):
     """The dialect `queue` as a library."""
 
-    name = "queue"
+    kind = "queue"
     listing = ("list_tasks", "description")
 
     def __init__(self, random: Random, count: int, seconds: float, socket: str) -> None:
         client = Client(socket=socket, autostart=False)
-        super().__init__(random, count, seconds, Toolbox(client, ToolCaller(LIST, self.name)))
+        super().__init__(random, count, seconds, Toolbox(client, ToolCaller(LIST, self.kind)))
         self.end = client.close
 
     def acts(self) -> Sequence[tuple[Act, float]]:
@@ -127,17 +127,17 @@ class QueueHand(ToolHand):
 class ClaudeHand(ToolHand):
     """The dialect `claude`: through `punch agent mcp` where the SDK is installed, else in this process."""
 
-    name = "claude"
+    kind = "claude"
     listing = ("TaskList", "subject")
 
     def __init__(self, random: Random, count: int, seconds: float, socket: str) -> None:
         if find_spec("mcp") is not None:
-            self.way, host = "MCP over stdio", Stdio(socket, self.name)
+            self.way, host = "MCP over stdio", Stdio(socket, self.kind)
             super().__init__(random, count, seconds, host)
             self.end = host.end
         else:
             self.way, client = "in this process (the MCP SDK is not installed)", Client(socket=socket, autostart=False)
-            super().__init__(random, count, seconds, Toolbox(client, ToolCaller(LIST, self.name)))
+            super().__init__(random, count, seconds, Toolbox(client, ToolCaller(LIST, self.kind)))
             self.end = client.close
 
     def acts(self) -> Sequence[tuple[Act, float]]:
@@ -209,7 +209,7 @@ class Stdio:
 class CliHand(Hand):
     """`punch`, a process for each command."""
 
-    name = "cli"
+    kind = "cli"
 
     def __init__(self, random: Random, count: int, seconds: float, socket: str) -> None:
         super().__init__(random, count, seconds)
@@ -225,7 +225,7 @@ class CliHand(Hand):
         )
 
     def _run_punch(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [*PUNCH, *words, "-c", LIST, "--actor", self.name, "--socket", self._socket, "--no-autostart"]
+        command = [*PUNCH, *words, "-c", LIST, "--actor", self.kind, "--socket", self._socket, "--no-autostart"]
         return subprocess.run(
             command, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )

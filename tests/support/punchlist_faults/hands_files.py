@@ -17,7 +17,7 @@ from punchlist_testing.savers import vim
 class FileHand(Hand):
     """The mirror file, edited by `sed -i` and as vim saves. It may be out of date whenever it is saved."""
 
-    name = "file"
+    kind = "file"
 
     def __init__(self, random: Random, count: int, seconds: float, path: Path, witness: Witness) -> None:
         super().__init__(random, count, seconds)

@@ -1,6 +1,5 @@
 """Clients that write, record every response in a journal, and repeat unanswered calls with the same key."""
 
-import contextlib
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -8,8 +7,8 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
+from punchlist_faults.background import PATIENCE_S, Background
 from punchlist_faults.options import Violation
-from punchlist_testing.daemon import Raw
 
 AGAIN = frozenset({"outcome_unknown", "shutting_down", "storage_full"})
 """Errors after which the same call is made again with the same key."""
@@ -52,51 +51,32 @@ def add_many(params: dict[str, Any], titles: Sequence[str]) -> Entry:
     return Entry("task.add_many", {**params, "tasks": [{"title": title} for title in titles]}, titles)
 
 
-class Worker:
-    """A client in a thread of its own, bound to a user if given. Its journal is complete once it has ended.
+class Worker(Background):
+    """A client that writes. Its journal is complete once it has ended.
 
     Attributes:
         told: Time and kind of each error of the kinds in `again`.
         asked_at: When the last call was sent.
+        given_up: Set when it is to leave open calls open, too.
     """
 
-    def __init__(self, socket: str, number: int, random: Random, pace_s: float = 0.0, user: str | None = None) -> None:
+    def __init__(self, path: str, number: int, random: Random, pace_s: float = 0.0, user: str | None = None) -> None:
+        super().__init__(f"client {number}", path, user)
         self.journal: list[Entry] = []
         self.again = AGAIN
         self.told: list[tuple[float, str]] = []
         self.asked_at = 0.0
-        self.ending = threading.Event()
         self.given_up = threading.Event()
         self._number = number
-        self._user = user
-        self._socket = socket
         self._random = random
         self._pace_s = pace_s
-        self._link: Raw | None = None
-        self._failure: BaseException | None = None
-        self._failed_at = 0.0
         self._known: list[tuple[str, str]] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.start()
 
-    def join(self, doubtful_after: float) -> None:
-        """Wait for the end."""
-        self._thread.join(60)
-        if self._thread.is_alive():
-            raise Violation(f"client {self._number} still waits: {self.journal[-1].params}")
-        if self._failure is not None and self._failed_at < doubtful_after:
-            raise Violation(f"client {self._number}: {self._failure!r}") from self._failure
-
-    def _run(self) -> None:
-        try:
-            while not self.ending.is_set():
-                self._complete(self._old() or self._new())
-                time.sleep(self._pace_s)
-        except BaseException as error:
-            self._failed_at = time.monotonic()
-            self._failure = error
-        finally:
-            self._hang_up()
+    def work(self) -> None:
+        while not self.ending.is_set():
+            self._complete(self._old() or self._new())
+            time.sleep(self._pace_s)
 
     def _old(self) -> Entry | None:
         entry = self._random.choice(self.journal) if self.journal and self._random.random() < 0.1 else None
@@ -106,7 +86,7 @@ class Worker:
         number = len(self.journal)
         room = number // CALLS_IN_ONE
         own = f"own{self._number}.{room}"
-        name = own if self._user else self._random.choice((own, f"shared.{room}"))
+        name = own if self.user else self._random.choice((own, f"shared.{room}"))
         key = f"{self._number}-{number}"
         params: dict[str, Any] = {"conversation": name, "key": key}
         choice = self._random.random()
@@ -128,14 +108,11 @@ class Worker:
         while not self.given_up.is_set():
             try:
                 entry.attempts += 1
-                if self._link is None:
-                    self._link = Raw(self._socket)
-                    if self._user:
-                        self._link.result("daemon.hello", user=self._user)
+                link = self.connect()
                 self.asked_at = time.monotonic()
-                answer = self._link.call(entry.method, **entry.params)
+                answer = link.call(entry.method, **entry.params)
             except (OSError, EOFError):
-                self._hang_up()
+                self.hang_up()
                 if self._random.random() < 0.02:
                     return
             else:
@@ -156,12 +133,6 @@ class Worker:
             self._known.append((entry.params["conversation"], answer["result"]["task"]["id"]))
             del self._known[:-20]
         return True
-
-    def _hang_up(self) -> None:
-        if self._link is not None:
-            with contextlib.suppress(OSError):
-                self._link.close()
-            self._link = None
 
 
 class Crowd(list[Worker]):
@@ -185,7 +156,8 @@ class Crowd(list[Worker]):
 
     def _join(self, doubtful_after: float = float("inf")) -> None:
         for worker in self:
-            worker.join(doubtful_after)
+            worker.join(PATIENCE_S)
+            worker.check(doubtful_after)
 
 
 @contextmanager

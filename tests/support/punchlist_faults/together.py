@@ -158,6 +158,7 @@ def run(options: Options) -> Figures:
                     hand.start()
                 for hand in hands:
                     hand.join(PATIENCE_S * 4 + seconds * 10)
+                    hand.check()
                 truth = _settled(raw, file, witness)
                 events = list(witness.events)
                 figures = _judge_texts(hands, events)
