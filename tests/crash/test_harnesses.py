@@ -86,6 +86,13 @@ def test_whatever_befalls_three_machines_and_servers_no_answer_was_wrong() -> No
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.long
+@needs_server
+def test_a_bug_in_the_order_of_posts_is_detected() -> None:
+    ended = as_program("apart", 1, seconds=4, bug="late-post")
+    assert ended.returncode == 1 and "Diverged: " in ended.stderr, ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize("target", fuzz.TARGETS)
 def test_no_input_raises_an_exception(target: str) -> None:
     small("fuzz", 400, target)
