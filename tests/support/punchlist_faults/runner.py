@@ -57,7 +57,7 @@ PROGRAMS = {
         "SIZE power cuts of a disk; a control without flushes must lose something (root)", 100, ("mkfs.ext4",)
     ),
     "race": Program("SIZE daemons started at once, SIZE times: one may live", 50),
-    "restart": Program("kill and start over a log of SIZE events: when it accepts, what reads take", 1_000_000),
+    "restart": Program("kill and start over a log of SIZE events: when it serves, what reads take", 1_000_000),
     "resume": Program("a subscriber's stream is cut at SIZE bytes: no gap, no repeat", 20_000),
     "rows": Program("folded pushes of view rows equal the list after each of SIZE calls and over cuts", 3_000),
     "sessions": Program("8 sessions of hosts make SIZE calls over MCP in two repositories and a worktree", 1_000),
