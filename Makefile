@@ -94,8 +94,8 @@ bench: $(READY) $(if $(filter apart,$(ONLY)),$(NATS)) $(if $(filter editors vsco
 		tests/bench/run.py $(if $(filter 1,$(QUICK)),--quick) $(ONLY)
 
 fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
-	@$(if $(filter fuzz,$(NAME)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
-	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(SECONDS)' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
+	@$(if $(filter fuzz,$(NAME)$(SIZE)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
+	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(or $(SECONDS),$(if $(filter fuzz,$(NAME)$(SIZE)),60))' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
 		PYTHONPATH=tests/support:tests/bench:build/atheris \
 		$(if $(filter together sessions,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
 

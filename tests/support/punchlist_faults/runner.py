@@ -50,7 +50,9 @@ PROGRAMS = {
         20,
         ("strace", "mkfs.ext4"),
     ),
-    "fuzz": Program("random bytes for each target, for SECONDS or SIZE inputs (ONLY=frames)", 20_000),
+    "fuzz": Program(
+        "random bytes for each target, led by coverage for SECONDS=60, or SIZE inputs (ONLY=frames)", 20_000
+    ),
     "memory": Program("memory runs out SIZE times: failing allocations, the kernel's kill (root for the latter)", 20),
     "mirrordisk": Program("a mirror's disk fills, and its power is cut SIZE times (root)", 20, ("mkfs.ext4",)),
     "powercut": Program(
