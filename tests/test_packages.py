@@ -1,4 +1,4 @@
-"""How packages are made, as far as it needs no network; `make dist-test` installs them."""
+"""How packages are made, as far as it needs no network; `make dist TEST=1` installs them."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Many agents at once over the tools alone; `make sessions` is the same over MCP servers, with hooks."""
+"""Many agents at once over the tools alone; `make fault NAME=sessions` is the same over MCP servers, with hooks."""
 
 import os
 import random

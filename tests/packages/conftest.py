@@ -1,4 +1,4 @@
-"""What `make dist` made, installed and used: `make dist-test`, not the suite, since it fetches from indexes."""
+"""What `make dist` made, installed and used: `make dist TEST=1`, not the suite, since it fetches from indexes."""
 
 import os
 

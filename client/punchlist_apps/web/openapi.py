@@ -1,14 +1,8 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the method table.
+"""The OpenAPI 3.1 document, made from the table of routes and the method table."""
 
-`python -m punchlist_apps.web.openapi [--check]` writes it to schemas/json, or compares it.
-"""
-
-import argparse
 import re
-import sys
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,7 +17,6 @@ from punchlist_schemas.results import BoardPush, EventsPush, PresencePush, RowsP
 _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
 _PLACED = re.compile(r"\{(\w+)\}")
-_FILE = Path("schemas/json/openapi.json")
 
 _STREAMS = {
     f"{API}/feed": (
@@ -334,23 +327,3 @@ def _problem() -> dict[str, Any]:
             "kind": {"enum": sorted([*ERRORS, *OWN])},
         },
     }
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Writes the file, or with `--check` only compares it: 1 if it is stale."""
-    parser = argparse.ArgumentParser(prog="python -m punchlist_apps.web.openapi", description=main.__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, say whether the file is stale")
-    parser.add_argument("--out", type=Path, default=_FILE, help="the file (default: %(default)s)")
-    options = parser.parse_args(arguments)
-    content = msgspec.json.format(document(), indent=2) + b"\n"
-    if options.check:
-        if options.out.exists() and options.out.read_bytes() == content:
-            return 0
-        print(f"stale: {options.out}", file=sys.stderr)
-        return 1
-    options.out.write_bytes(content)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

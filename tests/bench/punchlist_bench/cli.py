@@ -1,14 +1,14 @@
-"""The benchmark's command line and its page."""
+"""The benchmark's command line, and the pages that it writes."""
 
 import argparse
 import datetime
+import importlib
 import resource
 import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from punchlist_bench import machine, table
 from punchlist_bench.harness import ROOT, Bench, running
@@ -27,53 +27,73 @@ SECTIONS: dict[str, Callable[[Bench], list[Row]]] = {
     "memory": memory.run,
     "growth": growth.run,
 }
+FIGURES = {
+    "apart": "docs/many-machines.md",
+    "chat": "docs/chat.md",
+    "editors": "docs/editors.md",
+    "evaluate": None,
+    "faces": "docs/faces.md",
+    "grow": None,
+    "vscode": "docs/editors.md",
+}
+"""Further sections, which run only if named: the page that a full run writes, None for the terminal alone."""
+
 PAGE = ROOT / "docs/performance.md"
 EPILOG = """\
-Servers are started in a directory of their own below build/bench and stopped at the end. Redis is an anchor where it
-is installed (apt-get install redis-server). A full run of all sections writes docs/performance.md.
+Without a section, all but the further ones run. Servers are started in a directory of their own below build/bench and
+stopped at the end. Redis is an anchor where it is installed (apt-get install redis-server). A full run of all sections
+writes docs/performance.md, and that of a further section its table into its page.
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(
-        "run.py", description="Measures punchlist beside its anchors, in turn, in one run.", epilog=EPILOG
-    )
-    made.add_argument("--quick", action="store_true", help="fewer and shorter samples, a smaller log; under 2 minutes")
-    made.add_argument(
-        "--only", action="append", choices=SECTIONS, metavar="SECTION", help=f"one of {', '.join(SECTIONS)}; repeatable"
-    )
-    made.add_argument("--page", type=Path, metavar="FILE", help=f"write the page there (full run: {PAGE.name})")
-    return made
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run; 0 when everything was measured, met or not."""
-    options = parser().parse_args(argv)
+    """Run; return 0 if everything was measured, whether targets were met or not."""
+    parser = argparse.ArgumentParser(
+        "run.py", description="Measures punchlist and its anchors, in turn, in one run.", epilog=EPILOG
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples; writes no page")
+    names = f"one of {', '.join(SECTIONS)}; or, if named: {', '.join(FIGURES)}"
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=names)
+    options = parser.parse_args(argv)
+    if unknown := set(options.sections) - {*SECTIONS, *FIGURES}:
+        parser.error(f"no section {', '.join(sorted(unknown))}: {names}")
     raise_descriptors()
     signal.signal(signal.SIGTERM, _leave)
-    chosen = [name for name in SECTIONS if not options.only or name in options.only]
-    begin = time.monotonic()
-    measured: dict[str, list[Row]] = {}
     try:
-        with running(quick=options.quick) as bench:
-            measured_on = machine.describe(bench.work)
-            print(measured_on, flush=True)
-            for name in chosen:
-                measured[name] = SECTIONS[name](bench)
-                table.progress("")
-                print(f"\n{name}\n{table.terminal(measured[name], colours=sys.stdout.isatty())}", end="", flush=True)
-            loudness = statistics.median(bench.loudness or [0.0])
+        if not options.sections or {*options.sections} & {*SECTIONS}:
+            _measure(options.sections, quick=options.quick)
+        for name in options.sections:
+            if name in FIGURES:
+                _measure_figures(name, quick=options.quick)
     except RuntimeError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def _measure(names: Sequence[str], *, quick: bool) -> None:
+    begin = time.monotonic()
+    measured: dict[str, list[Row]] = {}
+    with running(quick=quick) as bench:
+        measured_on = machine.describe(bench.work)
+        print(measured_on, flush=True)
+        for name, section in SECTIONS.items():
+            if not names or name in names:
+                measured[name] = section(bench)
+                print(f"\n## {name}\n\n{table.markdown(measured[name])}", end="", flush=True)
+        loudness = statistics.median(bench.loudness or [0.0])
     closing = _closing(measured, time.monotonic() - begin, loudness)
     print(f"\n{closing}")
-    page = options.page or (PAGE if not options.quick and not options.only else None)
-    if page is not None:
-        page.parent.mkdir(exist_ok=True)
-        page.write_text(_page(measured, measured_on, bench, closing))
-    return 0
+    if not quick and not names:
+        PAGE.write_text(_page(measured, measured_on, bench, closing))
+
+
+def _measure_figures(name: str, *, quick: bool) -> None:
+    text = importlib.import_module(f"punchlist_bench.figures.{name}").measure(quick=quick)
+    print(text)
+    page = FIGURES[name]
+    if page is not None and not quick:
+        table.write(ROOT / page, name, text)
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -94,7 +114,7 @@ def _page(measured: dict[str, list[Row]], measured_on: str, bench: Bench, closin
     parts = [
         f"""# Performance
 
-Measured by `make bench{"-quick" if bench.quick else ""}` on {today}: {measured_on}.
+Measured by `make bench` on {today}: {measured_on}.
 
 Each figure stands beside its anchor, sampled in turn in the same run; figures are medians of {bench.rounds} rounds or
 more, ratios the medians of the rounds' ratios. Load comes from C programs in `tests/bench/punchlist_bench/`, everything

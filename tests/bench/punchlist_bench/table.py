@@ -1,12 +1,12 @@
-"""Rows of figures beside anchors and targets, for a terminal and for a page."""
+"""Rows of figures with anchors and targets, as tables in Markdown."""
 
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
 HEAD = ("what", "punchlist", "anchor", "ratio", "target", "")
-GREEN, RED, DIM, PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[2m", "\x1b[0m"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -22,13 +22,10 @@ class Row(msgspec.Struct, frozen=True):
     target: str = ""
     met: bool | None = None
 
-    def verdict(self) -> str:
-        """`met`, `missed`, or nothing."""
-        return {True: "met", False: "missed", None: ""}[self.met]
-
     def cells(self) -> tuple[str, ...]:
-        """As strings, in the order of the head."""
-        return (self.what, self.figure, self.anchor, self.ratio, self.target, self.verdict())
+        """Return the cells in the order of `HEAD`."""
+        verdict = {True: "met", False: "missed", None: ""}[self.met]
+        return (self.what, self.figure, self.anchor, self.ratio, self.target, verdict)
 
 
 def compared(what: str, figure: str, anchor: str, ratio: float, target: str) -> Row:
@@ -68,32 +65,25 @@ def micros(value: float) -> str:
     return f"{value:,.0f} µs" if value < 10_000 else f"{value / 1000:,.1f} ms"
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """The table of a page."""
-    lines = [HEAD, ("---", "---:", "---:", "---:", "---", "---"), *(row.cells() for row in rows)]
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]], rule: Sequence[str] = ()) -> str:
+    """Return a table in Markdown."""
+    lines = [head, rule or ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def terminal(rows: Sequence[Row], *, colours: bool) -> str:
-    """The table for reading now."""
-    table = [HEAD, *(row.cells() for row in rows)]
-    widths = [max(len(cells[i]) for cells in table) for i in range(len(HEAD))]
-    lines: list[str] = []
-    for number, cells in enumerate(table):
-        words = [
-            cell.ljust(width) if i in (0, 4, 5) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        colour = DIM if number == 0 else {"met": GREEN, "missed": RED}.get(cells[-1], "")
-        if colours and colour:
-            words[-1] = f"{colour}{words[-1]}{PLAIN}"
-        lines.append("  ".join(words).rstrip())
-    return "\n".join(lines) + "\n"
+def markdown(rows: Iterable[Row]) -> str:
+    """Return the table of a page."""
+    return grid(HEAD, (row.cells() for row in rows), ("---", "---:", "---:", "---:", "---", "---"))
+
+
+def write(page: Path, name: str, text: str) -> None:
+    """Put figures between the markers `<!-- figures: NAME -->` and `<!-- /figures -->` of a page."""
+    head, begin, rest = page.read_text("utf-8").partition(f"<!-- figures: {name} -->\n")
+    _, end, tail = rest.partition("<!-- /figures -->")
+    if not begin or not end:
+        raise ValueError(f"{page} has no place for the figures of {name}")
+    page.write_text(f"{head}{begin}\n{text}\n{end}{tail}", "utf-8")
 
 
 def progress(text: str) -> None:
-    """Say what is being done: one line that is written over on a terminal, lines elsewhere."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{DIM}{text}{PLAIN}", end="", file=sys.stderr, flush=True)
-    else:
-        print(text, file=sys.stderr, flush=True)
+    print(text, file=sys.stderr, flush=True)

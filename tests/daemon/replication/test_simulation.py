@@ -1,4 +1,4 @@
-"""Three machines over a space that lies and is lost: a few seeds of what `make simulate-shared` does at length."""
+"""Three machines over a space that lies and is lost: a few seeds of `make fault NAME=simulate_shared`."""
 
 import pytest
 

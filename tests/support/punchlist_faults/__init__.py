@@ -1,5 +1,5 @@
-"""Harnesses that break things on purpose and look whether the promises of RELIABILITY.md hold.
+"""Programs that break things on purpose and check that the promises of RELIABILITY.md hold.
 
-Each is a module with a `run(options) -> figures`, a `make` target of its own for any seed and size, and a small size in
-the test suite. They start real daemons (`python -m punchlistd`) and leave nothing behind.
+`runner.PROGRAMS` lists them and `make fault NAME=…` runs one. Each is a module with a `run(options) -> figures`, which
+sets up its world, lets clients work while something breaks, and raises a `Violation` if a promise was broken.
 """

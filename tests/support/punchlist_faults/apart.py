@@ -1,50 +1,44 @@
-"""Three machines and three servers in a network of their own, under every fault at once; then everybody is asked.
+"""Three machines and three servers in a network of their own, under every fault at the same time.
 
 SIZE counts runs of SECONDS each. Workers claim, complete, add and read through three daemons, while servers, daemons
-and workers are killed, stopped, cut off from each other and left without power. Afterwards whatever anybody was told,
-each worker's answers and each subscriber's pushes, is held against the shared log (`apart_judge`). Every second run
-strikes one machine alone: only then is it certain that nothing had happened to the others.
+and workers are killed, stopped, cut off from each other and left without power. Afterwards each worker's responses and
+each subscriber's pushes are compared with the shared log (`apart_judge`). Every second run strikes one machine alone:
+only then is it certain that nothing happened to the others.
 
-With ENGINE=postgres it is one server of PostgreSQL, whose connections are also terminated.
-
-With BUG=words the daemons run with a planted bug of a shared list (`planted_shared`) whose guard has these words: a
-run must find it.
+With ENGINE=postgres it is one server of PostgreSQL, whose connections are also terminated. With BUG=late-post the
+daemons run with this plant of `launch`: a run must detect it.
 """
 
 import asyncio
 import logging
-import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist_faults import apart_work, planted_shared
-from punchlist_faults.apart_judge import ALL_SERVERS, Entry, Judge, Note, Told, Trouble, order_of, same
+from punchlist_faults import apart_work
+from punchlist_faults.apart_judge import ALL_SERVERS, Judge, Note, Trouble, same
 from punchlist_faults.apart_postgres import PostgresWorld, terminate
-from punchlist_faults.apart_work import LIST
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
-from punchlist_faults.mounts import enter
-from punchlist_faults.mutants import copy_tree, planted
-from punchlist_faults.options import Figures, Options, Unavailable, Violation, main, need, workplace
+from punchlist_faults.background import Background
+from punchlist_faults.ledger import LIST, Ledger, Told
+from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
+from punchlist_faults.runner import describe
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
+from punchlist_testing.hearing import heard
 from punchlist_testing.nats_server import program
 from punchlist_testing.postgres_server import programs
 from punchlistd.replication.adapters.nats.log import NatsLog
 from punchlistd.replication.adapters.postgres.log import PostgresLog
-from punchlistd.replication.port import Beat, Link, Posted, SharedLogError
+from punchlistd.replication.port import Posted, SharedLogError
 from punchlistd.replication.posts.posting import PATIENCE_S
 from punchlistd.replication.spaces import Space
 
@@ -52,92 +46,89 @@ WORLDS: dict[str, type[World]] = {"nats": World, "postgres": PostgresWorld}
 """By ENGINE."""
 
 WORKERS = 3
-"""On each machine."""
+"""Workers on each machine."""
 
 TASKS = 100
-"""That are there at the beginning."""
+"""Tasks that are there at the beginning."""
 
 LONGEST_S = 11.0
-"""No fault lasts longer: more than electing a leader takes, and more than a change is waited for. A machine that hears
-nothing for so long must not take the post that it made at the beginning for one that is not in."""
+"""Longest fault: more than electing a leader takes, and more than the wait for a change. A machine that receives
+nothing for that long must not take the post that it made at the beginning for one that isn't in."""
 
 SETTLE_S = 60.0
-"""After the last fault everything is well again within so long, or something is stuck."""
+"""Time after the last fault within which everything recovers, or something is stuck."""
 
 
-# the faults
+# the faults: each strikes, and returns how to end it
 
 
-def _kill(world: World, name: str) -> Callable[[], None]:
+Strike = Callable[[World, str], Callable[[], object]]
+
+
+def _kill(world: World, name: str) -> Callable[[], object]:
     world.kill(name)
     return lambda: world.revive(name)
 
 
-def _pause(world: World, name: str) -> Callable[[], None]:
+def _pause(world: World, name: str) -> Callable[[], object]:
     world.pause(name)
     return lambda: world.resume(name)
 
 
-def _cut(world: World, name: str) -> Callable[[], None]:
-    pairs = [(name, other) for other in world.servers if other != name]
+def _cut_pairs(world: World, pairs: list[tuple[str, str]]) -> Callable[[], object]:
     world.hosts.cut(pairs)
     return lambda: world.hosts.join(pairs)
 
 
-def _deafen(world: World, name: str) -> Callable[[], None]:
-    """What it posts goes in, and it is told nothing of that."""
+def _cut(world: World, name: str) -> Callable[[], object]:
+    return _cut_pairs(world, [(name, other) for other in world.servers if other != name])
+
+
+def _deafen(world: World, name: str) -> Callable[[], object]:
+    """Let its posts go in, and no response come out."""
     world.hosts.deafen(name, world.servers)
     return lambda: world.hosts.join((name, server) for server in world.servers)
 
 
-def _cut_with_its_machines(world: World, name: str) -> Callable[[], None]:
-    """The machines that are connected to a server see it alone; the other machine sees the other servers alone."""
+def _cut_with_its_machines(world: World, name: str) -> Callable[[], object]:
+    """Leave a server to the machines that are connected to it, and the other servers to the other machines."""
     inside = world.served_by(name) or [MACHINES[0]]
     others = [other for other in SERVERS if other != name]
     pairs = [(one, other) for one in (name, *inside) for other in others]
-    pairs += [(name, machine) for machine in MACHINES if machine not in inside]
-    world.hosts.cut(pairs)
-    return lambda: world.hosts.join(pairs)
+    return _cut_pairs(world, [*pairs, *((name, machine) for machine in MACHINES if machine not in inside)])
 
 
-def _power(world: World, name: str) -> Callable[[], None]:
+def _power(world: World, name: str) -> Callable[[], object]:
     world.power_off(name)
     return lambda: world.power_on(name)
 
 
-def _power_of_all(world: World, _name: str) -> Callable[[], None]:
+def _power_of_all(world: World, _name: str) -> Callable[[], object]:
     world.power_off(*SERVERS)
     return lambda: world.power_on(*SERVERS)
 
 
-def _kill_all(world: World, _name: str) -> Callable[[], None]:
-    for name in SERVERS:
-        world.kill(name)
-
-    def revive() -> None:
-        for name in SERVERS:
-            world.revive(name)
-
-    return revive
+def _kill_all(world: World, _name: str) -> Callable[[], object]:
+    ends = [_kill(world, name) for name in SERVERS]
+    return lambda: [end() for end in ends]
 
 
-def _delay(world: World, name: str) -> Callable[[], None]:
+def _delay(world: World, name: str) -> Callable[[], object]:
     world.hosts.delay(name, 20)
-    return lambda: void(world.hosts.delay(name, 0))
-
-
-def void(_result: object) -> None:
-    """Nothing."""
+    return lambda: world.hosts.delay(name, 0)
 
 
 class Fault(NamedTuple):
-    """What strikes whom: `server`, the `leader` of the space, or a `machine`.
+    """A fault.
 
-    `lasts` is how likely it is that it lasts long, `least_s` to `LONGEST_S` seconds; `weight` is how often it comes.
+    Attributes:
+        whom: What it strikes: a `server`, the `leader` of the space, or a `machine`.
+        lasts: How likely it lasts long, which is `least_s` to `LONGEST_S` seconds.
+        weight: How often it comes.
     """
 
     whom: str
-    strike: Callable[[World, str], Callable[[], None]]
+    strike: Strike
     lasts: float = 0.0
     weight: int = 1
     least_s: float = 4.0
@@ -169,20 +160,16 @@ POSTGRES_FAULTS = {
     "the server without power": Fault("server", _power),
     **{name: fault for name, fault in FAULTS.items() if fault.whom == "machine"},
 }
-"""What befalls one server of PostgreSQL, and its machines."""
 
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
-"""What may strike at the same time as servers are struck."""
+"""Faults that may come together with a fault of servers."""
 
 
 class Run:
     """One run: the workers, the subscribers, and what strikes them.
 
     Args:
-        world: a world that has been started.
-        random: chance.
-        seconds: how long.
-        only: the one machine that is struck, None for everybody.
+        only: The one machine that is struck, None for all.
     """
 
     def __init__(self, world: World, random: Random, seconds: float, only: str | None) -> None:
@@ -207,24 +194,17 @@ class Run:
         return able
 
     def hire(self, machine: str) -> None:
-        """One more worker on a machine."""
         self._born += 1
         name = f"w{self._born}"
         holds = not any(where == machine for where, _ in self._workers.values())
         role = "taker" if machine == self._only else "holder" if holds else "adder"
-        given = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(self._notes(name, machine))]
+        notes = self.world.place / f"{name}.{machine}.notes"
+        given = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(notes)]
         command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *given]
         self._workers[name] = machine, subprocess.Popen(command)
 
-    def _notes(self, name: str, machine: str) -> Path:
-        return self.world.place / f"{name}.{machine}.notes"
-
     def live(self) -> None:
-        """Work under faults, then let it become well.
-
-        Raises:
-            Violation: something ended by itself, or is stuck.
-        """
+        """Work under faults, then wait until all workers have ended."""
         for follower in self.followers:
             follower.start()
         for machine in MACHINES * WORKERS:
@@ -258,7 +238,7 @@ class Run:
             for fault in map(self._known.__getitem__, names)
         )
         lasts = min(lasts, max(0.1, self.until - time.monotonic()))
-        ends: list[Callable[[], None]] = []
+        ends: list[Callable[[], object]] = []
         victims: set[str] = set()
         began = time.monotonic()
         for name in names:
@@ -287,12 +267,8 @@ class Run:
             need(code == 0, f"{name} on {machine} ended with {code}")
 
     def judge(self, wall: float) -> Figures:
-        """Hold everything against the shared log.
-
-        Raises:
-            Violation: a promise was broken.
-        """
-        entries = self._settled()
+        ledger = self._settled()
+        entries = ledger.entries
         for follower in self.followers:
             follower.reaches(len(entries))
             same(entries, follower.name, follower.told[: len(entries)], "pushes")  # claims may have ended since
@@ -302,7 +278,7 @@ class Run:
             for line in path.read_bytes().splitlines(keepends=True)
             if line.endswith(b"\n")
         ]
-        judge = Judge(entries, notes)
+        judge = Judge(ledger, notes)
         attempts = Counter(attempt.end for note in notes for attempt in note.attempts)
         return {
             "events": len(entries),
@@ -314,90 +290,57 @@ class Run:
             **{f"struck: {name}": count for name, count in sorted(Counter(t.name for t in self.trouble).items())},
         }
 
-    def _settled(self) -> list[Entry]:
-        """The shared log, once every machine has all of it."""
-        deadline = time.monotonic() + SETTLE_S
+    def _settled(self) -> Ledger:
+        ledger, deadline = Ledger(), time.monotonic() + SETTLE_S
         while True:
-            entries = order_of(asyncio.run(read_log(self.world)))
+            length = ledger.follow(asyncio.run(read_log(self.world)))
             told = {name: read_replica(daemon.socket) for name, daemon in self.world.daemons.items()}
-            if all(len(each) == len(entries) for each in told.values()) or time.monotonic() > deadline:
+            if all(len(each) == length for each in told.values()) or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
         for name, each in told.items():
-            same(entries, name, each, "replica")
-        return entries
+            same(ledger.entries, name, each, "replica")
+        return ledger
 
 
-class Follower(threading.Thread):
-    """Subscribes to the list on one machine, again and again behind the last event that came.
+class Follower(Background):
+    """Subscribes to the list on one machine, again and again after the last event that came."""
 
-    Args:
-        name: the machine.
-        path: its socket.
-    """
-
-    def __init__(self, name: str, path: str) -> None:
-        super().__init__(name=name, daemon=True)
+    def __init__(self, machine: str, path: str) -> None:
+        super().__init__(machine, path)
         self.told: list[Told] = []
-        self._path = path
         self._seq = 0
-        self._over = threading.Event()
-        self._fault: BaseException | None = None
 
-    def run(self) -> None:
-        """Follow until the end."""
-        try:
-            while not self._over.is_set():
-                with suppress(OSError), closing(socket.socket(socket.AF_UNIX)) as link:
-                    self._follow(link)
-                self._over.wait(0.05)
-        except BaseException as error:
-            self._fault = error
-
-    def _follow(self, link: socket.socket) -> None:
-        link.settimeout(0.5)
-        link.connect(self._path)
-        params = {"conversation": LIST, "after": self._seq}
-        link.sendall(
-            msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "event.subscribe", "params": params}) + b"\n"
-        )
-        buffer = b""
-        while not self._over.is_set():
-            with suppress(TimeoutError):
-                if not (more := link.recv(1 << 16)):
-                    return
-                *lines, buffer = (buffer + more).split(b"\n")
-                for line in lines:
-                    self._take(msgspec.json.decode(line))
+    def work(self) -> None:
+        while not self.ending.wait(0.05):
+            self.hang_up()
+            with suppress(OSError, EOFError):
+                link = self.connect()
+                link.result("event.subscribe", conversation=LIST, after=self._seq)
+                link.sock.settimeout(None)
+                while not self.ending.is_set() and (message := link.receive()) is not None:
+                    self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
-        if message.get("id") == 1:
-            need("result" in message, f"a subscription was refused: {message}")
-            return
         need(message["method"] == "events", f"pushed: {message}")
         for each in message["params"]["events"]:
-            need(each["seq"] > self._seq, f"pushed behind {self._seq}: {each}")
+            need(each["seq"] > self._seq, f"pushed after {self._seq}: {each}")
             self._seq = each["seq"]
             self.told.append(told_of(each))
 
     def reaches(self, number: int) -> None:
-        """Wait until so many events came, then end."""
         deadline = time.monotonic() + SETTLE_S
-        while len(self.told) < number and self._fault is None and time.monotonic() < deadline:
+        while len(self.told) < number and self.failure is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        self._over.set()
-        self.join()
-        if self._fault is not None:
-            raise Violation(f"what {self.name} pushed: {self._fault!r}") from self._fault
+        self.close()
+        self.check()
 
 
 def told_of(event: dict[str, Any]) -> Told:
-    """An event as a daemon tells of it."""
     return event["version"], event["at"], event["actor"], decode_event(msgspec.json.encode(event["event"]))
 
 
 def read_replica(path: str) -> list[Told]:
-    """What a daemon has."""
     told: list[Told] = []
     after = 0
     with closing(Raw(path)) as link:
@@ -407,103 +350,54 @@ def read_replica(path: str) -> list[Told]:
     return told
 
 
-class _Nobody:
-    """A listener that waits for the way to be open."""
-
-    def __init__(self) -> None:
-        self.up = asyncio.Event()
-
-    def posted(self, post: Posted) -> None:
-        pass
-
-    def link_changed(self, link: Link) -> None:
-        if link.state == "up":
-            self.up.set()
-
-    def beat(self, beat: Beat) -> None:
-        pass
-
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        pass
-
-
 async def read_log(world: World) -> list[Posted]:
-    """All posts, in order."""
     space = Space(SPACE, world.urls(), creds=world.creds["judge"], ca=world.ca)
     log = (NatsLog if space.engine == "nats" else PostgresLog)(space, "judge_1")
-    hearing = _Nobody()
-    running = asyncio.create_task(log.run(hearing))
-    try:
-        async with asyncio.timeout(SETTLE_S):
-            await hearing.up.wait()
-            while True:
-                try:
-                    found = await log.read(LIST, 0)
-                    if await log.is_current(LIST, found[-1].position):
-                        return found
-                except SharedLogError:
-                    pass
-                await asyncio.sleep(0.1)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+    async with asyncio.timeout(SETTLE_S), heard(log) as hearing:
+        await hearing.link("up")
+        while True:
+            with suppress(SharedLogError):
+                found = await log.read(LIST, 0)
+                if await log.is_current(LIST, found[-1].position):
+                    return found
+            await asyncio.sleep(0.1)
 
 
-def one(seed: int, seconds: float, bug: str) -> Figures:
-    """One run.
-
-    Raises:
-        Violation: a promise was broken; what was noted is in build/apart/SEED.
-    """
-    with workplace() as place:
-        tree = None
-        if bug:
-            (mutant,) = [each for each in planted_shared.MUTANTS if bug in each.guard]
-            tree = copy_tree(place / "tree")
-            path = tree / mutant.file
-            path.write_text(planted(mutant, path.read_text("utf-8")), "utf-8")
-        with world(place, tree, WORLDS[os.environ.get("ENGINE") or "nats"]) as made:
-            random = Random(f"apart/{seed}")
-            with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:
-                titles = [{"title": f"task {number}"} for number in range(TASKS)]
-                link.result("task.add_many", conversation=LIST, tasks=titles, key="tasks")
-            run = Run(made, random, seconds, MACHINES[seed // 2 % len(MACHINES)] if seed % 2 else None)
-            try:
-                run.live()
-                return run.judge(time.time() - time.monotonic())
-            except Exception:
-                kept = Path(__file__).resolve().parents[3] / "build" / "apart" / str(seed)
-                leave = shutil.ignore_patterns("disk", "image", "s", "tree", "data", "*.creds", "*.key")
-                shutil.copytree(place, kept, ignore=leave, dirs_exist_ok=True)
-                (kept / "trouble").write_text("\n".join(map(str, run.trouble)))
-                raise
+def one(seed: int, options: Options) -> Figures:
+    """Make one run; after a violation its notes are in build/apart/SEED."""
+    with workplace() as place, world(place, WORLDS[options.engine], options.bug) as made:
+        random = Random(f"apart/{seed}")
+        with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:
+            titles = [{"title": f"task {number}"} for number in range(TASKS)]
+            link.result("task.add_many", conversation=LIST, tasks=titles, key="tasks")
+        run = Run(made, random, options.seconds or 60, MACHINES[seed // 2 % len(MACHINES)] if seed % 2 else None)
+        try:
+            run.live()
+            return run.judge(time.time() - time.monotonic())
+        except Exception:
+            kept = ROOT / "build" / "apart" / str(seed)
+            leave = shutil.ignore_patterns("disk", "image", "s", "data", "*.creds", "*.key")
+            shutil.copytree(place, kept, ignore=leave, dirs_exist_ok=True)
+            (kept / "trouble").write_text("\n".join(map(str, run.trouble)))
+            raise
 
 
 def run(options: Options) -> Figures:
-    """As many runs as SIZE says, from SEED on."""
-    engine = os.environ.get("ENGINE") or "nats"
-    if engine == "nats" and program() is None:
-        raise Unavailable("needs nats-server 2.14 or newer: make nats-server fetches one")
-    if engine == "postgres" and programs() is None:
+    if options.engine == "nats" and program() is None:
+        raise Unavailable("needs nats-server 2.14 or newer: make optional fetches one")
+    if options.engine == "postgres" and programs() is None:
         raise Unavailable("needs PostgreSQL: postgres, initdb and psql in PATH or /usr/lib/postgresql")
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of how TLS connections end
-    enter("ip", "nsenter", "mkfs.ext4", "openssl", network=True)
-    seconds, bug = float(os.environ.get("SECONDS") or 60), os.environ.get("BUG") or ""
     total: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.size):
         try:
-            figures = one(seed, seconds, bug)
+            figures = one(seed, options)
         except Exception:
-            print(f"make apart SEED={seed} SIZE=1 SECONDS={seconds:g} BUG='{bug}' ENGINE={engine}", flush=True)
+            print(describe("apart", options._replace(seed=seed, size=1)), flush=True)
             raise
         total.update(figures)
         print(
             f"  {seed}: {figures['acknowledged']} acknowledged, {figures['refusals proved']} refusals proved",
             flush=True,
         )
-    return {"runs": options.size, **dict(sorted(total.items())), "violations": 0}
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    main("apart", run, 3)
+    return {"runs": options.size, **dict(sorted(total.items()))}

@@ -1,6 +1,6 @@
 """Hosts of a network of their own: namespaces on one bridge, which can be cut off from each other.
 
-Everything is inside the harness's own namespaces (`mounts.enter`), and gone with them.
+Everything is inside the program's own namespaces (`mounts.enter`), and gone with them.
 """
 
 import subprocess
@@ -9,7 +9,6 @@ from pathlib import Path
 
 NET = "10.9.0"
 OUTSIDE = f"{NET}.1"
-"""The harness's own address."""
 
 
 def _do(*command: str, check: bool = True) -> None:
@@ -22,7 +21,6 @@ class Hosts:
     """Hosts with an address each. Every host sees every other one until they are cut apart."""
 
     def __init__(self) -> None:
-        """The bridge, and no host yet."""
         self.address: dict[str, str] = {}
         Path("/run/netns").mkdir(exist_ok=True)
         _do("mount", "-t", "tmpfs", "none", "/run/netns")
@@ -32,7 +30,6 @@ class Hosts:
         _do("ip", "link", "set", "bridge0", "up")
 
     def add(self, name: str) -> str:
-        """One more host; its address."""
         address = self.address[name] = f"{NET}.{10 + len(self.address)}"
         _do("ip", "netns", "add", name)
         _do("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -43,7 +40,6 @@ class Hosts:
         return address
 
     def end(self) -> None:
-        """Take all of it down: nothing runs there any more."""
         for name in self.address:
             _do("ip", "link", "delete", f"to-{name}", check=False)  # with the namespace it would go some time later
             _do("ip", "netns", "delete", name, check=False)
@@ -70,7 +66,6 @@ class Hosts:
             _do("ip", "-n", other, "neighbour", "replace", self.address[name], *lost)
 
     def join(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Let everything through again."""
         for one, other in pairs:
             for host, to in ((one, other), (other, one)):
                 _do("ip", "-n", host, "neighbour", "delete", self.address[to], "dev", "eth0", check=False)

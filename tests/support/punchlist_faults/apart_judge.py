@@ -1,26 +1,21 @@
-"""Holds what workers and subscribers were told against the shared log.
+"""Compares what workers and subscribers received with the shared log.
 
-The log is the total order: every acknowledged call names its version, so nothing has to be searched for. What no order
-can tell, as that there was nothing to claim, must have been true at some version between the newest one that anybody
-had been told of before the call, and the last one that may have been there when it was answered.
+The log is the total order: every acknowledged call names its version, so there is nothing to search. A response that
+names none, such as that there was nothing to claim, must have been true at some version between the newest one that any
+client had received before the call, and the last one that may have been there when it was answered.
 """
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from punchlist_faults.apart_work import LIST, OPEN
+from punchlist_faults.apart_work import OPEN
+from punchlist_faults.ledger import Entry, Ledger, Told
 from punchlist_faults.options import Figures, Violation, need
-from punchlist_schemas.events import AnyEvent, Claimed, KnownEvent, Released, StatusChanged
+from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import machine_of
-from punchlistd.domain.decide.claim import Supply
-from punchlistd.domain.evolve import evolve
-from punchlistd.domain.state import initial_state
-from punchlistd.engine.lists.loaded import Place
-from punchlistd.replication.port import Posted
-from punchlistd.replication.posts.posts import unseal
 
 ALL_SERVERS = "servers"
 """The victim of a fault at servers."""
@@ -57,12 +52,10 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def began(self) -> float:
-        """When it was first made."""
         return self.attempts[0].began
 
     @property
     def ended(self) -> float:
-        """When its worker had its outcome."""
         return self.attempts[-1].ended
 
     @property
@@ -70,28 +63,6 @@ class Note(msgspec.Struct, frozen=True):
         """Its outcome: that of the last attempt, or open as long as an earlier one may have been written."""
         last = self.attempts[-1].end
         return "open" if last != "ok" and any(each.end in OPEN for each in self.attempts) else last
-
-
-Told = tuple[int, int, str, AnyEvent]
-"""An event as a machine tells of it: version, time, actor and itself."""
-
-
-class Entry(NamedTuple):
-    """An event in the shared log: `first` is the version of its call's first one, `last` of its last one."""
-
-    version: int
-    at: int
-    actor: str
-    event: KnownEvent
-    member: str
-    key: str
-    first: int
-    last: int
-
-    @property
-    def told(self) -> "Told":
-        """What any machine tells of it."""
-        return self.version, self.at, self.actor, self.event
 
 
 class Trouble(NamedTuple):
@@ -103,73 +74,38 @@ class Trouble(NamedTuple):
     ended: float
 
 
-def order_of(posts: Iterable[Posted]) -> list[Entry]:
-    """The one order of everything.
-
-    Raises:
-        Diverged: the posts are no chain.
-    """
-    entries: list[Entry] = []
-    place = Place()
-    for posted in posts:
-        received = unseal(posted, place, len(entries))
-        need(posted.before == place.position, f"post {posted.position} follows {posted.before}, not {place.position}")
-        for step in received.steps:
-            first, last = len(entries) + 1, len(entries) + len(step.events)
-            key = step.side.key if step.side is not None else ""
-            for event in step.events:
-                entries.append(Entry(len(entries) + 1, step.at, step.actor, event, received.by, key, first, last))
-        place = received.place
-    return entries
-
-
 class Judge:
-    """Everything that can be found out from the log, then one question after the other."""
+    """Checks one rule after the other; each breach is a `Violation`."""
 
-    def __init__(self, entries: Sequence[Entry], notes: Sequence[Note]) -> None:
-        """Fold the log.
-
-        Raises:
-            Violation: it holds what may never happen.
-        """
-        self.entries = entries
+    def __init__(self, ledger: Ledger, notes: Sequence[Note]) -> None:
         self.notes = notes
-        self.groups: dict[str, Entry] = {}
+        self.ledger, self.entries = ledger, ledger.entries
         self.claims: dict[int, Claimed] = {}
         self.completed: dict[str, int] = {}
-        self.released = 0
-        state = initial_state(LIST)
-        self._available, self._held, self._counts = [0], [dict[str, int]()], [0]
-        for entry in entries:
-            self._step(entry, state.claims)
-            evolve(state, entry.event, entry.version, entry.version, entry.at)
-            self._available.append(Supply(state).take([], 100))
-            self._held.append({task: claim.fence for task, claim in state.claims.items()})
+        self._counts = [0]
+        for entry in self.entries:
+            self._step(entry, ledger.fences[entry.version - 1])
             self._counts.append(len(self.completed))
-        # The newest version that anybody had been told of at a moment, and the last that may have been there.
+        # The newest version that any client had received at a moment, and the last that may have been there.
         acknowledged = sorted((note.ended, note.version) for note in notes if note.end == "ok")
         self._ends = [ended for ended, _ in acknowledged]
         self._newest = [0]
         for _, version in acknowledged:
             self._newest.append(max(self._newest[-1], version))
-        begun = sorted((note.began, self.groups[note.key].first) for note in notes if note.key in self.groups)
+        begun = sorted((note.began, ledger.calls[note.key].first) for note in notes if note.key in ledger.calls)
         self._begins = [began for began, _ in begun]
-        self._limits = [len(entries) + 1]
+        self._limits = [len(self.entries) + 1]
         for _, first in reversed(begun):
             self._limits.append(min(self._limits[-1], first))
         self._limits.reverse()
 
     def _step(self, entry: Entry, claims: Mapping[str, object]) -> None:
         event = entry.event
-        if entry.key and entry.version == entry.first:
-            need(entry.key not in self.groups, f"the key {entry.key} is there twice, and again at {entry.version}")
-            self.groups[entry.key] = entry
         if isinstance(event, Claimed):
             need(event.task not in claims, f"at {entry.version} {event} although {claims.get(event.task)} holds it")
             self.claims[entry.version] = event
         elif isinstance(event, Released):
             need(event.task in claims, f"at {entry.version} the end of a claim that is not there: {event}")
-            self.released += 1
         elif isinstance(event, StatusChanged) and event.to == "completed":
             need(event.task not in self.completed, f"{event.task} is completed twice, and again at {entry.version}")
             need(event.task in claims, f"{event.task} is completed without a claim at {entry.version}")
@@ -182,29 +118,25 @@ class Judge:
         return range(known, min(last, len(self.entries)) + 1)
 
     def answers(self) -> Figures:
-        """Each answer was true; how many of which kind.
-
-        Raises:
-            Violation: one was not.
-        """
+        """Check that each response was true; return how many of which kind there were."""
         acked = proved = 0
         for note in self.notes:
             if note.end == "ok" and note.kind != "read" and not (note.kind == "claim" and not note.task):
                 self._acknowledged(note)
                 acked += 1
             elif note.kind == "claim" and note.end == "ok":
-                seen = [self._available[version] for version in self.window(note)]
+                seen = [self.ledger.available[version] for version in self.window(note)]
                 need(0 in seen, f"{note} found nothing, and there were {seen} in {self.window(note)}")
                 proved += 1
             elif note.end in ("lease_lost", "lease_held"):
-                held = [self._held[version].get(note.task) for version in self.window(note)]
+                held = [self.ledger.fences[version].get(note.task) for version in self.window(note)]
                 need(any(fence != note.fence for fence in held), f"{note} was refused, and held the task all the while")
                 proved += 1
             self._not_written(note)
         return {"acknowledged": acked, "refusals proved": proved}
 
     def _acknowledged(self, note: Note) -> None:
-        entry = self.groups.get(note.key)
+        entry = self.ledger.calls.get(note.key)
         if entry is None:
             raise Violation(f"LOST: {note} was acknowledged and is not in the log")
         need(entry.last == note.version, f"{note} was acknowledged at {note.version} and is at {entry.last}")
@@ -219,7 +151,7 @@ class Judge:
 
     def _not_written(self, note: Note) -> None:
         """An attempt that was told that nothing was written is not what is in the log."""
-        entry = self.groups.get(note.key)
+        entry = self.ledger.calls.get(note.key)
         if entry is None:
             return
         may = [each for each in note.attempts if each.end == "ok" or each.end in OPEN]
@@ -227,11 +159,7 @@ class Judge:
         need(entry.at >= may[0].wall * 1000 - SKEW_MS, f"{note} was written by an attempt that was told it was not")
 
     def reads(self) -> int:
-        """What was read is the fold at its version, never behind what the same machine had told; how many reads.
-
-        Raises:
-            Violation: one was wrong or went back.
-        """
+        """Check that each read is the fold at its version, never behind what its machine had shown; return how many."""
         reads = 0
         told: dict[str, list[Note]] = {}
         for note in sorted((each for each in self.notes if each.end == "ok"), key=lambda each: each.ended):
@@ -252,14 +180,11 @@ class Judge:
         return reads
 
     def leases(self, trouble: Sequence[Trouble], wall: float) -> int:
-        """No machine ended the claim of another one that nothing had happened to; how many were ended by others.
+        """Check that no machine ended the claim of another one without a fault; return how many were ended by others.
 
         Args:
-            trouble: all faults.
-            wall: what the wall clock says at 0 of the monotonic one.
-
-        Raises:
-            Violation: one did.
+            trouble: All faults.
+            wall: The wall clock at 0 of the monotonic one.
         """
         ended = 0
         keepers: dict[str, str] = {}
@@ -279,11 +204,7 @@ class Judge:
 
 
 def same(entries: Sequence[Entry], machine: str, told: Sequence[Told], what: str) -> None:
-    """What a machine tells is the shared log, each event once and in order.
-
-    Raises:
-        Violation: it is not.
-    """
+    """Check that a machine shows the shared log, each event once and in order."""
     for number, (entry, other) in enumerate(zip(entries, told, strict=False)):
         need(entry.told == other, f"{machine}'s {what}: at {number} is {other}, and the log has {entry.told}")
     need(len(entries) == len(told), f"{machine}'s {what} ends at {len(told)}, and the log at {len(entries)}")

@@ -19,7 +19,7 @@ SERVER = "n1"
 class PostgresWorld(World):
     """A server and machines, not started yet; see `World`."""
 
-    def __init__(self, place: Path, tree: Path | None = None) -> None:
+    def __init__(self, place: Path, bug: str = "") -> None:
         self.place = place
         self.hosts = Hosts()
         address = self.hosts.add(SERVER)
@@ -48,11 +48,10 @@ class PostgresWorld(World):
             path.touch(0o600)
             path.write_text(one.creds([address], DATABASE))
             self.creds[one.name] = str(path)
-        self.daemons = self._made_daemons(tree)
+        self.daemons = self._make_daemons(bug)
         self._urls = {one.name: self.server.url(one.name) for one in self._logins}
 
     def urls(self, first: int = 0) -> tuple[str, ...]:
-        """Where the server is, for the machine of this number."""
         return (self._urls[MACHINES[first]],)
 
     def _start_servers(self) -> None:
@@ -61,19 +60,15 @@ class PostgresWorld(World):
         self.creds["judge"] = self.creds[MACHINES[0]]  # whose address it asks at
 
     def leader(self) -> str | None:
-        """The one server."""
         return SERVER
 
     def served_by(self, server: str) -> list[str]:
-        """Everybody."""
         return list(MACHINES)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP, until `resume`."""
         self.server.pause() if name == SERVER else super().pause(name)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
         self.server.resume() if name == SERVER else super().resume(name)
 
 

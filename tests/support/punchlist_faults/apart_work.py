@@ -55,11 +55,7 @@ class Link:
         self._id = 0
 
     def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer, an error perhaps.
-
-        Raises:
-            Lost: None came.
-        """
+        """The answer, an error perhaps."""
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_UNIX)
@@ -79,7 +75,6 @@ class Link:
             raise Lost from error
 
     def close(self) -> None:
-        """Hang up."""
         for each in filter(None, (self._file, self._socket)):
             with suppress(OSError):
                 each.close()
@@ -131,11 +126,9 @@ class Worker:
         return result
 
     def look(self) -> None:
-        """Read the list."""
         self.call("read", "task.list", limit=1)
 
     def work(self) -> None:
-        """One round: perhaps a new task, perhaps a look, a claim, and the end of what was claimed."""
         chance: Callable[[], float] = self.random.random
         if chance() < self.role.adds:
             self.call("add", "task.add", title=f"{self._name} {self._calls}")
@@ -156,7 +149,6 @@ class Worker:
 
 
 def main() -> None:
-    """Work until the time is over."""
     path, name, role, seed, until, notes = sys.argv[1:]
     worker = Worker(path, name, role, seed, float(until), notes)
     while time.monotonic() < worker.until:

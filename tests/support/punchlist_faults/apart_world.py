@@ -20,7 +20,7 @@ from punchlist_faults.apart_hosts import Hosts
 from punchlist_faults.apart_work import LIST
 from punchlist_faults.mounts import Disk
 from punchlist_faults.options import Violation, need
-from punchlist_faults.process import Daemon, eventually
+from punchlist_faults.process import Daemon
 from punchlist_testing.authority import Authority
 from punchlist_testing.daemon import Raw
 from punchlist_testing.nats_server import NatsServer
@@ -35,11 +35,11 @@ class World:
     """Servers and machines, not started yet.
 
     Args:
-        place: a directory of its own.
-        tree: a copy of the daemon's sources that is run instead, with a bug in it.
+        place: A directory of its own.
+        bug: A plant of `launch` with which all daemons run.
     """
 
-    def __init__(self, place: Path, tree: Path | None = None) -> None:
+    def __init__(self, place: Path, bug: str = "") -> None:
         self.place = place
         self.hosts = Hosts()
         addresses = [self.hosts.add(name) for name in SERVERS]
@@ -70,25 +70,25 @@ class World:
             path.touch(0o600)
             path.write_text(one.creds)
             self.creds[name] = str(path)
-        self.daemons = self._made_daemons(tree)
+        self.daemons = self._make_daemons(bug)
 
-    def _made_daemons(self, tree: Path | None) -> dict[str, Daemon]:
+    def _make_daemons(self, bug: str) -> dict[str, Daemon]:
         daemons: dict[str, Daemon] = {}
         for name in MACHINES:
             (self.place / name).mkdir()
             daemon = daemons[name] = Daemon(self.place / name)
             daemon.host = self.hosts.command(name)
             daemon.options = ("--grace", "1")
-            daemon.env = {"PUNCHLIST_MACHINE": name} | ({"PYTHONPATH": str(tree / "daemon")} if tree else {})
+            daemon.env = {"PUNCHLIST_MACHINE": name}
+            daemon.plant = (bug,) if bug else ()
         return daemons
 
     def urls(self, first: int = 0) -> tuple[str, ...]:
-        """Where the servers are; each machine begins at another one."""
+        """Return the addresses of the servers; each machine begins at another one."""
         names = SERVERS[first:] + SERVERS[:first]
         return tuple(f"tls://{self.hosts.address[name]}" for name in names)
 
     def start(self) -> None:
-        """Start everything, and share a list on all machines."""
         self._start_servers()
         for number, name in enumerate(MACHINES):
             self.daemons[name].start()
@@ -106,7 +106,7 @@ class World:
             thread.join()
 
     def _insist(self, name: str, method: str, **params: Any) -> None:
-        """Ask until servers that are just electing let it succeed."""
+        """Repeat a call that fails while servers elect a leader."""
         deadline = time.monotonic() + START_S
         while True:
             with contextlib.closing(Raw(self.daemons[name].socket)) as link:
@@ -118,7 +118,7 @@ class World:
             time.sleep(0.2)
 
     def leader(self) -> str | None:
-        """The server that leads the space, if one says so."""
+        """Return the server that leads the space, if one does."""
         for name in SERVERS:
             url = f"http://{self.hosts.address[name]}:8222/jsz?streams=true"
             with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(url, timeout=0.5) as answer:
@@ -130,7 +130,7 @@ class World:
         return None
 
     def served_by(self, server: str) -> list[str]:
-        """The machines that are connected to a server."""
+        """Return the machines that are connected to a server."""
         found: list[str] = []
         for name, daemon in self.daemons.items():
             with contextlib.suppress(OSError, EOFError, KeyError), contextlib.closing(Raw(daemon.socket)) as link:
@@ -143,24 +143,19 @@ class World:
     # what happens to them
 
     def kill(self, name: str) -> None:
-        """SIGKILL."""
         (self.servers.get(name) or self.daemons[name]).kill()
 
     def revive(self, name: str) -> None:
-        """Start again what was killed."""
         (self.servers.get(name) or self.daemons[name]).start()
 
     def pause(self, name: str) -> None:
-        """SIGSTOP, until `resume`."""
         os.kill(self.pid(name), signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid(name), os.WSTOPPED | os.WNOWAIT)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
         os.kill(self.pid(name), signal.SIGCONT)
 
     def pid(self, name: str) -> int:
-        """Its process."""
         process = (self.servers.get(name) or self.daemons[name]).process
         assert process is not None, "start it first"
         return process.pid
@@ -175,18 +170,12 @@ class World:
             self.servers[name].kill()
 
     def power_on(self, *names: str) -> None:
-        """Switch servers on again."""
         for name in names:
             self._disks[name].unmount()
             self._disks[name].mount()
             self.servers[name].start()
 
     def look(self) -> None:
-        """Everything that should run does.
-
-        Raises:
-            Violation: something ended by itself.
-        """
         for name in (*self.servers, *MACHINES):
             process = (self.servers.get(name) or self.daemons[name]).process
             if process is None or process.poll() is not None:
@@ -194,7 +183,6 @@ class World:
                 raise Violation(f"{name} ended by itself: {process and process.returncode}\n{said[-3000:]}")
 
     def end(self) -> None:
-        """Kill everything that is left."""
         for each in (*self.servers.values(), *self.daemons.values()):
             each.kill()
         for disk in self._disks.values():
@@ -204,14 +192,10 @@ class World:
 
 
 @contextmanager
-def world(place: Path, tree: Path | None = None, kind: type[World] = World) -> Generator[World]:
-    """A world that has been started, and ends with the block."""
-    made = kind(place, tree)
+def world(place: Path, kind: type[World], bug: str) -> Generator[World]:
+    made = kind(place, bug)
     try:
         made.start()
         yield made
     finally:
         made.end()
-
-
-__all__ = ["MACHINES", "SERVERS", "SPACE", "World", "eventually", "world"]

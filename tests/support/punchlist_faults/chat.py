@@ -15,7 +15,8 @@ from punchlist_apps.chat.live import Live
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
-from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.options import Figures, Options, need, workplace
+from punchlist_faults.process import environment
 from punchlist_testing.chat import POINTS, SCENARIOS, Scenario, prepared
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.scripted_model import Script, honest, serving
@@ -39,7 +40,6 @@ class _Deadly(Live):
 
 
 def run(options: Options) -> Figures:
-    """Kill as often as SIZE says, each time at another point of another request."""
     cases = [*ALL]
     options.random().shuffle(cases)
     if options.size >= len(ALL):
@@ -51,19 +51,17 @@ def run(options: Options) -> Figures:
         "turns": len(counts),
         "killed in them": len(killed),
         "points": ", ".join(sorted(set(killed))),
-        "changes and answers other than one": 0,
     }
 
 
 async def _case(socket: str, script: Script, scenario: Scenario, point: str, by_model: bool) -> str | None:
-    """One turn that is killed and finished; the point, if it came to it."""
     said = f"{scenario.name} at {point}, {'model' if by_model else 'rules'}"
     async with AsyncClient(socket=socket, autostart=False, name="harness") as client:
         talk = await prepared(client, scenario)
         turn = await talk.thread.send(scenario.text)
-        words = [sys.executable, "-m", __spec__.name if __spec__ else __name__, socket, talk.thread.id, turn, point]
+        words = [sys.executable, "-m", __name__, socket, talk.thread.id, turn, point]
         words += [script.url] if by_model else []
-        ended = await asyncio.to_thread(subprocess.run, words, env=_env(), timeout=30, check=False)
+        ended = await asyncio.to_thread(subprocess.run, words, env=environment(), timeout=30, check=False)
         need(ended.returncode in (0, -signal.SIGKILL), f"{said}: the victim ended with {ended.returncode}")
         worker = Worker(Completions("scripted", script.url) if by_model else None)
         answer = await asyncio.wait_for(worker.answer(talk.thread, turn), 30)
@@ -73,10 +71,6 @@ async def _case(socket: str, script: Script, scenario: Scenario, point: str, by_
         return point if ended.returncode else None
 
 
-def _env() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
 async def _victim(socket: str, thread: str, turn: str, point: str, url: str = "") -> None:
     async with AsyncClient(socket=socket, autostart=False, name="victim") as client:
         model = Completions("scripted", url) if url else None
@@ -84,7 +78,4 @@ async def _victim(socket: str, thread: str, turn: str, point: str, url: str = ""
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        asyncio.run(_victim(*sys.argv[1:]))
-    else:
-        main("chat", run, len(ALL))
+    asyncio.run(_victim(*sys.argv[1:]))

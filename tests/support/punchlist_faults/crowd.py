@@ -1,19 +1,16 @@
-"""Many connections at once: those that stop reading, and those that say nothing. For `stuck` and `connections`."""
+"""Many connections at the same time, and the times of calls."""
 
 import resource
 import socket
 import subprocess
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from punchlist_bench import native
-from punchlist_faults.mutants import ROOT
-from punchlist_faults.options import Unavailable, Violation
+from punchlist_faults.options import ROOT, Unavailable, Violation
 from punchlist_faults.process import Daemon
 
 _SPARE = 200
@@ -27,11 +24,6 @@ class Served(NamedTuple):
 
 
 def need_descriptors(number: int) -> None:
-    """Allow this process so many connections.
-
-    Raises:
-        Unavailable: the system does not.
-    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number + _SPARE:
         raise Unavailable(f"needs {number + _SPARE:,} descriptors, {hard:,} are allowed (ulimit -Hn)")
@@ -39,13 +31,12 @@ def need_descriptors(number: int) -> None:
 
 
 def request(method: str, id: int = 1, **params: Any) -> bytes:
-    """A request on a line."""
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + b"\n"
 
 
 @contextmanager
-def connections(daemon: Daemon, number: int, *first: bytes) -> Generator[list[socket.socket]]:
-    """So many connections that have each sent `first` and read one answer to each."""
+def connections(daemon: Daemon, number: int, first: bytes) -> Generator[list[socket.socket]]:
+    """Open connections that have each sent `first` and read its response."""
     opened: list[socket.socket] = []
     try:
         for _ in range(number):
@@ -53,52 +44,26 @@ def connections(daemon: Daemon, number: int, *first: bytes) -> Generator[list[so
             sock.settimeout(30)
             sock.connect(daemon.socket)
             opened.append(sock)
-            for text in first:
-                sock.sendall(text)
-                _line(sock)
+            sock.sendall(first)
+            line = b""
+            while not line.endswith(b"\n"):
+                line += sock.recv(65536)
         yield opened
     finally:
         for sock in opened:
             sock.close()
 
 
-def _line(sock: socket.socket) -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        line += sock.recv(65536)
-    return line
-
-
-def rss_bytes(daemon: Daemon) -> int:
-    """Memory of the daemon that is in use now."""
-    status = Path(f"/proc/{daemon.pid()}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) * 1024
-
-
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which this share of the values lies."""
+    """Return the value below which this share of the values lies."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
-def round_trips(daemon: Daemon, number: int, **params: Any) -> list[float]:
-    """Seconds that so many task.add calls took, one after the other."""
-    link = daemon.connect()
-    took: list[float] = []
-    for each in range(number):
-        began = time.perf_counter()
-        link.result("task.add", title=f"{each}", **params)
-        took.append(time.perf_counter() - began)
-    link.close()
-    return took
 
 
 @contextmanager
 def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]:
-    """The benchmark's load generator (see `load.c`) against a daemon; killed at the end if it still runs.
-
-    Raises:
-        RuntimeError: there is no C compiler.
-    """
+    """Run the benchmark's load generator (see `load.c`) against a daemon; kill it at the end."""
+    if native.compiler() is None:
+        raise Unavailable("needs a C compiler, for the load")
     programs = ROOT / "build/bench/bin"
     native.build(programs)
     command = [str(programs / "load"), "-s", daemon.socket, *map(str, options)]
@@ -110,11 +75,6 @@ def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]
 
 
 def load(daemon: Daemon, *options: object) -> Served:
-    """Let the load generator run to its end.
-
-    Raises:
-        Violation: a call failed.
-    """
     with driver(daemon, *options) as process:
         measured, said = process.communicate(timeout=300)
     if process.returncode:

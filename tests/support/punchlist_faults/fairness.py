@@ -1,10 +1,10 @@
-"""One client asks for as much as it can: what do the others wait, and what does it cost the daemon?
+"""One client asks for as much as it can: what the others wait, and what it costs the daemon.
 
 SIZE counts the events of the long list; with 38,000 the long answers are 6 MB (lists) and 18 MB (messages). Each attack
 is made once without and once with a limit of memory, under which the daemon must live.
 
-What a bystander waits for is judged by the processor time that the daemon took between the question and the answer,
-since what other programs on the machine take meanwhile is none of its doing. The time by the wall is told beside it.
+A bystander's wait is judged by the processor time that the daemon took between the call and the response, since other
+programs on the machine don't count. The time by the wall is printed with it.
 """
 
 import os
@@ -16,14 +16,13 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from punchlist_faults.crowd import percentile, request
-from punchlist_faults.options import Figures, Options, main, need, workplace
-from punchlist_faults.process import PATIENCE_S, Daemon, daemon_in
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.process import PATIENCE_S, Daemon, environment, running_daemon
 from punchlist_schemas.strict_json import MOST_VALUES
 from punchlist_testing.daemon import Raw
 
@@ -50,6 +49,8 @@ TASKS = 400
 PARTS = 10_000
 """Of one call: as many as there may be; fewer beside a shorter list."""
 
+Attack = Callable[[Raw], None]
+
 LONG, LIST, TALK, MINE, WIDE = "long", "list", "talk", "mine", "wide"
 
 
@@ -64,13 +65,23 @@ def _answers(link: Raw, count: int) -> list[Any]:
     return answers
 
 
-def _undos(link: Raw) -> None:
-    _ask(link, *[("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)])
-    need(all("result" in answer for answer in _answers(link, 20)), "an undo was refused")
+def _patient(daemon: Daemon) -> Raw:
+    link = daemon.connect()
+    link.sock.settimeout(PATIENCE_S * 4)
+    return link
 
 
-def _everything(link: Raw) -> None:
-    need("result" in link.call("list.undo", conversation=MINE, of="anonymous"), "an undo was refused")
+def _calls(calls: Sequence[tuple[str, dict[str, Any]]], *, unread: bool = False, member: str = "") -> Attack:
+    """Return an attack of calls that must all succeed, with something in the result's `member` if given."""
+
+    def attack(link: Raw) -> None:
+        _ask(link, *calls)
+        if unread:
+            _unread(link)
+        for answer in _answers(link, len(calls)):
+            need("result" in answer and (not member or answer["result"][member]), f"{calls[-1]} got {answer}")
+
+    return attack
 
 
 def _pasts(link: Raw) -> None:
@@ -89,29 +100,6 @@ def _batch(link: Raw) -> None:
     need(len(answers) == 100 and "result" in answers[0], "a batch was not answered")
     kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
     need(kinds <= {"limit_exceeded"}, f"a batch was refused as {kinds}")
-
-
-def _messages(link: Raw) -> None:
-    _ask(link, *[("message.list", {"conversation": TALK, "limit": 1_000})] * 64)
-    _unread(link)
-    need(all(answer["result"]["messages"] for answer in _answers(link, 64)), "messages were refused")
-
-
-def _events(link: Raw) -> None:
-    _ask(link, *[("event.read", {"after": 0, "limit": 10_000})] * 64)
-    _unread(link)
-    need(all(answer["result"]["events"] for answer in _answers(link, 64)), "events were refused")
-
-
-def _lists(link: Raw) -> None:
-    """Behind a change, so that they wait for its commit together."""
-    _ask(
-        link,
-        ("task.add", {"conversation": LIST, "title": "x"}),
-        *[("task.list", {"conversation": LIST, "limit": 999})] * 63,
-    )
-    _unread(link)
-    need(all("result" in answer for answer in _answers(link, 64)), "lists were refused")
 
 
 def _long_edits(link: Raw) -> None:
@@ -140,21 +128,19 @@ def _crowd(daemon: Daemon, many: int) -> int:
         need(answer is not None, "a connection was closed without a word")
         return answer["error"]["data"]["kind"]
 
-    links = [daemon.connect() for _ in range(many)]
-    Path(f"/proc/{daemon.pid()}/clear_refs").write_text("5")
-    before = _memory(daemon, "VmRSS")
-    for link in links:
-        link.sock.settimeout(PATIENCE_S * 4)
+    links = [_patient(daemon) for _ in range(many)]
+    daemon.forget_peak()
+    before = daemon.memory()
     with ThreadPoolExecutor(many) as beside:
         kinds = set(beside.map(ask, links))
     need("not_found" in kinds and kinds <= {"not_found", "limit_exceeded"}, f"frames were answered {kinds}")
-    grown = _memory(daemon, "VmHWM") - before
+    grown = daemon.memory("VmHWM") - before
     for link in links:
         link.close()
     return max(0, grown)
 
 
-def _many_parts(count: int) -> Callable[[Raw], None]:
+def _many_parts(count: int) -> Attack:
     """Calls of so many parts, each of which leaves a list of as many tasks."""
 
     def numbered(**members: str) -> list[dict[str, str]]:
@@ -191,17 +177,26 @@ def _unread(link: Raw) -> None:
     time.sleep(0.1)
 
 
-ATTACKS: dict[str, Callable[[Raw], None]] = {
-    "20 undos": _undos,
-    "an undo of everything": _everything,
+ATTACKS: dict[str, Attack] = {
+    "20 undos": _calls([("list.undo", {"conversation": LONG, "preview": number % 2 == 0}) for number in range(20)]),
+    "an undo of everything": _calls([("list.undo", {"conversation": MINE, "of": "anonymous"})]),
     "20 past versions": _pasts,
     "a batch of 100 long lists": _batch,
-    "64 long lists behind a change": _lists,
-    "64 pages of long messages": _messages,
-    "64 pages of events": _events,
+    # They wait for the commit of the change together.
+    "64 long lists behind a change": _calls(
+        [
+            ("task.add", {"conversation": LIST, "title": "x"}),
+            *[("task.list", {"conversation": LIST, "limit": 999})] * 63,
+        ],
+        unread=True,
+    ),
+    "64 pages of long messages": _calls(
+        [("message.list", {"conversation": TALK, "limit": 1_000})] * 64, unread=True, member="messages"
+    ),
+    "64 pages of events": _calls([("event.read", {"after": 0, "limit": 10_000})] * 64, unread=True, member="events"),
 }
 
-LONG_FRAMES: dict[str, Callable[[Raw], None]] = {
+LONG_FRAMES: dict[str, Attack] = {
     "100 edits of a mebibyte": _long_edits,
     "frames full of values": _dense,
 }
@@ -217,43 +212,41 @@ class Cost(NamedTuple):
     bytes: int
 
     def told(self) -> str:
-        """The median, the 99th percentile and the worst, in milliseconds."""
         return " | ".join(
             " ".join(f"{each:.1f}" for each in (percentile(waits, 0.5), percentile(waits, 0.99), max(waits)))
             for waits in (self.daemon_ms, self.wall_ms)
         )
 
 
-class Bystander:
-    """Another client, in a process of its own, that asks and changes something all the time."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
-
-    def waits(self) -> list[tuple[float, float]]:
-        """What each call took since this was asked last, in ms by the wall and of the daemon's processor time."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(b"\n")
-        self._process.stdin.flush()
-        return msgspec.json.decode(self._process.stdout.readline(), type=list[tuple[float, float]])
+Waits = list[tuple[float, float]]
+"""Milliseconds of each call, by the wall and of the daemon's processor time."""
 
 
 @contextmanager
-def bystander(daemon: Daemon, *, changes: bool = True) -> Generator[Bystander]:
-    """A bystander that ends with the context; without `changes` it reads alone."""
+def bystander(daemon: Daemon, *, changes: bool = True) -> Generator[Callable[[], Waits]]:
+    """Run a client in a process of its own that reads, and changes something, all the time.
+
+    The value returns what its calls took since it was called last.
+    """
     what = ["changes"] if changes else []
     command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket, str(daemon.pid()), *what]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
+
+        def waits() -> Waits:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            return msgspec.json.decode(process.stdout.readline(), type=Waits)
+
         try:
-            yield Bystander(process)
+            yield waits
         finally:
             process.kill()
 
 
 def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
     clock = ~pid << 3 | 2  # the processor time of another process: clock_getcpuclockid(3)
-    link, waits = Raw(socket), list[tuple[float, float]]()
+    link, waits = Raw(socket), Waits()
     link.sock.settimeout(PATIENCE_S)
     link.result("task.add", conversation="aside", title="x")
     while True:
@@ -270,25 +263,20 @@ def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
             waits = []
 
 
-def _memory(daemon: Daemon, member: str) -> int:
-    return int(Path(f"/proc/{daemon.pid()}/status").read_text().split(f"{member}:")[1].split()[0]) * 1024
-
-
-def _measured(daemon: Daemon, aside: Bystander, attack: Callable[[Raw], None]) -> Cost:
-    link = daemon.connect()
-    link.sock.settimeout(PATIENCE_S * 4)
-    aside.waits()
-    Path(f"/proc/{daemon.pid()}/clear_refs").write_text("5")  # the peak begins anew
-    before = _memory(daemon, "VmRSS")
+def _measured(daemon: Daemon, aside: Callable[[], Waits], attack: Attack) -> Cost:
+    link = _patient(daemon)
+    aside()
+    daemon.forget_peak()
+    before = daemon.memory()
     attack(link)
-    peak = _memory(daemon, "VmHWM")
-    waits = aside.waits()
+    peak = daemon.memory("VmHWM")
+    waits = aside()
     link.close()
     need(daemon.is_running, "the daemon ended")
     return _cost(waits, max(0, peak - before))
 
 
-def _cost(waits: list[tuple[float, float]], size: int = 0) -> Cost:
+def _cost(waits: Waits, size: int = 0) -> Cost:
     return Cost([wall for wall, _ in waits], [used for _, used in waits], size)
 
 
@@ -322,7 +310,7 @@ def _subscribers(daemon: Daemon) -> int:
     link.result("task.get", conversation=LIST, task="1")
     warm = daemon.connect()
     warm.result("task.list", conversation=LIST)
-    before = _memory(daemon, "VmRSS")
+    before = daemon.memory()
     stuck = [daemon.connect() for _ in range(SUBSCRIBERS)]
     for each in stuck:
         _ask(each, ("event.subscribe", {"conversation": LIST, "view": "list"}))
@@ -330,57 +318,54 @@ def _subscribers(daemon: Daemon) -> int:
         select.select([each.sock], [], [], PATIENCE_S)
     for number in range(5):
         link.result("task.edit", conversation=LIST, task="1", title=f"{number}")
-    grown = _memory(daemon, "VmRSS") - before
+    grown = daemon.memory() - before
     for each in (*stuck, link, warm):
         each.close()
     return max(0, grown) // SUBSCRIBERS
 
 
 def run(options: Options) -> Figures:
-    """Attack without and with a limit of memory."""
     figures: Figures = {"events": options.size}
-    with workplace() as place, daemon_in(place) as daemon:
-        daemon.start()
+    full = options.size >= FULL
+    with running_daemon() as daemon:
         _fill(daemon, options.size)
         with bystander(daemon) as aside:
             figures["p50, p99, worst ms of a bystander"] = "of the daemon's processor time | by the wall"
             figures["alone"] = _measured(daemon, aside, lambda _: time.sleep(options.size / FULL)).told()
-            attacks = ATTACKS | (LONG_FRAMES if options.size >= FULL else {})
-            for name, attack in attacks.items():
+            for name, attack in (ATTACKS | (LONG_FRAMES if full else {})).items():
                 cost = _measured(daemon, aside, attack)
                 figures[name] = cost.told()
                 figures[f"{name}: bytes"] = cost.bytes
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
                 late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS and attack is not _dense
                 need(not late, f"{name}: others waited for the daemon: {cost.told()}")
-            # What others read beside long calls is judged. How long a change waits behind one is told alone.
+            # Reads of others during long calls are judged. How long a change waits for one is printed only.
             with bystander(daemon, changes=False) as reader:
                 parts = PARTS * min(options.size, FULL) // FULL
                 name = f"five calls of {parts:,} parts"
-                aside.waits()
+                aside()
                 cost = _measured(daemon, reader, _many_parts(parts))
-                figures[f"{name}: who reads"] = cost.told()
-                figures[f"{name}: who changes something"] = _cost(aside.waits()).told()
+                figures[f"{name}: a reader"] = cost.told()
+                figures[f"{name}: a writer"] = _cost(aside()).told()
                 figures[f"{name}: bytes"] = cost.bytes
                 need(percentile(cost.daemon_ms, 0.99) <= MAX_WAIT_MS, f"{name}: others waited: {cost.told()}")
         each = _subscribers(daemon)
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
-        crowd = CROWD if options.size >= FULL else CROWD // 4
+        crowd = CROWD if full else CROWD // 4
         figures[f"{crowd} frames full of values: bytes"] = grown = _crowd(daemon, crowd)
         need(grown <= MAX_CROWD_BYTES, f"{crowd} frames full of values cost {grown:,} bytes")
-        figures["exit code"] = daemon.stop()
-        figures["served under a limit of memory"] = _limited(daemon, MANY if options.size >= FULL else MANY // 10)
+        daemon.stop()
+        figures["served under a limit of memory"] = _limited(daemon, MANY if full else MANY // 10)
     return figures
 
 
 def _limited(daemon: Daemon, many: int) -> int:
-    """How many calls were answered in the same attacks under a limit of memory, at once."""
+    """Make the same attacks at once under a limit of memory; return how many calls succeeded."""
     daemon.start()
     resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
-    links = [daemon.connect() for _ in range(many)]
+    links = [_patient(daemon) for _ in range(many)]
     for link in links:
-        link.sock.settimeout(PATIENCE_S * 4)
         _ask(
             link,
             *[("task.list", {"conversation": LIST, "at_version": TASKS})] * 4,
@@ -397,18 +382,13 @@ def _limited(daemon: Daemon, many: int) -> int:
             need("result" in answer or answer["error"]["data"]["kind"] == "limit_exceeded", f"answered {answer}")
         link.close()
     for attack in ATTACKS.values():
-        link = daemon.connect()
-        link.sock.settimeout(PATIENCE_S * 4)
+        link = _patient(daemon)
         attack(link)
         link.close()
     _crowd(daemon, many * CROWD // MANY)
     need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.said()[-2000:]}")
-    need(daemon.stop() == 0, "the daemon did not end well")
     return served
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _stand_by(sys.argv[1], int(sys.argv[2]), changes=len(sys.argv) > 3)
-    else:
-        main("fairness", run, FULL)
+    _stand_by(sys.argv[1], int(sys.argv[2]), changes=len(sys.argv) > 3)

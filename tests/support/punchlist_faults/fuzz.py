@@ -1,12 +1,10 @@
-"""Fuzzing: each target takes random bytes that look like what it is meant for: frames, calls, events, text, posts.
+"""Fuzzing: each target gets random bytes that resemble its input: frames, calls, events, text, posts.
 
-Where atheris is installed it leads the way by coverage; else inputs are made from well-formed ones by seeded mutation.
-TIME is the seconds for each target, SIZE (without TIME) the inputs; TARGET names one of them alone. A failing input is
-kept beside the message.
+With SECONDS for each target and with atheris, coverage leads; otherwise well-formed inputs are mutated, SIZE of them or
+for SECONDS. ONLY names one target. A failing input is kept, and the message names its file.
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +19,7 @@ import msgspec
 
 from punchlist_faults.fuzz_space import sound
 from punchlist_faults.fuzz_targets import TARGETS
-from punchlist_faults.options import Figures, Options, Violation, main
+from punchlist_faults.options import Figures, Options, Violation
 from punchlist_schemas.methods import METHODS
 from punchlist_testing import malformed
 from punchlist_testing.domain import HOSTILE_TITLES, Recorder, random_call, random_event
@@ -33,7 +31,6 @@ _LONGEST = 1 << 14
 
 
 def _requests(random: Random) -> bytes:
-    """A few calls that belong together."""
     recorder = Recorder()
     lines: list[bytes] = []
     for number in range(random.randint(1, 6)):
@@ -63,12 +60,8 @@ def _text(random: Random) -> bytes:
     return (random.choice(HOSTILE_TITLES) + letters).encode("utf-8", "surrogatepass")
 
 
-def _odd_frames(random: Random) -> bytes:
-    return random.choice(_ODD)
-
-
 def _body(random: Random) -> bytes:
-    """What a post holds: that of a daemon, or one with other events."""
+    """Return the body of a post: that of a daemon, or one with other events."""
     posted = random.choice(sound())
     if random.random() < 0.4:
         return posted.body
@@ -133,8 +126,8 @@ def _notice(random: Random) -> bytes:
 _NAMES = {method.params: name for name, method in METHODS.items()}
 _ODD = [case.frame for case in chain(malformed.values(), malformed.integers(), malformed.envelopes())]
 SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
-    "frames": (_stream, _stream, _odd_frames),
-    "dispatch": (_requests, _requests, _odd_frames),
+    "frames": (_stream, _stream, lambda random: random.choice(_ODD)),
+    "dispatch": (_requests, _requests, lambda random: random.choice(_ODD)),
     "reducer": (_events,),
     "escaper": (_text,),
     "nats": (_message, _message, _reply),
@@ -143,7 +136,6 @@ SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
 
 
 def _mutated(data: bytes, random: Random) -> bytes:
-    """The same with a few things wrong."""
     out = bytearray(data)
     for _ in range(random.choice((0, 1, 1, 2, 5))):
         place = random.randrange(len(out) + 1)
@@ -178,18 +170,18 @@ def _try(target: str, data: bytes) -> None:
         raise Violation(f"{target}: {error!r}; the input is in {kept.name}") from error
 
 
-def _seeded(target: str, options: Options, seconds: float | None) -> int:
-    """Our own inputs, for a while or for their number; how many they were."""
+def _seeded(target: str, options: Options) -> int:
+    """Mutate inputs for a while or up to a number; return how many there were."""
     began = time.monotonic()
     for done, data in enumerate(_inputs(target, options.random(target))):
-        if done >= options.size if seconds is None else time.monotonic() - began >= seconds:
+        if done >= options.size if options.seconds is None else time.monotonic() - began >= options.seconds:
             return done
         _try(target, data)
     raise AssertionError("there is no end of inputs")
 
 
 def _guided(target: str, options: Options, seconds: float) -> int:
-    """Led by coverage in a process of its own, from a corpus of our own inputs; how many there were."""
+    """Let coverage lead in a process of its own, from a corpus of our own inputs; return how many there were."""
     with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
         for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
             Path(corpus, str(number)).write_bytes(data)
@@ -203,18 +195,13 @@ def _guided(target: str, options: Options, seconds: float) -> int:
 
 
 def run(options: Options) -> Figures:
-    """Fuzz every target."""
-    given = os.environ.get("TIME")
-    seconds = float(given) if given else None
-    wanted = os.environ.get("TARGET") or None
-    guided = seconds is not None and importlib.util.find_spec("atheris") is not None
+    guided = options.seconds is not None and importlib.util.find_spec("atheris") is not None
     figures: Figures = {"led by": "coverage (atheris)" if guided else "seeded mutation"}
     for target in TARGETS:
-        if wanted in (None, target):
-            made = _guided(target, options, seconds) if guided and seconds else _seeded(target, options, seconds)
-            figures[f"inputs: {target}"] = made
-    return {**figures, "crashes": 0, "broken rules": 0}
-
-
-if __name__ == "__main__":
-    main("fuzz", run, 20_000)
+        if options.only in ("", target):
+            figures[f"inputs: {target}"] = (
+                _guided(target, options, options.seconds)
+                if guided and options.seconds is not None
+                else _seeded(target, options)
+            )
+    return figures

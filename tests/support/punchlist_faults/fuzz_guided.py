@@ -6,7 +6,6 @@ from typing import Any
 
 
 def main() -> None:
-    """Fuzz until the time is up; ends the process."""
     atheris: Any = importlib.import_module("atheris")
     target = sys.argv.pop(1)
     with atheris.instrument_imports(include=["punchlist", "punchlistd", "punchlist_schemas"]):

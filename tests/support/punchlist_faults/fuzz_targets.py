@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from punchlistd.domain.state import initial_state
 from punchlistd.domain.state.snapshot import dump_state, load_state
 from punchlistd.engine.replies import Outcome
 from punchlistd.net import jsonrpc
-from punchlistd.net.connection.protocol import Batch, ServerProtocol
+from punchlistd.net.connection.protocol import ServerProtocol
 
 _LIMITS = Limits()
 _SMALL = Limits(frame_bytes=4_096, batch=20)
@@ -37,19 +38,23 @@ def _fed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
     protocol = ServerProtocol(_SMALL)
     for piece in pieces:
         protocol.receive_data(piece)
-    for call, batch in _calls(protocol):
-        outcome = call.rejection if isinstance(call, jsonrpc.Malformed) else b"{}"
-        if batch is None:
-            protocol.answer(call.id, outcome)
-        else:
-            protocol.answer_in(batch, call.id, outcome)
+    _answer_all(protocol, lambda call: call.rejection if isinstance(call, jsonrpc.Malformed) else b"{}")
     need(protocol.in_flight == 0, f"{protocol.in_flight} calls are never answered")
     return protocol.data_to_send(), protocol.fault
 
 
-def _calls(protocol: ServerProtocol) -> Iterator[tuple[jsonrpc.Call | jsonrpc.Malformed, Batch | None]]:
+def _answer_all(protocol: ServerProtocol, carry_out: Callable[[jsonrpc.Call | jsonrpc.Malformed], Outcome]) -> int:
+    """Answer every call; return how many have an id."""
+    asked = 0
     while protocol.members or protocol.frames:
-        yield protocol.next_call()
+        call, batch = protocol.next_call()
+        asked += call.id is not None
+        outcome = carry_out(call)
+        if batch is None:
+            protocol.answer(call.id, outcome)
+        else:
+            protocol.answer_in(batch, call.id, outcome)
+    return asked
 
 
 def frames(data: bytes) -> None:
@@ -70,14 +75,7 @@ def dispatch(data: bytes) -> None:
     recorder = Recorder()
     protocol = ServerProtocol(_LIMITS)
     protocol.receive_data(data + b"\n")
-    asked = answered = 0
-    for call, batch in _calls(protocol):
-        outcome = _outcome(recorder, call)
-        asked += call.id is not None
-        if batch is None:
-            protocol.answer(call.id, outcome)
-        else:
-            protocol.answer_in(batch, call.id, outcome)
+    answered, asked = 0, _answer_all(protocol, partial(_outcome, recorder))
     for reply in Framer().feed(b"".join(protocol.data_to_send())):
         answered += len(msgspec.json.decode(reply, type=list[Any])) if reply.startswith(b"[") else 1
     need((answered, protocol.in_flight) == (asked, 0), f"{asked} calls, {answered} answers")

@@ -1,29 +1,29 @@
-"""Five clients of five kinds that work one list, each in a thread of its own. For `together`.
+"""Clients of several kinds that work one list, each in a thread of its own. For `together`.
 
-Every text that one of them writes is a token that nothing else ever writes: what became of it is read in the log.
+Every text that one of them writes is a token that nothing else ever writes: the log shows what happened to it.
 """
 
-import os
 import re
-import sys
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist_faults.options import Violation
-from punchlist_faults.process import PATIENCE_S
-from punchlist_testing.daemon import Raw
+from punchlist_faults.background import Background
+from punchlist_faults.options import Violation, need
+from punchlist_faults.process import PATIENCE_S, PUNCH, Daemon, environment, eventually
 
 LIST = "plan"
 TASKS = 200
 
 SHARED = 20
-"""Tasks up to this number have members that everybody edits; of the others each member is one side's alone."""
+"""Tasks up to this number have members that all clients edit; of the others only one side edits each member."""
 
 _TOKEN = re.compile(r"tk-\w+-\d+")
 
@@ -32,7 +32,7 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """A text that was written, by whom, whether nobody else may have written there meanwhile, and to which task."""
+    """A text that a client wrote. It is undisputed if no other client may have written there in the meantime."""
 
     token: str
     by: str
@@ -40,21 +40,21 @@ class Deed(NamedTuple):
     task: str = ""
 
 
-class Witness:
-    """A subscriber that reads everything that happens, and says what became of a text."""
+class Witness(Background):
+    """A subscriber to every event. `at` is when each text was first seen."""
 
-    def __init__(self, socket: str) -> None:
+    def __init__(self, path: str) -> None:
+        super().__init__("witness", path)
         self.events: list[Task] = []
         self.at: dict[str, float] = {}
-        self._link = Raw(socket)
-        self._link.sock.settimeout(None)
-        self._link.send("event.subscribe", {"conversation": LIST, "after": 0}, id=1)
         self._news = threading.Condition()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.connect().sock.settimeout(None)
+        self.start()
 
-    def _run(self) -> None:
-        while (message := self._link.receive()) is not None:
+    def work(self) -> None:
+        link = self.connect()
+        link.send("event.subscribe", {"conversation": LIST, "after": 0}, id=1)
+        while (message := link.receive()) is not None:
             now = time.monotonic()
             told: Any = message.get("params") or message.get("result") or {}
             found: list[Task] = told.get("events", [])
@@ -66,118 +66,98 @@ class Witness:
                 self._news.notify_all()
 
     def await_token(self, token: str, seconds: float = PATIENCE_S) -> float:
-        """When a text was first seen, in an event or in the report of a conflict.
-
-        Raises:
-            Violation: it never came.
-        """
         with self._news:
             if not self._news.wait_for(lambda: token in self.at, seconds):
                 raise Violation(f"{token} has been in no event for {seconds:g} s: it is lost")
             return self.at[token]
 
     def has_seen(self, value: object) -> bool:
-        """Whether a text is in an event by now; anything that is no token of ours is."""
         return value in self.at or not _TOKEN.fullmatch(str(value))
-
-    def close(self) -> None:
-        """Hang up."""
-        self._link.sock.shutdown(2)
-        self._thread.join()
-        self._link.close()
 
 
 def words(value: Any) -> set[str]:
-    """The tokens in a JSON value."""
     return set(_TOKEN.findall(msgspec.json.encode(value).decode()))
 
 
-class Hand:
-    """One client. `count` operations, drawn by weight, with pauses drawn by chance between them."""
+class Hand(Background):
+    """One client. `count` operations, drawn by weight, with random pauses between them."""
 
-    name = ""
+    kind = ""
 
-    def __init__(self, random: Random, count: int, seconds: float) -> None:
+    def __init__(self, random: Random, count: int, seconds: float, path: str = "") -> None:
+        super().__init__(self.kind, path)
         self.deeds: list[Deed] = []
         self.refused = 0
         self.done = 0
-        self.failure: BaseException | None = None
         self.random = random
         self._count = count
         self._pause = seconds / max(1, count)
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self._number = 0
+        self.end: Callable[[], object] = self.hang_up
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def join(self, seconds: float) -> None:
-        """Wait for the end; raises what it failed with."""
-        self._thread.join(seconds)
-        if self.failure:
-            raise self.failure
-        if self._thread.is_alive():
-            raise Violation(f"{self.name} hangs after {self.done} of {self._count} operations")
-
-    def _run(self) -> None:
-        try:
-            kinds, weights = zip(*self.acts(), strict=True)
-            owed = 0.0
-            for _ in range(self._count):
-                began = time.monotonic()
-                self.random.choices(kinds, weights)[0]()
-                self.done += 1
-                # Half of the operations follow at once on the one before.
-                owed += self._pause - (time.monotonic() - began)
-                if owed > 0 and self.random.random() < 0.5:  # noqa: PLR2004
-                    pause = min(owed, self.random.expovariate(0.5 / self._pause))
-                    time.sleep(pause)
-                    owed -= pause
-        except BaseException as error:
-            self.failure = error
+    def work(self) -> None:
+        kinds, weights = zip(*self.acts(), strict=True)
+        owed = 0.0
+        for _ in range(self._count):
+            began = time.monotonic()
+            self.random.choices(kinds, weights)[0]()
+            self.done += 1
+            # Half of the operations follow the one before without a pause.
+            owed += self._pause - (time.monotonic() - began)
+            if owed > 0 and self.random.random() < 0.5:  # noqa: PLR2004
+                pause = min(owed, self.random.expovariate(0.5 / self._pause))
+                time.sleep(pause)
+                owed -= pause
 
     def acts(self) -> Sequence[tuple[Act, float]]:
-        """What it may do, and how often."""
+        """Return its operations and their weights."""
         raise NotImplementedError
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        """The list as this client sees it, to be compared with `seen_by`."""
         raise NotImplementedError
 
-    def end(self) -> None:
-        """Let go of what is held."""
-
     def token(self) -> str:
-        """A text that nobody has written."""
         self._number += 1
         return f"tk-{self.name}-{self._number}"
 
+    def write(self, do: Callable[[str], bool]) -> None:
+        token = self.token()
+        self.wrote(token, do(token))
+
     def wrote(self, token: str, is_refused: bool = False, *, undisputed: bool = False, task: str = "") -> None:
-        """Remember an acknowledged text."""
         if is_refused:
             self.refused += 1
         else:
             self.deeds.append(Deed(token, self.name, undisputed, task))
 
     def any_task(self) -> str:
-        """A task that is never deleted."""
         return str(self.random.randint(1, TASKS))
 
     def any_of_ours(self) -> str:
-        """A task whose status programs change, not the file: those with odd ids."""
+        """Return a task whose status programs change, not the file: those with odd ids."""
         return str(self.random.randrange(1, TASKS, 2))
 
     def any_shared(self) -> str:
-        """A task that everybody edits."""
         return str(self.random.randint(1, SHARED))
 
 
-def environment() -> dict[str, str]:
-    """For programs of ours: they see the same modules, and cost what they cost without measuring."""
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    return {**os.environ, "PYTHONPATH": path, "COVERAGE_PROCESS_START": ""}
-
-
-_BESIDE = Path(sys.executable).with_name("punch")
-PUNCH = [str(_BESIDE)] if _BESIDE.exists() else [sys.executable, "-m", "punchlist"]
+@contextmanager
+def mirrored(daemon: Daemon, directory: Path) -> Generator[Path]:
+    """Run `punch mirror run` over a directory; the value is the list's file."""
+    directory.mkdir(exist_ok=True)
+    data = ["--data-dir", str(daemon.data), "--socket", daemon.socket, "--no-autostart"]
+    add = [*PUNCH, "mirror", "add", str(directory), "-c", LIST, *data]
+    subprocess.run(add, env=environment(), stdout=subprocess.DEVNULL, check=True)
+    with open(daemon.directory / "mirror.log", "wb") as log:
+        running = subprocess.Popen([*PUNCH, "mirror", "run", *data], env=environment(), stderr=log)
+        try:
+            file = directory / ".agents" / "tasks" / f"{LIST}.json"
+            eventually(file.exists, PATIENCE_S, "the mirror is written")
+            yield file
+            need(running.poll() is None, f"the mirror ended: {(daemon.directory / 'mirror.log').read_text()}")
+        finally:
+            running.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(5)
+            running.kill()
+            running.wait()

@@ -17,7 +17,7 @@ from punchlist_testing.savers import vim
 class FileHand(Hand):
     """The mirror file, edited by `sed -i` and as vim saves. It may be out of date whenever it is saved."""
 
-    name = "file"
+    kind = "file"
 
     def __init__(self, random: Random, count: int, seconds: float, path: Path, witness: Witness) -> None:
         super().__init__(random, count, seconds)
@@ -28,8 +28,12 @@ class FileHand(Hand):
         self._added: list[str] = []
 
     def acts(self) -> Sequence[tuple[Act, float]]:
-        """Half of the saves are sed's."""
-        return ((self._sed_description, 4), (self._sed_title, 0.5), (self._sed_done, 1.5), (self._vim, 6))
+        return (
+            (lambda: self._sed_text(self.any_task(), "description"), 4),
+            (lambda: self._sed_text(self.any_shared(), "title"), 0.5),
+            (self._sed_done, 1.5),
+            (self._vim, 6),
+        )
 
     def _await_last(self, task: str, member: str) -> None:
         """What it has written to a place must have been seen, and be shown, before it writes there again.
@@ -56,12 +60,6 @@ class FileHand(Hand):
             ["sed", "-i", script, str(self.path)], capture_output=True, timeout=PATIENCE_S, check=True
         )
         return bool(ended.stdout)
-
-    def _sed_description(self) -> None:
-        self._sed_text(self.any_task(), "description")
-
-    def _sed_title(self) -> None:
-        self._sed_text(self.any_shared(), "title")
 
     def _sed_text(self, task: str, member: str) -> None:
         self._await_last(task, member)
@@ -103,5 +101,4 @@ class FileHand(Hand):
             self.wrote(token, undisputed=undisputed, task=task)
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        """What the file says."""
         return [tuple(map(task.get, ("id", "title", "description", "done"))) for task in self._read()["tasks"]]

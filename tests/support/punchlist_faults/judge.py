@@ -1,4 +1,4 @@
-"""Who compares journal, log and projections when the dust has settled."""
+"""Compares the journal of clients, the log, and the lists that a daemon shows."""
 
 import shutil
 import sqlite3
@@ -11,19 +11,19 @@ from typing import Any
 import msgspec
 
 from punchlist_faults.load import Entry
-from punchlist_faults.options import Violation, need
+from punchlist_faults.options import need
 from punchlist_faults.process import Daemon
 from punchlist_testing.daemon import Raw
 from punchlist_testing.domain import replay
 from punchlistd.engine.lists.history import fact_of
-from punchlistd.store.port import Side, Stored, side_of
+from punchlistd.store.port import Stored, side_of
 from punchlistd.store.recovery.verify import verify_file
 
 Group = list[Stored]
 
 
 def stored_events(log: Path) -> list[Stored]:
-    """Everything in a log that no daemon has open, read by SQLite alone from a copy."""
+    """Read everything in a log that no daemon has open, by SQLite alone from a copy."""
     with tempfile.TemporaryDirectory(prefix="pl-") as place:
         for suffix in ("", "-wal"):
             if (source := Path(f"{log}{suffix}")).exists():
@@ -34,11 +34,7 @@ def stored_events(log: Path) -> list[Stored]:
 
 
 def groups_in(events: Iterable[Stored]) -> list[Group]:
-    """The calls that made these events.
-
-    Raises:
-        Violation: positions or versions have a hole, or a call is there in part.
-    """
+    """Return the events of each call."""
     groups: list[Group] = []
     begun: Group = []
     versions: dict[str, int] = {}
@@ -61,35 +57,25 @@ def groups_in(events: Iterable[Stored]) -> list[Group]:
     return groups
 
 
-def _keyed(groups: Iterable[Group]) -> dict[tuple[str, str], Group]:
-    found: dict[tuple[str, str], Group] = {}
-    for group in groups:
-        side: Side = side_of(group[0])
-        if side.key:
-            place = (group[0].conversation, side.key)
-            need(place not in found, f"duplicate: {place} was carried out twice")
-            found[place] = group
-    return found
-
-
 def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: float = float("inf")) -> dict[str, int]:
-    """Compare what was answered with what is there.
+    """Compare what was answered with the log.
 
     Args:
-        journal: the calls of all clients.
-        events: the whole log.
-        doubtful_after: answers after this moment (monotonic) may have been given by a disk that was gone already.
+        doubtful_after: Responses after this moment (monotonic) may come from a disk that was gone already.
 
     Raises:
         Violation: something acknowledged is lost, twice there, there in part, or not what was asked.
     """
-    groups = groups_in(events)
-    keyed = _keyed(groups)
-    acked = doubtful = kept = retried = 0
+    keyed: dict[tuple[str, str], Group] = {}
+    for group in groups_in(events):
+        if key := side_of(group[0]).key:
+            place = (group[0].conversation, key)
+            need(place not in keyed, f"duplicate: {place} was carried out twice")
+            keyed[place] = group
+    acked = kept = retried = 0
     for entry in journal:
         group = keyed.get((entry.params["conversation"], entry.key))
         acks = [ack for ack in entry.acks if ack.at < doubtful_after]
-        doubtful += bool(entry.acks and not acks)
         if not acks:
             kept += group is not None
             need(not entry.refused or group is None, f"{entry.key} was refused ({entry.refused}) and is there")
@@ -102,29 +88,15 @@ def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: 
             is_at = (group[-1].seq, group[-1].version)
             need(told == {is_at}, f"{entry.key} was answered {told} and is at {is_at}")
         if group is not None:
-            _as_asked(entry, group)
-    return {
-        "acked": acked,
-        "lost": 0,
-        "duplicates": 0,
-        "half-applied": 0,
-        "retried": retried,
-        "unanswered but kept": kept,
-        "in doubt": doubtful,
-        "events": len(events),
-    }
-
-
-def _as_asked(entry: Entry, group: Group) -> None:
-    wires = [event.wire for event in group if b'"type":"ConversationOpened"' not in event.wire]
-    same = len(wires) == len(entry.titles) and all(
-        f'"{title}"'.encode() in wire for title, wire in zip(entry.titles, wires, strict=True)
-    )
-    need(same, f"{entry.params} became {wires}")
+            wires = [event.wire for event in group if b'"type":"ConversationOpened"' not in event.wire]
+            same = len(wires) == len(entry.titles) and all(
+                f'"{title}"'.encode() in wire for title, wire in zip(entry.titles, wires, strict=True)
+            )
+            need(same, f"{entry.params} became {wires}")
+    return {"acked": acked, "retried": retried, "unanswered but kept": kept, "events": len(events)}
 
 
 def projections(events: Sequence[Stored], link: Raw) -> int:
-    """Compare the list of every conversation that a daemon shows with the log's own; how many there were."""
     by_name: dict[str, list[Stored]] = {}
     for event in events:
         by_name.setdefault(event.conversation, []).append(event)
@@ -140,25 +112,20 @@ def projections(events: Sequence[Stored], link: Raw) -> int:
 
 
 def sound(log: Path) -> None:
-    """Look through a log file that no daemon has open, as `punch daemon verify` does.
-
-    Raises:
-        Violation: something in it is not as it was written.
-    """
-    report = verify_file(str(log))
-    if report.problems:
-        raise Violation(f"{log} is not sound: {report.problems[:3]}")
+    """Verify a log file that no daemon has open, as `punch daemon verify` does."""
+    problems = verify_file(str(log)).problems
+    need(not problems, f"{log} is not sound: {problems[:3]}")
 
 
 def final(daemon: Daemon, journal: Sequence[Entry]) -> dict[str, int]:
-    """Judge a stopped daemon's log, then start it once more and judge what it shows."""
+    """Stop the daemon and judge its log, then start it again and judge the lists that it shows."""
+    if daemon.is_running:
+        daemon.stop()
     sound(daemon.log)
     events = stored_events(daemon.log)
     figures = compare(journal, events)
     daemon.start()
-    link = daemon.connect()
-    figures["conversations equal to replay"] = projections(events, link)
-    link.close()
-    code = daemon.stop()
-    need(code == 0, f"the daemon ended with {code}")
+    figures["conversations equal to replay"] = projections(events, daemon.connect())
+    daemon.hang_up()
+    daemon.stop()
     return figures

@@ -1,6 +1,6 @@
-"""The daemon with a fault planted: for controls that show that a harness sees what it looks for.
+"""The daemon with a planted fault: for controls that show that a fault program detects it.
 
-`python -m punchlist_faults.launch WHAT… -- OPTIONS…`; the product itself has no such options.
+`python -m punchlist_faults.launch PLANT… -- OPTIONS…`; the product itself has no such options.
 """
 
 import asyncio
@@ -66,7 +66,46 @@ def _lost_wakeup() -> None:
     inbox.Signal.take, inbox.Inbox.submit = take, submit_or_lose
 
 
+def _late_post() -> None:
+    """A post of a shared list goes in whatever it follows, instead of at the position that it was decided on."""
+    for engine, name in (("nats", "NatsLog"), ("postgres", "PostgresLog")):
+        log: Any = getattr(importlib.import_module(f"punchlistd.replication.adapters.{engine}.log"), name)
+
+        async def post(self: Any, list: str, _expected: int, nonce: str, body: bytes, sound: Any = log.post) -> int:
+            return await sound(self, list, await self.last(list), nonce, body)
+
+        log.post = post
+
+
+def _lost_unknown() -> None:
+    """A post of a shared list whose outcome is unknown is reported as not written."""
+    port: Any = importlib.import_module("punchlistd.replication.port")
+    lane: Any = importlib.import_module("punchlistd.replication.lanes.lane")
+    sound = lane.post
+
+    async def post(*given: Any) -> int:
+        try:
+            return await sound(*given)
+        except port.OutcomeUnknown as error:
+            raise port.Unreachable(str(error)) from None
+
+    lane.post = post
+
+
+def _dropped_claims() -> None:
+    """A machine that lives doesn't keep its claims on shared lists."""
+    leases: Any = importlib.import_module("punchlistd.engine.claims.leases")
+
+    def keeps(_self: Any, _conversation: str) -> bool:
+        return False
+
+    leases.Leases.keeps = keeps
+
+
 PLANTS: dict[str, Callable[[], None]] = {
+    "dropped-claims": _dropped_claims,
+    "late-post": _late_post,
+    "lost-unknown": _lost_unknown,
     "lost-wakeup": _lost_wakeup,
     "normal": _normal,
     "small-checkpoints": _small_checkpoints,
@@ -75,7 +114,6 @@ PLANTS: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Plant what was asked for, then be the daemon."""
     split = sys.argv.index("--")
     for name in sys.argv[1:split]:
         PLANTS[name]()

@@ -1,6 +1,6 @@
-"""Memory that runs out under eight clients: allocations that fail, and the kernel's kill. Nothing answered may be lost.
+"""Memory runs out under eight clients: allocations fail, and the kernel kills. SIZE counts how often each happens.
 
-SIZE counts how often each happens. The kill needs root and a memory control group that can be made.
+The kill needs root and a memory control group that can be made.
 """
 
 import os
@@ -15,30 +15,26 @@ from random import Random
 
 from punchlist_faults import judge
 from punchlist_faults.load import workers
-from punchlist_faults.options import Figures, Options, main, need, workplace
-from punchlist_faults.process import Daemon, daemon_in, eventually
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.process import Daemon, eventually, running_daemon
 
 CLIENTS = 8
 STARVED_S = 1.0
 MORE_BYTES = 1 << 20
-"""What a daemon that is to be killed still gets."""
+"""Memory that a daemon still gets before the kernel kills it."""
 
 ENDS = (70, 74, -signal.SIGSEGV, -signal.SIGABRT)
-"""How a daemon may end that gets no memory. A stack that can't grow ends any process, and C aborts: both are kills."""
+"""How a daemon without memory may end. A stack that can't grow ends any process, and C aborts: both are kills."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 
 
 def run(options: Options) -> Figures:
-    """Starve it as often as SIZE says, then judge."""
     random, ends = options.random(), Counter[str]()
-    with _groups() as group, workplace() as place, daemon_in(place) as daemon:
-        daemon.start()
+    with _groups() as group, running_daemon() as daemon:
         with workers(daemon.socket, CLIENTS, random) as crowd:
-            for worker in crowd:
-                worker.again |= {
-                    "internal_error"
-                }  # for want of memory a call may fail, and is asked again with its key
+            for worker in crowd:  # for want of memory a call may fail
+                worker.again |= {"internal_error"}
             for _ in range(options.size):
                 time.sleep(random.uniform(0.05, 0.3))
                 ends[_starve(daemon, random)] += 1
@@ -46,18 +42,13 @@ def run(options: Options) -> Figures:
                     time.sleep(random.uniform(0.05, 0.3))
                     _squeeze(daemon, group)
                     ends["killed by the kernel"] += 1
-            for worker in crowd:
-                worker.finish()
-            for worker in crowd:
-                worker.join()
-        daemon.stop()
-        journal = [entry for worker in crowd for entry in worker.journal]
+            crowd.finish()
         why = {} if group is not None else {"kernel's kill": "skipped: needs root and a memory control group"}
-        return {**dict(sorted(ends.items())), **why, **judge.final(daemon, journal)}
+        return {**dict(sorted(ends.items())), **why, **judge.final(daemon, crowd.journal)}
 
 
 def _starve(daemon: Daemon, random: Random) -> str:
-    """Let allocations fail for a while; how it took that. It serves afterwards, by itself or started anew."""
+    """Let allocations fail for a while; return what happened. It serves afterwards, by itself or started again."""
     size = int(Path(f"/proc/{daemon.pid()}/statm").read_text().split()[0]) * resource.getpagesize()
     resource.prlimit(
         daemon.pid(), resource.RLIMIT_AS, (size + random.choice((0, 1, 4, 16)) * (1 << 20), resource.RLIM_INFINITY)
@@ -89,9 +80,9 @@ def _starve(daemon: Daemon, random: Random) -> str:
 
 
 def _squeeze(daemon: Daemon, group: Path) -> None:
-    """Let it have next to no more memory, and wait for the kernel to kill it; then start it again.
+    """Limit further memory, wait for the kernel to kill the daemon, and start it again.
 
-    What it has already counts for the group that it had it in.
+    Memory that it has already counts for its former group.
     """
     limit = group / ("memory.max" if (group / "memory.max").exists() else "memory.limit_in_bytes")
     limit.write_text("-1" if limit.name != "memory.max" else "max")
@@ -118,7 +109,6 @@ def _is_removed(group: Path) -> bool:
 
 @contextmanager
 def _groups() -> Generator[Path | None]:
-    """A memory control group of our own, None where none can be made."""
     unified = (_GROUPS / "cgroup.controllers").exists()
     group = (_GROUPS if unified else _GROUPS / "memory") / f"punchlist-faults-{os.getpid()}"
     try:
@@ -131,7 +121,3 @@ def _groups() -> Generator[Path | None]:
         yield group if any((group / name).exists() for name in names) else None
     finally:
         eventually(lambda: _is_removed(group), 5, f"{group} can be removed")
-
-
-if __name__ == "__main__":
-    main("memory", run, 20)

@@ -1,47 +1,49 @@
-"""The disk of a mirror fills up, and loses its power: its file is always a whole one, and comes right by itself.
+"""The disk of a mirror fills up, and loses its power SIZE times: its file is always whole, and recovers by itself.
 
-SIZE counts power cuts. The daemon's log is on another disk. Needs root, to mount.
+The daemon's log is on another disk. Needs root, to mount.
 """
 
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 from punchlist.taskfiles.checklist import Checklist
 from punchlist.taskfiles.report import status
 from punchlist_faults.full import fill
-from punchlist_faults.hands import LIST
-from punchlist_faults.mirroring import mirrored
-from punchlist_faults.mounts import disk, enter, small_disk
-from punchlist_faults.options import Figures, Options, main, need, workplace
+from punchlist_faults.hands import LIST, mirrored
+from punchlist_faults.mounts import disk, small_disk
+from punchlist_faults.options import Figures, Options, need, workplace
 from punchlist_faults.process import Daemon, daemon_in, eventually
+from punchlist_testing.daemon import Raw
 from punchlist_testing.savers import sed
 
 TASKS = 50
 HEALED_S = 10.0
-"""Within this time after there is room again the file is right."""
+"""Within this time after there is room again the file is right, in seconds."""
 
 
 def _titles(file: Path) -> list[str]:
     return [task["title"] for task in json.loads(file.read_bytes())["tasks"]] if file.exists() else []
 
 
-def _start(daemon: Daemon) -> Any:
+def _list(link: Raw) -> list[str]:
+    return [task["title"] for task in link.result("task.list", conversation=LIST)["tasks"]]
+
+
+def _start(daemon: Daemon) -> Raw:
     daemon.start()
     link = daemon.connect()
-    tasks = [{"title": f"task {number + 1}"} for number in range(TASKS)]
-    link.result("task.add_many", conversation=LIST, tasks=tasks)
+    link.result("task.add_many", conversation=LIST, tasks=[{"title": f"task {n + 1}"} for n in range(TASKS)])
     return link
 
 
-def _told(daemon: Daemon) -> str:
-    said = status(str(daemon.data))
-    return " ".join(problem.text for problem in said.problems if problem.kind == "trouble") if said else ""
+def _trouble(daemon: Daemon) -> str:
+    report = status(str(daemon.data))
+    return " ".join(problem.text for problem in report.problems if problem.kind == "trouble") if report else ""
 
 
 def fills_up(place: Path) -> Figures:
-    """Fill it, change the list, look at the file; make room, and look again; an edit of the file counts as ever."""
+    """Change the list while the disk is full, then make room; an edit of the file works again."""
     with small_disk(place / "small", "64k") as small, daemon_in(place / "d") as daemon:
         link = _start(daemon)
         with mirrored(daemon, small) as file:
@@ -49,26 +51,20 @@ def fills_up(place: Path) -> Figures:
             before = file.read_bytes()
             filler = fill(small)
             link.result("task.edit", conversation=LIST, task="1", title="changed " * 50)
-            eventually(lambda: "No space left" in _told(daemon), 10, "it is told that there is no room")
+            eventually(lambda: "No space left" in _trouble(daemon), 10, "the full disk is reported")
             need(file.read_bytes() == before, "the file is not the old one")
             need({one.name for one in file.parent.iterdir()} == {file.name}, "half a file was left beside")
             filler.unlink()
-            began = time.monotonic()
-            eventually(lambda: _titles(file)[0].startswith("changed"), HEALED_S, "the file comes right")
-            healed = time.monotonic() - began
+            healed = eventually(lambda: _titles(file)[0].startswith("changed"), HEALED_S, "the file comes right")
             sed(file, 's/"task 2"/"edited"/')
             eventually(lambda: "edited" in _list(link), HEALED_S, "an edit is taken over")
-            eventually(lambda: not _told(daemon), HEALED_S, "nothing is wrong any more")
-        need(daemon.stop() == 0, "the daemon did not stop well")
+            eventually(lambda: not _trouble(daemon), HEALED_S, "nothing is wrong any more")
+        daemon.stop()
     return {"full: the file came right after, s": round(healed, 1)}
 
 
-def _list(link: Any) -> list[str]:
-    return [task["title"] for task in link.result("task.list", conversation=LIST)["tasks"]]
-
-
 def loses_power(place: Path, options: Options) -> Figures:
-    """Cut the power while the file is written again and again; what is found then is a file of ours, old or new."""
+    """Cut the power while the file is written again and again; the file that is left is a whole one, old or new."""
     chance = options.random("cuts")
     old = 0
     with disk(place) as power, daemon_in(place / "d") as daemon:
@@ -90,17 +86,11 @@ def loses_power(place: Path, options: Options) -> Figures:
             eventually(lambda: _titles(file) == _list(link), HEALED_S, "the file comes right")
         events = link.result("event.read", conversation=LIST, after=0, limit=10_000)["events"]
         need(not [one for one in events if one["actor"].startswith("file:")], "a torn file was taken for an edit")
-        need(daemon.stop() == 0, "the daemon did not stop well")
-    return {"power cuts": options.size, "found an older file": old, "torn": 0}
+        daemon.stop()
+    return {"power cuts": options.size, "found an older file": old}
 
 
 def run(options: Options) -> Figures:
-    """First one, then the other."""
-    enter("mkfs.ext4")
     with workplace() as place:
         (place / "b").mkdir()
         return {**fills_up(place / "a"), **loses_power(place / "b", options)}
-
-
-if __name__ == "__main__":
-    main("mirrordisk", run, 20)

@@ -1,7 +1,7 @@
-"""File systems of a harness's own: mounts in a namespace that vanish with it, whatever happens to it.
+"""File systems of a program's own: mounts in a namespace that vanish with it.
 
-The harness's process runs again as the first one of new mount and process namespaces; when it ends, everything it
-started ends and everything it mounted is gone.
+The process runs again as the first one of new mount and process namespaces. When it ends, everything it started ends
+and everything it mounted is gone.
 """
 
 import fcntl
@@ -42,21 +42,14 @@ def _namespace(network: bool) -> list[str]:
 
 
 def enter(*programs: str, network: bool = False) -> None:
-    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already.
-
-    Raises:
-        Unavailable: this machine can't.
-    """
+    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already."""
     if os.environ.get(_INSIDE):
         return
     if said := why_not(*programs, network=network):
         raise Unavailable(said)
-    module = sys.modules["__main__"].__spec__
-    assert module is not None, "run it with python -m"
     sys.stdout.flush()
     os.environ[_INSIDE] = "1"
-    command = [*_namespace(network), sys.executable, "-m", module.name]
-    os.execvp(command[0], command)
+    os.execvp("unshare", [*_namespace(network), *sys.orig_argv])
 
 
 def _do(*command: str) -> None:
@@ -76,11 +69,7 @@ def small_disk(place: Path, size: str) -> Generator[Path]:
 
 @contextmanager
 def quota_disk(place: Path, size: str) -> Generator[Path]:
-    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota.
-
-    Raises:
-        Unavailable: this machine has no such file system.
-    """
+    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota."""
     if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
         raise Unavailable("a real quota needs mkfs.btrfs and a kernel with btrfs")
     place.mkdir(parents=True, exist_ok=True)
@@ -127,11 +116,7 @@ class Disk:
             os.close(root)
 
     def turn_read_only(self) -> None:
-        """Let the file system find itself broken, as on a disk that fails: it takes no more writes.
-
-        Raises:
-            Unavailable: this kernel can't be asked for that.
-        """
+        """Let the file system find itself broken, as on a disk that fails: it takes no more writes."""
         loop = next(
             line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(self.place) in line
         )
@@ -141,13 +126,11 @@ class Disk:
         trigger.write_text("punchlist")
 
     def unmount(self) -> None:
-        """Take it away."""
         _do("umount", str(self.place))
 
 
 @contextmanager
 def disk(directory: Path) -> Generator[Disk]:
-    """A disk that is switched on and, at the end, gone."""
     made = Disk(directory)
     made.mount()
     try:

@@ -1,16 +1,13 @@
-"""What a run is given (a seed and a size) and what it says: its figures, or how to get its failure again."""
+"""Options of a fault program, what it raises, and its directory."""
 
-import os
 import random
-import signal
-import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
 
 Figures = dict[str, Any]
 
@@ -20,51 +17,38 @@ class Violation(AssertionError):
 
 
 class Unavailable(Exception):
-    """This machine can't do what a harness needs; the message says what is missing."""
+    """This machine can't run a program; the message names what is missing."""
 
 
 class Options(NamedTuple):
-    """A seed and how much to do; what a size counts is the harness's own."""
+    """Options of one run.
+
+    Attributes:
+        size: How much to do; what it counts depends on the program.
+        seconds: How long each part lasts, None for the program's own default.
+        only: The one scenario or target to run, "" for all.
+        bug: A plant of `launch` that the run must detect.
+        engine: What serves a space: "nats" or "postgres".
+    """
 
     seed: int
     size: int
+    seconds: float | None = None
+    only: str = ""
+    bug: str = ""
+    engine: str = "nats"
 
     def random(self, salt: object = "") -> random.Random:
-        """A generator of chance for one part of the run."""
         return random.Random(f"{self.seed}/{salt}")
 
 
 @contextmanager
 def workplace() -> Generator[Path]:
-    """A short directory of a run's own (socket addresses hold 107 bytes), removed at the end."""
+    """Make a directory with a short path, since socket addresses hold 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="pl-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
-def _interrupted(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def main(name: str, run: Callable[[Options], Figures], size: int) -> None:
-    """Run a harness as a program: SEED and SIZE come from the environment, figures go to standard output."""
-    signal.signal(signal.SIGTERM, _interrupted)  # so that everything started is ended
-    options = Options(int(os.environ.get("SEED") or time.time_ns() % 1_000_000), int(os.environ.get("SIZE") or size))
-    began = time.monotonic()
-    try:
-        figures = run(options)
-    except Unavailable as missing:
-        print(f"{name}: skipped: {missing}")
-        return
-    except Exception:
-        traceback.print_exc()
-        print(f"{name}: FAILED; again with: make {name} SEED={options.seed} SIZE={options.size}", flush=True)
-        sys.exit(1)
-    print(f"{name}: SEED={options.seed} SIZE={options.size}, {time.monotonic() - began:.0f} s")
-    for figure, value in figures.items():
-        print(f"  {figure:<34} {value:,}" if isinstance(value, int) else f"  {figure:<34} {value}")
-
-
-def need(holds: object, said: str) -> None:
-    """Raise a `Violation` unless something holds."""
+def need(holds: object, message: str) -> None:
     if not holds:
-        raise Violation(said)
+        raise Violation(message)

@@ -1,4 +1,4 @@
-"""A daemon in a process of its own, as a harness wants it: under strace, with a planted fault, and never left."""
+"""A daemon in a process of its own: under strace, with a planted fault, and killed at the end."""
 
 import os
 import shutil
@@ -10,19 +10,21 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from punchlist_bench.servers import installed
-from punchlist_faults.options import Violation
+from punchlist_faults.options import Violation, need, workplace
 from punchlist_testing.daemon import Raw
 
 PATIENCE_S = 30.0
-"""How long anything may take before the harness gives up: far more than it ever needs."""
+"""How long to wait for anything before giving up, in seconds."""
 
 DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-"""A harness that is killed takes its daemons with it."""
+"""Kills the daemon if its parent is killed."""
+
+_BESIDE = Path(sys.executable).with_name("punch")
+PUNCH = [str(_BESIDE)] if _BESIDE.exists() else [sys.executable, "-m", "punchlist"]
 
 
 class Ended(Exception):
-    """The daemon ended instead of serving; the code says how, the message what it said."""
+    """The daemon ended instead of serving."""
 
     def __init__(self, code: int, said: str) -> None:
         super().__init__(f"exit code {code}: {said[-2000:]}")
@@ -30,10 +32,13 @@ class Ended(Exception):
 
 
 class Daemon:
-    """Everything of it is below `directory`; `data` may put the log elsewhere.
+    """A daemon whose files are below `directory`; `data` may put the log elsewhere.
 
-    `tracer` is put before the command and stays its parent, `host` becomes it; `plant` are arguments of
-    `punchlist_faults.launch`, `options` and `env` the daemon's own.
+    Attributes:
+        tracer: Words before the command of a program that stays the daemon's parent.
+        host: Words before the command of a program that becomes the daemon.
+        plant: Faults of `punchlist_faults.launch`.
+        options: The daemon's own options.
     """
 
     def __init__(self, directory: Path, data: Path | None = None) -> None:
@@ -50,21 +55,15 @@ class Daemon:
 
     @property
     def log(self) -> Path:
-        """The database."""
         return self.data / "log.db"
 
     def start(self) -> float:
-        """Start it and wait until it serves; the seconds that took.
-
-        Raises:
-            Ended: it ended instead.
-        """
+        """Start it and wait until it serves; return the seconds that took."""
         began = time.monotonic()
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
         command = [*self.host, *self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
         options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write), *self.options]
-        path = os.pathsep.join(entry for entry in (self.env.get("PYTHONPATH", ""), *sys.path) if entry)
         with open(self.directory / "said", "wb") as said:
             self.process = subprocess.Popen(
                 [*command, *options],
@@ -72,13 +71,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env={
-                    **installed(),
-                    **self.env,
-                    "PYTHONPATH": path,
-                    "COVERAGE_PROCESS_START": "",
-                    "PUNCHLIST_SOCKET": self.socket,
-                },
+                env={**environment(), **self.env, "PUNCHLIST_SOCKET": self.socket},
             )
         os.close(write)
         with open(read, "rb") as ready:
@@ -87,7 +80,7 @@ class Daemon:
         return time.monotonic() - began
 
     def pid(self) -> int:
-        """Of the daemon itself, also where a tracer stands before it."""
+        """Return the process id of the daemon itself, also under a tracer."""
         assert self.process is not None
         if not self.tracer:
             return self.process.pid
@@ -95,15 +88,9 @@ class Daemon:
         return int(children[0])
 
     def said(self) -> str:
-        """What it wrote since its start."""
         return (self.directory / "said").read_text(errors="replace")
 
     def wait(self, seconds: float = PATIENCE_S) -> int:
-        """Its exit code, once it has ended by itself.
-
-        Raises:
-            Violation: it hangs.
-        """
         assert self.process is not None
         try:
             return self.process.wait(seconds)
@@ -113,39 +100,47 @@ class Daemon:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
         return self.process is not None and self.process.poll() is None
 
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, IndexError, FileNotFoundError):
+            os.kill(self.pid(), number)
+
     def kill(self) -> None:
-        """SIGKILL at once, wherever it is."""
         if self.process is not None:
-            with suppress(ProcessLookupError, IndexError, FileNotFoundError, AssertionError):
-                os.kill(self.pid(), signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self.process.kill()
             self.process.wait()
 
-    def stop(self) -> int:
-        """SIGTERM; the exit code."""
-        with suppress(ProcessLookupError, IndexError, FileNotFoundError):
-            os.kill(self.pid(), signal.SIGTERM)
-        return self.wait()
+    def stop(self) -> None:
+        self._signal(signal.SIGTERM)
+        code = self.wait()
+        need(code == 0, f"the daemon ended with {code}: {self.said()[-2000:]}")
 
-    def connect(self) -> Raw:
-        """A connection; `hang_up` closes those that are left."""
+    def connect(self, user: str | None = None) -> Raw:
         link = Raw(self.socket)
         self._links.append(link)
+        if user:
+            link.result("daemon.hello", user=user)
         return link
 
     def hang_up(self) -> None:
-        """Close every connection."""
         while self._links:
             with suppress(OSError):
                 self._links.pop().close()
 
+    def memory(self, member: str = "VmRSS") -> int:
+        """Return its memory in bytes: `VmRSS` now, `VmHWM` the peak since `forget_peak`."""
+        return int(Path(f"/proc/{self.pid()}/status").read_text().split(f"{member}:")[1].split()[0]) * 1024
+
+    def forget_peak(self) -> None:
+        """Let the peak of its memory begin at the present value."""
+        Path(f"/proc/{self.pid()}/clear_refs").write_text("5")
+
 
 @contextmanager
 def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
-    """A daemon that is not started yet, and killed at the end whatever happens."""
+    """Make a daemon that is not started yet, and kill it at the end."""
     directory.mkdir(parents=True, exist_ok=True)
     daemon = Daemon(directory, data)
     try:
@@ -155,15 +150,26 @@ def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
         daemon.hang_up()
 
 
-def eventually(holds: Callable[[], object], seconds: float, said: str) -> float:
-    """Wait until something holds; the seconds that took.
+@contextmanager
+def running_daemon() -> Generator[Daemon]:
+    """Start a daemon in a directory of its own; at the end it must stop with exit code 0, if it still runs."""
+    with workplace() as place, daemon_in(place) as daemon:
+        daemon.start()
+        yield daemon
+        if daemon.is_running:
+            daemon.stop()
 
-    Raises:
-        Violation: it never did.
-    """
+
+def environment() -> dict[str, str]:
+    """Return the environment of our programs: the same modules, bytecode as in an installation, no coverage."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "COVERAGE_PROCESS_START": ""}
+
+
+def eventually(holds: Callable[[], object], seconds: float, message: str) -> float:
     began = time.monotonic()
     while not holds():
         if time.monotonic() - began > seconds:
-            raise Violation(f"not within {seconds:g} s: {said}")
+            raise Violation(f"not within {seconds:g} s: {message}")
         time.sleep(0.002)
     return time.monotonic() - began

@@ -1,12 +1,14 @@
-"""What the clients of a daemon see of a log, compared with what they saw of the same log while it was whole.
+"""Compares what clients see of a log with what they saw of the same log while it was whole.
 
-Each answer is the same, or it says that something is missing: by a refusal, the mark `damaged`, or the end of a stream.
+Each response is the same, or it reports that something is missing: by an error, the mark `damaged`, or the end of a
+stream.
 """
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +24,26 @@ from punchlistd.store.port import LogUnusable, StorageFailed
 SAME, TOLD, SILENT = "same", "told", "SILENT"
 
 PUSHED_S = 4.0
-"""How long pushes may keep a subscriber waiting, in seconds."""
+"""Upper limit for a subscriber's wait for pushes, in seconds."""
 
 READY_S = 20.0
 
 _WORDS = "damaged", "gap", "wrong_epoch"
-"""Refusals that say that something is missing."""
-
-Answers = dict[str, Any]
-"""What was answered, by question."""
+"""Errors that report that something is missing."""
 
 
 class Truth(msgspec.Struct):
-    """A log while it was whole: its events, and the answers about each of its lists."""
+    """A log while it was whole: its events, and the response to each question about each of its lists."""
 
     events: list[dict[str, Any]]
-    answers: Answers
+    answers: dict[str, Any]
 
     @property
     def lists(self) -> list[str]:
-        """The lists that there are."""
         return sorted({event["conversation"] for event in self.events})
 
 
 def questions(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """What is asked of a list, and by which call."""
     place = {"conversation": name}
     return {
         "list": ("task.list", place),
@@ -57,7 +54,6 @@ def questions(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 async def ask_truth(data: Path, lists: Iterable[str]) -> Truth:
-    """Ask a daemon over a log that is whole."""
     async with asyncio.TaskGroup() as group:
         app = _app(data)
         running = group.create_task(app.run(signals=False))
@@ -88,11 +84,7 @@ def _plain(answer: Any) -> Any:
 
 
 async def look(data: Path, truth: Truth) -> Counter[str]:
-    """How often each question was answered in each way; `refused` where no daemon starts over the log.
-
-    Raises:
-        Violation: The daemon ended otherwise.
-    """
+    """How often each question was answered in each way; `refused` where no daemon starts over the log."""
     seen: Counter[str] = Counter()
     app = _app(data)
     running = asyncio.ensure_future(app.run(signals=False))
@@ -152,17 +144,22 @@ def _compared(wanted: list[dict[str, Any]], found: list[dict[str, Any]], told: l
     return TOLD if told else SAME
 
 
-async def _read(peer: Peer, name: str | None) -> tuple[list[dict[str, Any]], list[range]]:
-    """Events page by page, and the positions that were told as missing."""
+Received = tuple[list[dict[str, Any]], list[range]]
+"""Events, and the positions that were reported as missing."""
+
+_REST = 1 << 53
+
+
+async def _read(peer: Peer, name: str | None) -> Received:
     after, found, told = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     while True:
         answer = await peer.call("event.read", after=after, limit=50, **place)
         if "error" in answer:
             data = answer["error"]["data"]
+            need(data["kind"] in _WORDS, f"event.read answers {data}")
             if data["kind"] != "gap":
-                need(data["kind"] in _WORDS, f"event.read answers {data}")
-                return found, [*told, range(after + 1, 1 << 53)]
+                return found, [*told, range(after + 1, _REST)]
             told.append(range(after + 1, data["first"]))
             after = data["first"] - 1
             continue
@@ -173,31 +170,26 @@ async def _read(peer: Peer, name: str | None) -> tuple[list[dict[str, Any]], lis
         after = page["next"]
 
 
-async def _pushed(socket: str, name: str | None, last: int) -> tuple[list[dict[str, Any]], list[range]]:
-    """Events as they are pushed, from the first to the last."""
+async def _pushed(socket: str, name: str | None, last: int) -> Received:
     after, found, told = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     peer = await Peer.open(socket)
-    try:
-        with anyio.move_on_after(PUSHED_S):
+    with closing(peer.writer), anyio.move_on_after(PUSHED_S):
+        while after < last:
+            answer = await peer.call("event.subscribe", after=after, **place)
+            if "error" in answer:
+                need(answer["error"]["data"]["kind"] in _WORDS, f"event.subscribe answers {answer}")
+                return found, [*told, range(after + 1, _REST)]
             while after < last:
-                answer = await peer.call("event.subscribe", after=after, **place)
-                if "error" in answer:
-                    need(answer["error"]["data"]["kind"] in _WORDS, f"event.subscribe answers {answer}")
-                    return found, [*told, range(after + 1, 1 << 53)]
-                while after < last:
-                    push = await peer.push()
-                    if push["method"] == "end":
-                        following = push["params"]["next"]
-                        kind = push["params"]["error"]["data"]["kind"]
-                        behind = following if kind == "gap" else (1 << 53) - 1
-                        told.append(range(after + 1, behind + 1))
-                        after = behind
-                        break
-                    found += push["params"]["events"]
-                    after = found[-1]["seq"]
-    finally:
-        peer.writer.close()
+                push = await peer.push()
+                if push["method"] == "end":
+                    kind = push["params"]["error"]["data"]["kind"]
+                    behind = push["params"]["next"] if kind == "gap" else _REST - 1
+                    told.append(range(after + 1, behind + 1))
+                    after = behind
+                    break
+                found += push["params"]["events"]
+                after = found[-1]["seq"]
     return found, told
 
 

@@ -1,8 +1,8 @@
-"""The daemon's middle in virtual time: from the writer to subscriptions, over a disk that forgets in a crash.
+"""The engine in virtual time: from the writer to subscriptions, over a disk that forgets in a crash. SIZE counts seeds.
 
-A seed is several lives, each ended by a crash at any instant. Clients write and ask again by key, subscribers come, go
-and get stuck. SIZE counts seeds. At every turn of the loop: what was answered or pushed is durable, calls are
-pushed whole, in order and without a gap; after every crash: all that was answered is there.
+A seed is several lives, each ended by a crash at any moment. Clients write and repeat calls by key, subscribers come,
+go and get stuck. At every turn of the loop what was answered or pushed is durable, and calls are pushed whole, in order
+and without a gap. After every crash everything that was answered is there.
 """
 
 import asyncio
@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from punchlist_faults.judge import groups_in
-from punchlist_faults.options import Figures, Options, Violation, main, need
-from punchlist_faults.virtual import VirtualLoop
-from punchlist_faults.virtual import run as run_virtually
+from punchlist_faults.options import Figures, Options, Violation, need
+from punchlist_faults.virtual import VirtualLoop, live_through
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
@@ -58,7 +57,6 @@ class ForgetfulLog(MemoryLog):
         self.full_until = 0.0
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Write, wait, flush; with no room, refuse."""
         now = asyncio.get_running_loop().time()
         if self._random.random() < 0.01:
             self.full_until = now + 0.05
@@ -73,11 +71,9 @@ class ForgetfulLog(MemoryLog):
 
     @property
     def quick(self) -> bool:
-        """The disk changes its mind."""
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Now and then the disk is quick enough to be waited for."""
         if not self.quick or asyncio.get_running_loop().time() < self.full_until:
             return False
         return self._commit(entries)
@@ -87,20 +83,17 @@ class ForgetfulLog(MemoryLog):
         return True
 
     async def load(self, conversation: str) -> Any:
-        """Read, after a moment."""
         await asyncio.sleep(self._random.choice((0, 0.003)))
         return await super().load(conversation)
 
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Read; the answer takes a moment."""
         found = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
         await asyncio.sleep(self._random.choice((0, 0.003)))
         return found
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index, after a moment."""
         await asyncio.sleep(self._random.choice((0, 0.002)))
         await super().maintain(snapshots)
 
@@ -114,11 +107,9 @@ class ForgetfulLog(MemoryLog):
         return other
 
     def place_of(self, params: p.Mutation) -> int | None:
-        """Where the first event of a call is, by its key."""
         return self._keys.get(params.conversation, {}).get(params.key or "")
 
     def everything(self) -> list[Stored]:
-        """All that is durable."""
         return list(self._after(0, None))
 
 
@@ -146,7 +137,6 @@ class Connection(Nobody):
         self._world = world
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Take an answer: what it tells must be on the disk."""
         if self.closed:
             return
         assert type(outcome) is not Pieces, "no list here is long"
@@ -169,7 +159,6 @@ class Client:
         self.connection = Connection(world, "")
 
     async def live(self) -> None:
-        """One life: first what was left open, then new calls, until the crash."""
         self.connection = Connection(self._world, f"client{self._number}")
         for call in [call for call in self.journal if not call.answered and not call.refused]:
             await self._ask(call)
@@ -218,7 +207,6 @@ class Sink:
         self._watcher = watcher
 
     def push(self, payload: Reply) -> None:
-        """Take a push."""
         if not self.closed and isinstance(payload, bytes):
             need(not self.paused, "pushed to a connection that takes nothing")
             if self._watcher.told(msgspec.json.decode(payload)["params"]["events"]):
@@ -226,15 +214,12 @@ class Sink:
                 self._watcher.hold()
 
     def push_framed(self, framed: bytes) -> None:
-        """Take a push."""
         self.push(framed)
 
     def framed(self, payload: bytes) -> bytes:
-        """Frame nothing."""
         return payload
 
     def ended(self, id: str, payload: bytes) -> None:
-        """No subscription ends by itself here."""
         raise Violation(f"a subscription ended: {payload!r}")
 
 
@@ -250,7 +235,7 @@ class Watcher:
         self._random = random
 
     def told(self, events: list[dict[str, Any]]) -> bool:
-        """Check a push: durable, whole calls, in order, nothing missing. Whether it was one too many for now."""
+        """Check a push: durable, whole calls, in order, nothing missing. Return whether the connection is full now."""
         for event in events:
             need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
             self.position = event["seq"]
@@ -260,12 +245,10 @@ class Watcher:
         return self._random.random() < 0.1
 
     def hold(self) -> None:
-        """Say that nothing more is taken for now."""
         if self.subscription is not None:
             self._world.subscriptions.pause(self.subscription)
 
     async def live(self) -> None:
-        """Subscribe behind what is known, stay a while, come again."""
         while True:
             self.sink = Sink(self)
             subscription = self.subscription = Subscription("1", self.sink, "events", None, self.position)
@@ -280,12 +263,8 @@ class Watcher:
             self.sink.closed = True
 
 
-def _shown(*_counts: int) -> None:
-    """Nobody looks at a prompt."""
-
-
-def _never(_work: Coroutine[Any, Any, None]) -> None:
-    """Nothing runs beside an engine that only reads."""
+def _ignore(*_given: object) -> None:
+    """Show nothing, run nothing."""
 
 
 class World:
@@ -299,22 +278,18 @@ class World:
         self.turns = 0
 
     def ends_a_call(self, seq: int) -> bool:
-        """Whether the event at a position is the last of its call."""
         return seq == 0 or self.log.everything()[seq - 1].left == 0
 
     def begin(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """A new daemon."""
-
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             tasks.append(asyncio.ensure_future(work))
 
-        self.engine = engine = Engine(self.log, _SETTINGS, spawn=spawn, show=_shown)
+        self.engine = engine = Engine(self.log, _SETTINGS, spawn=spawn, show=_ignore)
         self.conversations, self.subscriptions = engine.conversations, engine.subscriptions
         spawn(engine.writer.run())
         spawn(engine.maintenance.recover())
 
     def check_turn(self) -> None:
-        """What holds whenever nothing runs."""
         self.turns += 1
         need(self.subscriptions.head <= self.log.head, "published before it was durable")
         for name, opened in self.conversations.loaded.items():
@@ -322,7 +297,6 @@ class World:
                 need(opened.seq <= self.log.head, f"{name} is shown ahead of the log")
 
     async def live(self, loop: VirtualLoop) -> None:
-        """One life, to its crash."""
         tasks: list[asyncio.Task[Any]] = []
         self.begin(tasks)
         loop.on_turn = self.check_turn
@@ -358,7 +332,7 @@ async def _life(world: World, loop: VirtualLoop) -> None:
         await world.live(loop)
         world.judge()
     for name in CONVERSATIONS:
-        loaded = Engine(world.log, _SETTINGS, spawn=_never, show=_shown).conversations
+        loaded = Engine(world.log, _SETTINGS, spawn=_ignore, show=_ignore).conversations
         its = [event for event in world.log.everything() if event.conversation == name]
         need(
             tell((await loaded.load(name)).state) == tell(replay(name, map(fact_of, its))), f"{name} is not its replay"
@@ -366,23 +340,15 @@ async def _life(world: World, loop: VirtualLoop) -> None:
 
 
 def one(seed: object) -> World:
-    """Live through one seed.
-
-    Raises:
-        Violation: naming the seed.
-    """
+    """Live through one seed; a `Violation` names it."""
     random = Random(f"simulate/{seed}")
     loop = VirtualLoop(random)
     world = World(random)
-    try:
-        run_virtually(_life(world, loop), loop)
-    except Exception as error:
-        raise Violation(f"seed {seed}: {error!r}") from error
+    live_through(seed, _life(world, loop), loop)
     return world
 
 
 def run(options: Options) -> Figures:
-    """As many seeds as SIZE says, from SEED on."""
     events = answered = turns = pushed = 0
     for seed in range(options.seed, options.seed + options.size):
         world = one(seed)
@@ -397,9 +363,4 @@ def run(options: Options) -> Figures:
         "events": events,
         "answers": answered,
         "pushed": pushed,
-        "violations": 0,
     }
-
-
-if __name__ == "__main__":
-    main("simulate", run, 500)

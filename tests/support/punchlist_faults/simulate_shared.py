@@ -1,8 +1,8 @@
-"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off.
+"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off. SIZE counts seeds.
 
-A seed is a while of calls by workers on all machines, during which pushes, answers and posts get lost or come late, a
-leader that was deposed answers, machines are cut off, killed and started again. Then all is well, and everything that
-anybody was told is held against the posts: they are the total order, so nothing has to be searched. SIZE counts seeds.
+A seed is a while of calls by workers on all machines, during which pushes, responses and posts get lost or come late, a
+deposed leader answers, machines are cut off, killed and started again. Then everything recovers, and what any client
+received is compared with the posts: they are the total order, so there is nothing to search.
 """
 
 import asyncio
@@ -12,24 +12,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from punchlist_faults.options import Figures, Options, Violation, main, need
-from punchlist_faults.virtual import VirtualLoop
-from punchlist_faults.virtual import run as run_virtually
+from punchlist_faults.ledger import LIST, Ledger
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.virtual import VirtualLoop, live_through
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import Claimed, Deleted, KnownEvent, ListCleared, Released, StatusChanged
+from punchlist_schemas.events import Claimed, Deleted, ListCleared, Released, StatusChanged
 from punchlist_testing.domain import random_call, tell
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
-from punchlistd.domain.decide.claim import Supply
-from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.engine.lists.history import fact_of
-from punchlistd.engine.lists.loaded import Place
-from punchlistd.replication.posts.posts import unseal
 from punchlistd.store.port import side_of
 
-LIST = "release"
 NAMES = ("ann", "bob", "eve")
 WORKERS = 2
 SECONDS = 40.0
@@ -50,9 +45,12 @@ FAULTS = Faults(
 
 
 class Asked(NamedTuple):
-    """One attempt of a call: which version was acknowledged to anybody before it, and which was the last after it.
+    """One attempt of a call.
 
-    `unanswered` says that a machine was killed over an attempt before it.
+    Attributes:
+        known: The newest version that any client had received before it.
+        newest: The last version after it.
+        unanswered: Whether a machine was killed during an earlier attempt.
     """
 
     params: p.Mutation
@@ -62,43 +60,8 @@ class Asked(NamedTuple):
     unanswered: bool
 
 
-class Posts:
-    """What stands in the shared log: the one order of everything.
-
-    Attributes:
-        events: What happened, and when, from version 1 on.
-        keys: At which versions the calls of each key end.
-        available: How many tasks could be had at each version, from 0 on.
-    """
-
-    def __init__(self, space: MemorySpace) -> None:
-        self.events: list[tuple[KnownEvent, int]] = []
-        self.keys: dict[str, list[int]] = {}
-        self.available = [0]
-        self.state = initial_state(LIST)
-        self._space = space
-        self._place = Place()
-        self._read = 0
-
-    def follow(self) -> int:
-        """Read what is new, and check that it goes on; the newest version."""
-        posts = self._space.posts.get(LIST, [])
-        for posted in posts[self._read :]:
-            received = unseal(posted, self._place, len(self.events))
-            for step in received.steps:
-                for event in step.events:
-                    self.events.append((event, step.at))
-                    evolve(self.state, event, len(self.events), len(self.events), step.at)
-                    self.available.append(Supply(self.state).take([], 100))
-                if step.side is not None and step.side.key:
-                    self.keys.setdefault(step.side.key, []).append(len(self.events))
-            self._place = received.place
-        self._read = len(posts)
-        return len(self.events)
-
-
 class Worker:
-    """Asks on one machine, and what stays open again on any."""
+    """Makes calls on any machine, and repeats those that stay open."""
 
     def __init__(self, number: int, world: "World", random: Random) -> None:
         self.asked: list[Asked] = []
@@ -109,7 +72,6 @@ class Worker:
         self._unanswered = False
 
     async def live(self) -> None:
-        """Ask until the time is over."""
         world, random = self._world, self._random
         while asyncio.get_running_loop().time() < SECONDS:
             await asyncio.sleep(random.choice((0, 0.01, 0.2, 1.0)))
@@ -131,7 +93,6 @@ class Worker:
         return msgspec.structs.replace(params, conversation=LIST, key=key, actor=None)
 
     async def _ask(self, machine: Machine, params: p.Mutation) -> bool:
-        """Ask once; whether it has to be asked again."""
         world = self._world
         known, link = world.acknowledged, Connection(f"worker{self._number}")
         answer = machine.begin(params, link)
@@ -141,7 +102,7 @@ class Worker:
             return True
         outcome = answer.result()
         assert isinstance(outcome, bytes | Rejection), "no list here is long"
-        self.asked.append(Asked(params, known, world.posts.follow(), outcome, self._unanswered))
+        self.asked.append(Asked(params, known, world.follow(), outcome, self._unanswered))
         if isinstance(outcome, bytes):
             world.acknowledged = max(world.acknowledged, msgspec.json.decode(outcome)["version"])
             return False
@@ -155,14 +116,16 @@ class World:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.space = MemorySpace(random, FAULTS)
-        self.posts = Posts(self.space)
+        self.ledger = Ledger()
         self.acknowledged = 0
         self.kills = self.cuts = self.turns = 0
         self.workers = [Worker(number, self, random) for number in range(len(NAMES) * WORKERS)]
         self.machines: list[Machine] = []
 
+    def follow(self) -> int:
+        return self.ledger.follow(self.space.posts.get(LIST, []))
+
     async def live(self) -> None:
-        """Work while everything goes wrong, then let it become well."""
         self.machines = [Machine(name, self.space, LIST) for name in NAMES]
         working = [asyncio.ensure_future(each.live()) for each in self.workers]
         trouble = asyncio.ensure_future(self._trouble())
@@ -172,7 +135,7 @@ class World:
             machine.shared.heal()
         await asyncio.sleep(15)
         for machine in self.machines:
-            await machine.reaches(LIST, self.posts.follow())
+            await machine.reaches(LIST, self.follow())
         await self._judge()
         for machine in self.machines:
             await machine.stop()
@@ -195,45 +158,44 @@ class World:
     # the judgement
 
     async def _judge(self) -> None:
+        events = [(entry.event, entry.at) for entry in self.ledger.entries]
         for machine in self.machines:
             stored = await machine.log.read(0, 1 << 60, conversation=LIST, max_bytes=1 << 60)
             facts = [(fact.event, fact.at) for fact in map(fact_of, stored)]
-            need(facts == self.posts.events, f"{machine.shared.member} has other events")
+            need(facts == events, f"{machine.shared.member} has other events")
             state = (await machine.engine.conversations.durable(LIST)).state
-            need(tell(state) == tell(self.posts.state), f"{machine.shared.member} shows another list")
+            need(tell(state) == tell(self.ledger.state), f"{machine.shared.member} shows another list")
             places = [side.position for side in map(side_of, stored) if side.position]
             need(places == [post.position for post in self.space.posts.get(LIST, [])], "a post is missing or doubled")
         for asked in (each for worker in self.workers for each in worker.asked):
             self._judge_answer(asked)
-        _judge_claims(self.posts)
+        _judge_claims(self.ledger)
 
     def _judge_answer(self, asked: Asked) -> None:
         key = asked.params.key or ""
-        places = self.posts.keys.get(key, [])
+        call = self.ledger.calls.get(key)
         attempts = [one for worker in self.workers for one in worker.asked if one.params is asked.params]
-        need(len(places) <= 1, f"{key} is in the posts at versions {places}")
         if isinstance(asked.outcome, Rejection):
             never = all(isinstance(one.outcome, Rejection) and one.outcome.kind in NOT_WRITTEN for one in attempts)
-            need(not (places and never and not asked.unanswered), f"{key} was not written, and is there")
+            need(call is None or not never or asked.unanswered, f"{key} was not written, and is there")
             return
         answer = msgspec.json.decode(asked.outcome)
         need(answer["version"] <= asked.newest, f"{key} was answered before it was posted")
-        if places:
-            need(places[0] <= answer["version"], f"{key} was answered {answer['version']}, and is at {places[0]}")
-            need(
-                places[0] > asked.known or len(attempts) > 1 or asked.unanswered, f"{key} is older than what was known"
-            )
+        if call is not None:
+            need(call.last <= answer["version"], f"{key} was answered {answer['version']}, and is at {call.last}")
+            fresh = call.last > asked.known or len(attempts) > 1 or asked.unanswered
+            need(fresh, f"{key} is older than what was known")
         elif type(asked.params) is p.TaskClaim and not answer.get("task"):
-            last, events = asked.newest, self.posts.events
-            while last < len(events) and isinstance(events[last][0], Claimed):
+            last, entries = asked.newest, self.ledger.entries
+            while last < len(entries) and isinstance(entries[last].event, Claimed):
                 last += 1  # what was there went at once to claims that had waited for it
-            window = self.posts.available[asked.known : last + 1]
+            window = self.ledger.available[asked.known : last + 1]
             need(0 in window, f"{key} found nothing from version {asked.known} to {asked.newest}: {window}")
 
 
-def _judge_claims(posts: "Posts") -> None:
+def _judge_claims(ledger: Ledger) -> None:
     held: dict[str, tuple[str, int]] = {}
-    for version, (event, _) in enumerate(posts.events, 1):
+    for version, event in ((entry.version, entry.event) for entry in ledger.entries):
         if isinstance(event, Claimed):
             need(event.task not in held, f"{event.task} was claimed twice, at {held.get(event.task)} and {version}")
             need(event.fence == version, f"the claim at {version} has the fence {event.fence}")
@@ -245,25 +207,17 @@ def _judge_claims(posts: "Posts") -> None:
 
 
 def one(seed: object) -> World:
-    """Live through one seed.
-
-    Raises:
-        Violation: naming the seed.
-    """
+    """Live through one seed; a `Violation` names it."""
     random = Random(f"simulate-shared/{seed}")
     chance.seed(f"simulate-shared/{seed}")  # of the pauses between attempts
     loop = VirtualLoop(random)
     world = World(random)
-    try:
-        run_virtually(world.live(), loop)
-    except Exception as error:
-        raise Violation(f"seed {seed}: {error!r}") from error
+    live_through(seed, world.live(), loop)
     world.turns = loop.turns
     return world
 
 
 def run(options: Options) -> Figures:
-    """As many seeds as SIZE says, from SEED on."""
     worlds = [one(seed) for seed in range(options.seed, options.seed + options.size)]
     asked = [each for world in worlds for worker in world.workers for each in worker.asked]
     turns = sum(world.turns for world in worlds)
@@ -277,9 +231,4 @@ def run(options: Options) -> Figures:
         "conflicts (of the last lives)": sum(lane.counts.conflicts for lane in lanes),
         "machines killed": sum(world.kills for world in worlds),
         "machines cut off": sum(world.cuts for world in worlds),
-        "violations": 0,
     }
-
-
-if __name__ == "__main__":
-    main("simulate-shared", run, 200)

@@ -1,4 +1,4 @@
-"""Half of the subscribers stop reading while events flow: what does each cost, and does it slow the others down?
+"""Half of the subscribers stop reading while events flow: what each costs, and whether it slows the others down.
 
 SIZE counts subscribers; a hundred times as many events flow, once without and once with the stuck half.
 """
@@ -11,24 +11,24 @@ from typing import Any
 
 import msgspec
 
-from punchlist_faults.crowd import connections, need_descriptors, percentile, request, rss_bytes
-from punchlist_faults.options import Figures, Options, main, need, workplace
-from punchlist_faults.process import Daemon, daemon_in
+from punchlist_faults.crowd import connections, need_descriptors, percentile, request
+from punchlist_faults.options import Figures, Options, need
+from punchlist_faults.process import Daemon, running_daemon
 
 EVENTS_EACH = 100
 IN_CALL = 50
 MAX_BYTES = 32 << 10
-"""What a stuck subscriber may cost."""
+"""Upper limit for what a stuck subscriber costs."""
 
 MAX_SLOWER = 1.2
-"""How much longer a push to a healthy one may take; looked at where there are a thousand or more."""
+"""Upper limit for how much longer a push to a healthy one takes; checked for a thousand or more."""
 
 OWN_BYTES = 12 << 20
 """What the daemon may need for the events themselves: the end of the log that it keeps, lists, batches."""
 
 
 class Readers:
-    """Healthy subscribers, read by one thread; how long each push was under way, and how many events came."""
+    """Healthy subscribers, read by one thread, with the delay of each push and the number of events."""
 
     def __init__(self, sockets: list[socket.socket]) -> None:
         self.lags: list[float] = []
@@ -60,21 +60,18 @@ class Readers:
                 self.lags.append(now - float(last["task"]["title"]))
 
     def all_have(self, events: int, seconds: float) -> bool:
-        """Whether every one got so many events in time."""
         deadline = time.monotonic() + seconds
         while min(self.counts.values()) < events and time.monotonic() < deadline:
             time.sleep(0.01)
         return min(self.counts.values()) >= events
 
     def close(self) -> None:
-        """Stop reading."""
         self._ending.set()
         self._thread.join()
         self._selector.close()
 
 
 def _flow(daemon: Daemon, readers: Readers, name: str, events: int) -> list[float]:
-    """Write events and wait until all healthy ones have them; how long the calls took. The list is kept short."""
     told = min(readers.counts.values())
     link = daemon.connect()
     took: list[float] = []
@@ -83,7 +80,7 @@ def _flow(daemon: Daemon, readers: Readers, name: str, events: int) -> list[floa
         link.result("task.add_many", conversation=name, tasks=[{"title": f"{time.time():.6f}"}] * IN_CALL)
         took.append(time.perf_counter() - began)
         told += IN_CALL
-        if number % 10 == 0:
+        if number % 10 == 0:  # so that the list stays short
             link.result("list.clear", conversation=name)
             told += 1
         need(readers.all_have(told - 10 * IN_CALL, 60), "a healthy subscriber was left behind")
@@ -93,28 +90,24 @@ def _flow(daemon: Daemon, readers: Readers, name: str, events: int) -> list[floa
 
 
 def run(options: Options) -> Figures:
-    """Let events flow without and with the stuck half."""
     half = options.size // 2
     events = options.size * EVENTS_EACH // IN_CALL * IN_CALL
     need_descriptors(options.size + 100)
     subscribe = request("event.subscribe")
-    with workplace() as place, daemon_in(place) as daemon:
-        daemon.start()
-        with connections(daemon, half, subscribe) as healthy:
-            readers = Readers(healthy)
-            try:
-                warm = _flow(daemon, readers, "warm", max(IN_CALL * 4, events // 20))
-                readers.lags.clear()
-                without = _flow(daemon, readers, "without", events)
-                lags_without, readers.lags = readers.lags, []
-                before = rss_bytes(daemon)
-                with connections(daemon, half, subscribe):
-                    with_stuck = _flow(daemon, readers, "with", events)
-                    grown = rss_bytes(daemon) - before
-                    lags_with = readers.lags
-            finally:
-                readers.close()
-        need(warm and daemon.is_running, "the daemon ended")
+    with running_daemon() as daemon, connections(daemon, half, subscribe) as healthy:
+        readers = Readers(healthy)
+        try:
+            _flow(daemon, readers, "warm", max(IN_CALL * 4, events // 20))
+            readers.lags.clear()
+            without = _flow(daemon, readers, "without", events)
+            lags_without, readers.lags = readers.lags, []
+            before = daemon.memory()
+            with connections(daemon, half, subscribe):
+                with_stuck = _flow(daemon, readers, "with", events)
+                grown = daemon.memory() - before
+                lags_with = readers.lags
+        finally:
+            readers.close()
     need(grown <= MAX_BYTES * half + OWN_BYTES, f"{half} stuck subscribers cost {grown:,} bytes")
     slower = percentile(lags_with, 0.99) / percentile(lags_without, 0.99)
     need(slower <= MAX_SLOWER or options.size < 1_000, f"the p99 of the healthy ones is {slower:.2f} times as long")
@@ -129,7 +122,3 @@ def run(options: Options) -> Figures:
         "call p99 without, ms": round(percentile(without, 0.99) * 1000, 2),
         "call p99 with, ms": round(percentile(with_stuck, 0.99) * 1000, 2),
     }
-
-
-if __name__ == "__main__":
-    main("stuck", run, 2_000)

@@ -1,24 +1,22 @@
 """A fault at the Nth system call, for every N: killed there, or the call fails with EIO or ENOSPC.
 
 Each point starts from a copy of one log, runs a scenario under strace until the fault strikes, starts a sound daemon on
-what is left, and judges. SIZE is the largest N; by default there is none and every N until the scenario passes unharmed
-is tried. SCENARIO names one of them alone.
+what is left, and judges. SIZE is the largest N; by default every N is tried until the scenario passes unharmed. ONLY
+names one scenario.
 """
 
-import os
 import re
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from punchlist_faults import judge
-from punchlist_faults.load import Ack, Entry
-from punchlist_faults.options import Figures, Options, Unavailable, Violation, main, need, workplace
+from punchlist_faults.load import Entry, add_many
+from punchlist_faults.options import Figures, Options, Unavailable, Violation, need, workplace
 from punchlist_faults.process import Daemon, Ended, daemon_in, eventually
 from punchlist_testing.optional import explain, find_program
 from punchlistd.store.port import LogUnusable
@@ -33,14 +31,14 @@ KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 """How a killed process, or a tracer that had one, ends."""
 
 MISSES = 2
-"""After so many N in a row that struck nothing a scenario has none left: strace counts for each thread by itself."""
+"""N in a row that strike nothing, after which a scenario has none left: strace counts for each thread by itself."""
 
 ENDS = frozenset({0, 74, 78})
-"""How a daemon that met an error may end: told to, for an I/O error, or because its log can't be opened."""
+"""How a daemon that met an error may end: by request, for an I/O error, or because its log can't be opened."""
 
 
 class Scenario(NamedTuple):
-    """What is done while the fault waits. Without `attached` the daemon's start belongs to it."""
+    """What is done until the fault strikes. Without `attached` the daemon's start belongs to it."""
 
     name: str
     act: Callable[[Daemon, "Talk"], None]
@@ -67,35 +65,32 @@ class Fault(NamedTuple):
 
 
 class Talk:
-    """One client that asks one call after the other, and never a second time."""
+    """A client that makes one call after the other, and none twice.
+
+    Attributes:
+        kinds: The kinds of the errors.
+        is_cut: Whether a connection was lost: the daemon is gone, or about to go.
+    """
 
     def __init__(self) -> None:
         self.journal: list[Entry] = []
         self.kinds: list[str] = []
-        self.cut = False
-        """Whether a connection was lost: the daemon is gone, or about to go."""
+        self.is_cut = False
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """Note a lost connection."""
         try:
             yield
         except (OSError, EOFError):
-            self.cut = True
+            self.is_cut = True
 
     def say(self, daemon: Daemon, *entries: Entry) -> None:
-        """Ask until the daemon is gone."""
         with self.asking():
             link = daemon.connect()
             for entry in entries:
                 self.journal.append(entry)
-                self._take(entry, link.call(entry.method, **entry.params))
-
-    def _take(self, entry: Entry, answer: dict[str, Any]) -> None:
-        if "result" in answer:
-            entry.acks.append(Ack(time.monotonic(), answer["result"]["seq"], answer["result"]["version"]))
-        else:
-            self.kinds.append(answer["error"]["data"]["kind"])
+                if kind := entry.take(link.call(entry.method, **entry.params)):
+                    self.kinds.append(kind)
 
 
 def _calls(prefix: str, number: int) -> list[Entry]:
@@ -103,12 +98,8 @@ def _calls(prefix: str, number: int) -> list[Entry]:
     for each in range(number):
         key = f"{prefix}{each}"
         params: dict[str, Any] = {"conversation": f"c{each % 2}", "key": key}
-        titles = [f"{key}/{part}" for part in range(3)]
-        entries += [
-            Entry("task.add_many", {**params, "tasks": [{"title": title} for title in titles]}, titles)
-            if each % 3 == 1
-            else Entry("task.add", {**params, "title": key}, [key])
-        ]
+        one = Entry("task.add", {**params, "title": key}, [key])
+        entries.append(add_many(params, [f"{key}/{part}" for part in range(3)]) if each % 3 == 1 else one)
     return entries
 
 
@@ -140,7 +131,7 @@ def _erase(daemon: Daemon, talk: Talk) -> None:
         asked = link.call("conversation.delete", conversation="gone")["error"]["data"]
         if asked["kind"] == "confirmation_required":
             link.call("conversation.delete", conversation="gone", confirm=asked["token"])
-        else:  # what the daemon does behind its start was struck first
+        else:  # the fault struck what the daemon does after its start
             talk.kinds.append(asked["kind"])
 
 
@@ -161,12 +152,8 @@ class Sweep:
     def __init__(self, place: Path) -> None:
         self._place = place
         self._golden = place / "golden"
-        self._before: list[Entry] = []
         self.told = 0
-        self._make_golden()
-
-    def _make_golden(self) -> None:
-        """A log that was killed: a database, something written ahead, something to erase."""
+        # A log that was killed: a database, something written ahead, something to erase.
         with daemon_in(self._golden) as daemon:
             daemon.start()
             talk = Talk()
@@ -174,35 +161,30 @@ class Sweep:
             daemon.stop()
             daemon.start()
             talk.say(daemon, *_calls("h", 3))
-            link = daemon.connect()
-            link.result("task.add", conversation="gone", title="secret")
+            daemon.connect().result("task.add", conversation="gone", title="secret")
         self._before = talk.journal
 
     def point(self, scenario: Scenario, fault: Fault) -> bool:
-        """Run one point; whether the fault struck.
-
-        Raises:
-            Violation: a promise was broken.
-        """
         directory = self._place / "point"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
-        if not scenario.fresh:
-            shutil.copytree(self._golden / "data", directory / "data")
         talk = Talk()
         if not scenario.fresh:
+            shutil.copytree(self._golden / "data", directory / "data")
             talk.journal += self._before
         try:
             with daemon_in(directory) as daemon:
+                daemon.plant = scenario.plant
                 struck = self._strike(daemon, scenario, fault, talk)
-            self._afterwards(directory, scenario, talk)
+            with daemon_in(directory) as daemon:
+                daemon.plant = scenario.plant
+                _judge(daemon, scenario, talk)
         except (Violation, Ended, OSError, LogUnusable) as error:
             raise Violation(f"{scenario.name}, {fault}: {error}") from error
         return struck
 
     def _strike(self, daemon: Daemon, scenario: Scenario, fault: Fault, talk: Talk) -> bool:
         traced = daemon.directory / "traced"
-        daemon.plant = scenario.plant
         tracer: subprocess.Popen[bytes] | None = None
         code: int | None = None
         if scenario.attached:
@@ -220,111 +202,91 @@ class Sweep:
             code = ended.code
         finally:
             seen = traced.read_text(errors="replace")
-            failing = fault.call in FLUSHED and fault.kind == "EIO" and _on_a_log(seen)
-            if failing and scenario.attached and daemon.is_running and "SIGKILL" not in seen:
+            # SQLite flushes the directory too, and continues where that fails.
+            on_a_log = any("/log." in line for line in seen.splitlines() if "(INJECTED)" in line)
+            failing = scenario.attached and on_a_log and fault.call in FLUSHED and fault.kind == "EIO"
+            if failing and daemon.is_running and "SIGKILL" not in seen:
                 with suppress(Violation):
                     code = daemon.wait(2)
-            if fault.kind == "KILL" and talk.cut:
+            if fault.kind == "KILL" and talk.is_cut:
                 eventually(lambda: not daemon.is_running, 5, "a killed daemon is gone")
-            killed = fault.kind == "KILL" and _ended_with(daemon) in KILLED
-            if code is None and daemon.process is not None:
-                code = daemon.process.poll()
+            ended_with = daemon.process.poll() if daemon.process is not None else None
+            code = ended_with if code is None else code
             daemon.kill()
             if tracer is not None:
                 tracer.kill()
                 tracer.wait()
-        struck = killed or "(INJECTED)" in seen
-        if fault.kind != "KILL" and struck:
-            self._told_rightly(seen, code, failing and scenario.attached, talk)
-        return struck
-
-    def _told_rightly(self, seen: str, code: int | None, failing: bool, talk: Talk) -> None:
-        """After an error the daemon ends with the right code or goes on; after a failed flush it answers no write."""
+        if fault.kind == "KILL":
+            return ended_with in KILLED or "(INJECTED)" in seen
+        if "(INJECTED)" not in seen:
+            return False
         need(code is None or code in ENDS, f"it ended with {code}")
         if failing:
-            need(code == 74, f"it went on after a failed write ({code})")
-            after = seen[seen.index("(INJECTED)") :]
-            acks = re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', after)
-            need(not acks, f"it acknowledged after the error: {acks[:1]}")
+            need(code == 74, f"it continued after a failed write ({code})")
+            need(not (acks := acks_after(seen)), f"it acknowledged after the error: {acks[:1]}")
         self.told += "outcome_unknown" in talk.kinds
-
-    def _afterwards(self, directory: Path, scenario: Scenario, talk: Talk) -> None:
-        """A sound daemon starts on what is left, and everything acknowledged is there."""
-        with daemon_in(directory) as daemon:
-            if daemon.log.exists() and "upgrade" not in scenario.plant:  # that one only the planted program knows
-                judge.sound(daemon.log)
-            daemon.plant = scenario.plant
-            daemon.start()
-            link = daemon.connect()
-            for entry in talk.journal:
-                if not entry.acks:
-                    continue
-                again = link.result(entry.method, **entry.params)
-                told = (entry.acks[0].seq, entry.acks[0].version)
-                need((again["seq"], again["version"]) == told, f"{entry.key} was answered {told}, now {again}")
-            link.close()
-            daemon.kill()
-            if scenario.name != "erase":
-                judge.compare(talk.journal, judge.stored_events(daemon.log))
+        return True
 
 
-def _ended_with(daemon: Daemon) -> int | None:
-    return None if daemon.process is None else daemon.process.poll()
+def _judge(daemon: Daemon, scenario: Scenario, talk: Talk) -> None:
+    """A sound daemon starts on what is left, and everything acknowledged is there."""
+    if daemon.log.exists() and "upgrade" not in scenario.plant:  # that version only the planted program knows
+        judge.sound(daemon.log)
+    daemon.start()
+    link = daemon.connect()
+    for entry in talk.journal:
+        if entry.acks:
+            again = link.result(entry.method, **entry.params)
+            told = (entry.acks[0].seq, entry.acks[0].version)
+            need((again["seq"], again["version"]) == told, f"{entry.key} was answered {told}, now {again}")
+    daemon.kill()
+    if scenario.name != "erase":
+        judge.compare(talk.journal, judge.stored_events(daemon.log))
 
 
-def _on_a_log(seen: str) -> bool:
-    """Whether what failed concerns a log's content: SQLite flushes the directory too, and goes on where that fails."""
-    return any("/log." in line for line in seen.splitlines() if "(INJECTED)" in line)
+def acks_after(traced: str) -> list[str]:
+    """Return what was acknowledged after an injected error; strace writes its lines in order."""
+    return re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', traced[traced.index("(INJECTED)") :])
 
 
 def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[bytes]":
-    """Put strace before a running daemon.
-
-    Raises:
-        Unavailable: that is not allowed.
-    """
     said = daemon.directory / "strace"
     with open(said, "wb") as file:
-        tracer = subprocess.Popen(
-            ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()], stderr=file
-        )
+        command = ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()]
+        tracer = subprocess.Popen(command, stderr=file)
     eventually(lambda: b"attached" in said.read_bytes() or tracer.poll() is not None, 10, "strace attaches")
-    if b"attached" not in said.read_bytes():  # a tracer that struck at once is gone too
+    if b"attached" not in said.read_bytes():  # a tracer that struck immediately is gone too
         raise Unavailable(f"strace can't attach: {said.read_text().strip()}")
     return tracer
 
 
 def faults(number: int) -> list[Fault]:
-    """Every fault there is, each at its Nth call."""
     kinds = {call: ["KILL", "EIO"] for call in CALLS}
     for call in ("pwrite64", "fallocate", "openat"):
         kinds[call].append("ENOSPC")
     return [Fault(call, kind, number) for call, some in kinds.items() for kind in some]
 
 
-def why_not() -> str:
-    """Why this machine can't do it; "" if it can."""
+def need_strace() -> None:
     if find_program("strace") is None:
-        return explain("strace")
+        raise Unavailable(explain("strace"))
     tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True, text=True)
-    return f"tracing is not allowed: {tried.stderr.strip()}" if tried.returncode else ""
+    if tried.returncode:
+        raise Unavailable(f"tracing is not allowed: {tried.stderr.strip()}")
 
 
-def run(options: Options, scenarios: Sequence[Scenario] = SCENARIOS) -> Figures:
-    """Every fault at every N, up to SIZE."""
-    if missing := why_not():
-        raise Unavailable(missing)
+def run(options: Options) -> Figures:
+    need_strace()
     points: dict[str, int] = {}
-    wanted = os.environ.get("SCENARIO")
     with workplace() as place:
         sweep = Sweep(place)
-        for scenario in scenarios:
-            if wanted in (None, "", scenario.name):
-                points[f"points of: {scenario.name}"] = _every(sweep, scenario, options.size)
-    return {**points, "points": sum(points.values()), "told outcome_unknown": sweep.told, "violations": 0}
+        for scenario in SCENARIOS:
+            if options.only in ("", scenario.name):
+                points[f"points of: {scenario.name}"] = _run_all(sweep, scenario, options.size)
+    return {**points, "points": sum(points.values()), "told outcome_unknown": sweep.told}
 
 
-def _every(sweep: Sweep, scenario: Scenario, largest: int) -> int:
+def _run_all(sweep: Sweep, scenario: Scenario, largest: int) -> int:
     struck = 0
     for fault in faults(1):
         missed = 0
@@ -336,7 +298,3 @@ def _every(sweep: Sweep, scenario: Scenario, largest: int) -> int:
             if missed == MISSES:
                 break
     return struck
-
-
-if __name__ == "__main__":
-    main("faults", run, 1_000_000)

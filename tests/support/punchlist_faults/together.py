@@ -1,9 +1,9 @@
-"""Five clients of five kinds work one list of 200 tasks at once: no edit is lost, none doubled, all see one list.
+"""Five clients of five kinds work one list of 200 tasks: no edit is lost, none doubled, all see one list.
 
-SIZE counts operations, of all clients together, each in a thread or process of its own: so many steps are interleaved
-by chance. A tenth each are `punch` commands and saves of the mirror file (half `sed -i`, half as vim saves, often from
-a copy that is out of date), the rest calls of a raw socket, of `punch agent mcp` with the dialect `claude`, and of the
-dialect `queue` as a library. Then the list is quiet, and how long a change takes from end to end is measured.
+SIZE counts operations of all clients, each in a thread or process of its own, so that their steps interleave. A tenth
+each are `punch` commands and saves of the mirror file (half `sed -i`, half as vim saves, often from an outdated copy),
+the rest calls of a raw socket, of `punch agent mcp` with the dialect `claude`, and of the dialect `queue` as a library.
+Then the list is quiet, and how long a change takes from end to end is measured.
 """
 
 import time
@@ -12,21 +12,20 @@ from contextlib import suppress
 from typing import Any
 
 from punchlist_faults.crowd import percentile
-from punchlist_faults.hands import LIST, TASKS, Hand, Witness, words
+from punchlist_faults.hands import LIST, TASKS, Hand, Witness, mirrored, words
 from punchlist_faults.hands_calls import ClaudeHand, CliHand, QueueHand, RawHand
 from punchlist_faults.hands_files import FileHand
-from punchlist_faults.mirroring import mirrored
-from punchlist_faults.options import Figures, Options, Violation, main, need, workplace
-from punchlist_faults.process import PATIENCE_S, daemon_in, eventually
+from punchlist_faults.options import Figures, Options, Violation, need
+from punchlist_faults.process import PATIENCE_S, eventually, running_daemon
 
 SECONDS_EACH = 0.03
-"""How long an operation may take on the average, so that all clients end at about the same time."""
+"""Mean length of an operation, so that all clients end at about the same time."""
 
 ROUNDS = 50
-"""One round of measuring for so many operations."""
+"""Operations for each round of measuring."""
 
 QUIET_S = 1.5
-"""After this time without a change nothing is on its way any more: longer than a displaced file is looked at."""
+"""Time without a change after which nothing is in flight: longer than a displaced file is watched."""
 
 
 def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -34,7 +33,7 @@ def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, ...]]:
-    """The list, once it and the file agree and nothing moves any more."""
+    """Wait until list and file agree and nothing changes; return the list."""
 
     def agree() -> bool:
         before = len(witness.events)
@@ -50,7 +49,7 @@ def _settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, 
 
 
 def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
-    """Every text that was acknowledged or saved happened once; those of files at least were reported."""
+    """Each text that was acknowledged or saved happened once; a file's may be reported as a conflict instead."""
     happened: dict[str, list[str]] = {}
     reported: set[str] = set()
     for one in events:
@@ -73,14 +72,13 @@ def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
 
 
 def _about(task: str, events: list[dict[str, Any]]) -> str:
-    """What happened to a task."""
     return "".join(
         f"\n{one['version']} {one['actor']} {one['event']}" for one in events if one["event"].get("task") == task
     )
 
 
 def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file: FileHand) -> None:
-    """The list is what the events say, and its tasks are as those who alone change them have left them."""
+    """The list is the fold of its events, and members that only one client edits are as that client left them."""
     said: dict[tuple[str, str], str] = {}
     versions = [one["version"] for one in events]
     need(versions == list(range(versions[0], versions[0] + len(versions))), "an event is missing or came twice")
@@ -100,8 +98,6 @@ def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file
 
 
 def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
-    """All five see one list, each in its own words."""
-
     def joined(title: str, description: str) -> str:
         return f"{title}\n{description}" if description else title
 
@@ -120,15 +116,8 @@ def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
         need(found == wanted[hand.name], f"{hand.name} sees another list: {set(found) ^ set(wanted[hand.name])}")
 
 
-def _work(hands: list[Hand], options: Options) -> None:
-    for hand in hands:
-        hand.start()
-    for hand in hands:
-        hand.join(PATIENCE_S * 4 + options.size * SECONDS_EACH * 10)
-
-
 def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witness) -> Figures:
-    """From the start of `sed -i` to the pushed event, and from that of a tool's call to the file, one at a time."""
+    """Time `sed -i` to its pushed event, and a tool's call to the file, one at a time."""
     chance = options.random("times")
     pushed: list[float] = []
     shown: list[float] = []
@@ -141,7 +130,7 @@ def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witnes
         time.sleep(chance.uniform(0.1, 0.3))
         token = f"tk-tool-{number}"
         began = time.monotonic()
-        claude.edit(task, token)
+        claude.call("TaskUpdate", taskId=task, subject=token)
         eventually(lambda token=token: token in file.path.read_text(), PATIENCE_S, f"{token} is in the file")
         shown.append(time.monotonic() - began)
     return {
@@ -151,16 +140,13 @@ def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witnes
 
 
 def run(options: Options) -> Figures:
-    """Work, wait until it is quiet, judge, measure."""
-    seconds = options.size * SECONDS_EACH
-    with workplace() as place, daemon_in(place) as daemon:
-        daemon.start()
+    seconds, tenth = options.size * SECONDS_EACH, max(1, options.size // 10)
+    with running_daemon() as daemon:
         link = daemon.connect()
         link.result("task.add_many", conversation=LIST, tasks=[{"title": f"task {n + 1}"} for n in range(TASKS)])
-        with mirrored(daemon, place / "files") as path:
+        with mirrored(daemon, daemon.directory / "files") as path:
             witness = Witness(daemon.socket)
             given = (seconds, daemon.socket)
-            tenth = max(1, options.size // 10)
             raw = RawHand(options.random("raw"), 3 * tenth, *given)
             claude = ClaudeHand(options.random("claude"), 3 * tenth, *given)
             queue = QueueHand(options.random("queue"), 2 * tenth, *given)
@@ -168,30 +154,31 @@ def run(options: Options) -> Figures:
             file = FileHand(options.random("file"), tenth, seconds, path, witness)
             hands: list[Hand] = [raw, claude, queue, cli, file]
             try:
-                figures = _worked(options, hands, raw, file, witness)
+                for hand in hands:
+                    hand.start()
+                for hand in hands:
+                    hand.join(PATIENCE_S * 4 + seconds * 10)
+                    hand.check()
+                truth = _settled(raw, file, witness)
+                events = list(witness.events)
+                figures = _judge_texts(hands, events)
+                _judge_list(truth, events, file)
+                _judge_views(truth, hands)
                 times = _times(options, file, claude, witness)
             except Violation:
-                print((place / "mirror.log").read_text()[-4_000:])
+                print((daemon.directory / "mirror.log").read_text()[-4_000:])
                 raise
             finally:
                 for hand in hands:
                     hand.end()
                 witness.close()
-        need(daemon.stop() == 0, "the daemon did not stop well")
-    return {"operations": sum(hand.done for hand in hands), "claude works": claude.way, **figures, **times}
-
-
-def _worked(options: Options, hands: list[Hand], raw: RawHand, file: FileHand, witness: Witness) -> Figures:
-    _work(hands, options)
-    truth = _settled(raw, file, witness)
-    events = list(witness.events)
-    told = _judge_texts(hands, events)
-    _judge_list(truth, events, file)
-    _judge_views(truth, hands)
     kinds = Counter(one["actor"].partition(":")[0] for one in events)
-    by = ", ".join(f"{who} {number:,}" for who, number in sorted(kinds.items()) if who != "anonymous")
-    return {**told, "events by": by, "refused": sum(hand.refused for hand in hands), "tasks in the end": len(truth)}
-
-
-if __name__ == "__main__":
-    main("together", run, 10_000)
+    return {
+        "operations": sum(hand.done for hand in hands),
+        "claude works": claude.way,
+        **figures,
+        "events by": ", ".join(f"{who} {number:,}" for who, number in sorted(kinds.items()) if who != "anonymous"),
+        "refused": sum(hand.refused for hand in hands),
+        "tasks in the end": len(truth),
+        **times,
+    }

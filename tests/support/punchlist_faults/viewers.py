@@ -1,18 +1,18 @@
-"""Subscribers to every view, unbound and of one user, that resume over kills; in the end each shows what there is.
+"""Subscribers to every view, unbound and of one user, that resume over kills and end with the true list.
 
-A view may leave out what was in between, so that a stream of rows or cards over a restart is right if it never goes
-back and ends with what a sound daemon says. Events are compared one by one.
+A view may leave out what was in between. So a stream of rows or cards over a restart is right if it never goes back and
+ends with what a sound daemon shows. Events are compared one by one.
 """
 
-import contextlib
-import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import msgspec
 
 from punchlist.calls.cursor import RowsView
+from punchlist_faults.background import Background
 from punchlist_faults.options import Violation, need
 from punchlist_faults.process import PATIENCE_S, Daemon, eventually
 from punchlist_schemas.results import SubscribeResult
@@ -28,6 +28,7 @@ LATE_S = 0.2
 """A subscriber comes back so much later at most: what it missed comes out of the log, or is told anew."""
 
 WATCHED = (
+    ("events", None, None),
     ("events", None, USER),
     ("events", MINE, USER),
     ("events", SHARED, None),
@@ -41,15 +42,14 @@ WATCHED = (
 """A view, whose list (None: all), and the user that its subscriber is bound to."""
 
 
-class Viewer:
-    """One subscriber in a thread of its own, which comes back late; a Violation in it is raised by `judge`."""
+class Viewer(Background):
+    """One subscriber, which comes back late; `judge` raises a violation that it met."""
 
-    def __init__(self, socket: str, random: Random, view: str, conversation: str | None, user: str | None) -> None:
-        self.name = f"{view} of {conversation or 'all'} for {user or 'anybody'}"
+    def __init__(self, path: str, random: Random, view: str, conversation: str | None, user: str | None) -> None:
+        super().__init__(f"{view} of {conversation or 'all'} for {user or 'anybody'}", path, user)
         self.resumed = 0
         self._random = random
-        self._socket = socket
-        self._view, self._conversation, self.user = view, conversation, user
+        self._view, self._conversation = view, conversation
         self._events: list[int] = []
         self._cards: dict[str, dict[str, Any]] = {}
         self._rows = RowsView()
@@ -57,38 +57,28 @@ class Viewer:
         self._version = 0
         self._seq: int | None = None if view == "rows" else 0
         self._epoch: str | None = None
-        self._failure: BaseException | None = None
-        self._ending = threading.Event()
-        self._link: Raw | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.start()
 
-    def _run(self) -> None:
-        while not self._ending.is_set():
-            self._hang_up()
-            self._ending.wait(self._random.uniform(0, LATE_S))  # others change something meanwhile
-            try:
-                self._link = Raw(self._socket)
-                if self.user:
-                    self._link.result("daemon.hello", user=self.user)
-                asked = {"conversation": self._conversation, "after": self._seq, "epoch": self._epoch}
-                asked = {name: value for name, value in asked.items() if value is not None}
-                answer = self._link.result("event.subscribe", view=self._view, **asked)
-                need(self._seq is None or self._view == "list" or answer["seq"] == self._seq, f"resumed at {answer}")
-                self._epoch = answer["epoch"]
-                self.resumed += 1
-                self._rows.first(msgspec.convert(answer, SubscribeResult))
-                if self._view == "list":
-                    self._take_list(answer)
-                while not self._ending.is_set() and (message := self._link.receive()) is not None:
-                    need(message["method"] == self._view, f"unexpected: {message}")
-                    getattr(self, f"_take_{self._view}")(message["params"])
-            except (OSError, EOFError):
-                continue
-            except BaseException as error:
-                self._failure = error
-                break
-        self._hang_up()
+    def work(self) -> None:
+        while not self.ending.is_set():
+            self.hang_up()
+            self.ending.wait(self._random.uniform(0, LATE_S))  # others change something in the meantime
+            with suppress(OSError, EOFError):
+                self._follow(self.connect())
+
+    def _follow(self, link: Raw) -> None:
+        asked = {"conversation": self._conversation, "after": self._seq, "epoch": self._epoch}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        answer = link.result("event.subscribe", view=self._view, **asked)
+        need(self._seq is None or self._view == "list" or answer["seq"] == self._seq, f"resumed at {answer}")
+        self._epoch = answer["epoch"]
+        self.resumed += 1
+        self._rows.first(msgspec.convert(answer, SubscribeResult))
+        if self._view == "list":
+            self._take_list(answer)
+        while not self.ending.is_set() and (message := link.receive()) is not None:
+            need(message["method"] == self._view, f"unexpected: {message}")
+            getattr(self, f"_take_{self._view}")(message["params"])
 
     def _take_events(self, push: dict[str, Any]) -> None:
         for event in push["events"]:
@@ -113,42 +103,24 @@ class Viewer:
         self._seq = push["seq"]
         self._cards[card["conversation"]] = card
 
-    def _hang_up(self) -> None:
-        if self._link is not None:
-            with contextlib.suppress(OSError):
-                self._link.close()
-
-    def close(self) -> None:
-        """End it; its daemon must be gone or answering."""
-        self._ending.set()
-        if self._link is not None:
-            with contextlib.suppress(OSError):
-                self._link.sock.shutdown(2)
-        self._thread.join(PATIENCE_S)
-
-    def judge(self, link: Raw, head: int, events: Sequence[Stored]) -> None:
-        """Wait until it has been shown everything up to `head`, then compare it with what the daemon says.
+    def judge(self, link: Raw, events: Sequence[Stored]) -> None:
+        """Wait until it has been shown the whole log, then compare it with what the daemon shows.
 
         Args:
-            link: a connection that is bound as this subscriber's is.
-            head: the last position of the log, of which nothing more comes.
-            events: the whole log.
+            link: A connection that is bound as this subscriber's is.
+            events: The whole log, to which nothing is added.
 
         Raises:
             Violation: it was shown something else, something twice or too little.
         """
-        eventually(lambda: self._failure or self._shows(link, head, events), PATIENCE_S, f"{self.name} is up to date")
-        if self._failure is not None:
-            raise Violation(f"{self.name}: {self._failure}") from self._failure
+        eventually(lambda: self.failure or self._shows(link, events), PATIENCE_S, f"{self.name} is up to date")
+        if self.failure is not None:
+            raise Violation(f"{self.name}: {self.failure}") from self.failure
 
-    def _shows(self, link: Raw, head: int, events: Sequence[Stored]) -> bool:
+    def _shows(self, link: Raw, events: Sequence[Stored]) -> bool:
         if self._view == "events":
-            names = (
-                {each["conversation"] for each in _all_lists(link)}
-                if self._conversation is None
-                else {self._conversation}
-            )
-            its = [event.seq for event in events if event.conversation in names and event.seq <= head]
+            names = {self._conversation} if self._conversation else {one["conversation"] for one in _all_lists(link)}
+            its = [event.seq for event in events if event.conversation in names]
             need(self._events == its[: len(self._events)], f"missed an event or got one twice: {self._events[-5:]}")
             return self._events == its
         if self._view == "board":
@@ -162,20 +134,15 @@ def _plain(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _all_lists(link: Raw) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
     page = link.result("conversation.list", limit=100)
-    while True:
-        found += page["conversations"]
-        if not page.get("next_cursor"):
-            return found
+    found: list[dict[str, Any]] = page["conversations"]
+    while page.get("next_cursor"):
         page = link.result("conversation.list", limit=100, cursor=page["next_cursor"])
+        found += page["conversations"]
+    return found
 
 
-def judge_all(daemon: Daemon, viewers: Sequence[Viewer], head: int, events: Sequence[Stored]) -> None:
-    """Judge each beside a daemon that runs and changes nothing more."""
+def judge_all(daemon: Daemon, viewers: Sequence[Viewer], events: Sequence[Stored]) -> None:
     for viewer in viewers:
-        link = daemon.connect()
-        if viewer.user:
-            link.result("daemon.hello", user=viewer.user)
-        viewer.judge(link, head, events)
-        link.close()
+        viewer.judge(daemon.connect(viewer.user), events)
+    daemon.hang_up()

@@ -8,6 +8,8 @@ from random import Random
 from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
+from punchlist_faults.options import Violation
+
 T = TypeVar("T")
 
 
@@ -47,7 +49,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._files)
 
     def time(self) -> float:
-        """Seconds since the loop was made."""
         return self._files.now
 
     def _run_once(self) -> None:
@@ -90,3 +91,10 @@ def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
 
 async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def live_through(seed: object, main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
+    try:
+        run(main, loop)
+    except Exception as error:
+        raise Violation(f"seed {seed}: {error!r}") from error

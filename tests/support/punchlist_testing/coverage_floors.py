@@ -30,7 +30,7 @@ PARTS = {
     "client": Part(("client/",), 90),
     # These import the MCP SDK, which .venv does not hold: `make conformance` measures them.
     "mcp": Part(("client/punchlist_apps/mcp/", "client/punchlist_apps/cli/commands/mcp.py"), 90),
-    # And these the Agents SDK: `make agents-sdk` measures them.
+    # And these the Agents SDK: `make conformance ONLY=agents` measures them.
     "agents-sdk": Part(("client/punchlist_apps/chat/models/agents_sdk.py", "client/punchlist_apps/web/chatkit.py"), 80),
     # Only tests with a NATS server run these.
     "nats": Part(

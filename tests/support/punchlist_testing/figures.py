@@ -1,18 +1,12 @@
-"""Figures of the faces beside their targets: kept by the tests that measure them, written into docs/faces.md.
-
-`python -m punchlist_testing.figures` writes the table from all runs that were kept; `--forget` begins anew.
-"""
+"""Figures of the faces beside their targets, kept by the tests that measure them: `make bench ONLY=faces`."""
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
 KEPT = ROOT / "build/faces/figures.jsonl"
-PAGE = ROOT / "docs/faces.md"
-BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
 
 
 class Figure(NamedTuple):
@@ -64,17 +58,3 @@ def table(runs: list[dict[str, float]]) -> str:
         if found := [form.format(run[name]) for run in runs if name in run]:
             lines.append(f"| {what} | {target} | {', '.join(found)} |")
     return "\n".join([*lines, ""])
-
-
-def main() -> None:
-    """Write the table into the page, or forget what was kept."""
-    if "--forget" in sys.argv:
-        KEPT.unlink(missing_ok=True)
-        return
-    runs = [json.loads(line) for line in KEPT.read_text().splitlines()]
-    head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(head + BEGIN + table(runs) + END + rest.partition(END)[2], "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ from punchlist_testing.optional import find_program, needs
 
 ROOT = Path(__file__).resolve().parents[3]
 FETCHED = ROOT / "build/nats-server/bin/nats-server"
-"""Where `make nats-server` puts one."""
+"""Where `make optional` puts one."""
 
 FLOOR = (2, 14)
 READY_S = 30.0

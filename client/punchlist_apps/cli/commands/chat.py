@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from punchlist.base.text import safe, safe_block
@@ -14,8 +13,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, value
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import INTERRUPTED, REFUSED
-from punchlist_apps.cli.printing.failure import FormatError, UsageError
-from punchlist_apps.common.terminal.argument_types import positive
+from punchlist_apps.cli.printing.failure import UsageError
 
 if TYPE_CHECKING:
     from punchlist.clients.aio import AsyncClient
@@ -47,13 +45,6 @@ COMMANDS = {
             ),
             flag("--rules", text="ask no model, even if one is set"),
             flag("--usage", text="show how many tokens models used on this list, and end"),
-            Argument(
-                ("--eval",),
-                "only score the rules, or the model, on the cases of this file",
-                {"metavar": "FILE"},
-                "file",
-            ),
-            value("-k", text="with --eval: run each case N times (default: 1)", metavar="N", type=positive, default=1),
             flag("--verbose", text="print the agent's tools and each call with its outcome to standard error"),
             value("--user", text="talk as this user, about this user's lists", metavar="NAME"),
         ),
@@ -63,7 +54,6 @@ COMMANDS = {
             "punch chat --new",
             "punch chat --model qwen3 --base-url http://127.0.0.1:11434/v1",
             "punch chat --threads",
-            "punch chat --eval examples/chat/cases.jsonl",
         ),
     ),
 }
@@ -86,8 +76,8 @@ _HELLO = "Say what you want, for example: add buy milk. “help” shows more, a
 def run_chat(context: Context) -> int:
     """Say something and print the answer; exit code 1 if something was refused or a question is open."""
     args = context.args
-    if (args.threads or args.stop or args.usage or args.eval) and (args.text or args.new):
-        raise UsageError("--threads, --stop, --usage and --eval go without a text and without --new")
+    if (args.threads or args.stop or args.usage) and (args.text or args.new):
+        raise UsageError("--threads, --stop and --usage go without a text and without --new")
     if args.new and args.thread:
         raise UsageError("--new begins a thread, --thread goes on with one: give one of them")
     _ = context.caller
@@ -119,8 +109,6 @@ async def _run(context: Context) -> int:
             return await _show_usage(context, client, name)
         settings, model = _model(context)
         worker = Worker(model, limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens))
-        if args.eval:
-            return await _evaluate(context, client, worker)
         return await _Talk(context, client, name, thread, worker).run()
 
 
@@ -136,31 +124,6 @@ def _model(context: Context) -> "tuple[ChatSettings, Model | None]":
         return settings, model_of(settings, os.environ)
     except BadSettings as error:
         raise UsageError(str(error)) from None
-
-
-async def _evaluate(context: Context, client: "AsyncClient", worker: "Worker") -> int:
-    """Score each case; exit code 1 if one of them did not pass."""
-    from punchlist_apps.chat.evaluate import cases_of, scored
-
-    args = context.args
-    data = await asyncio.to_thread(Path(args.eval).read_bytes)
-    try:
-        cases = cases_of(data)
-    except ValueError as error:
-        raise FormatError(str(error), args.eval) from None
-    passed = 0
-    for case in cases:
-        scores = [await scored(client, case, worker) for _ in range(args.k)]
-        failed = {name: why for score in scores for name, why in score.failed.items()}
-        passed += not failed
-        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        times = f"{sum(score.passed for score in scores)}/{args.k}"
-        context.answer(
-            {"case": case.id, "passed": not failed, "runs": times, "failed": failed},
-            [safe(f"{'✗' if failed else '✓'} {case.id}  {times}  {told}".rstrip())],
-        )
-    context.note(f"{passed} of {len(cases)} cases passed")
-    return REFUSED if passed < len(cases) else 0
 
 
 async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int:

@@ -1,7 +1,7 @@
 import pytest
 
 from punchlist.tools import Problem, catalog, dialect, names, offered
-from punchlist.tools.document import SETS
+from punchlist_packages.generate import SETS
 
 
 def shown(dialects: str | list[str], only: list[str] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a turn costs, in calls of the daemon and in modules: `make chat-figures` measures the time of both."""
+"""What a turn costs, in calls of the daemon and in modules: `make bench ONLY=chat` measures the time of both."""
 
 import subprocess
 import sys

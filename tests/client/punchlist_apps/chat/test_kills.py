@@ -1,7 +1,7 @@
 """A turn that dies at any point is finished by whoever comes next: one change, one answer, a true one.
 
-Here the turn ends by what its listener raises, and its connection is closed; `make chat` does it with kill -9 to
-processes. Random scripts follow the same oracle: the log.
+Here the turn ends by what its listener raises, and its connection is closed; `make fault NAME=chat` does it with
+kill -9 to processes. Random scripts follow the same oracle: the log.
 """
 
 from contextlib import suppress

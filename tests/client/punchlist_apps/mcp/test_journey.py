@@ -1,6 +1,6 @@
 """Many sessions of one host at once: several repositories, a worktree, several users, hooks, and servers that restart.
 
-`make sessions` runs it whole; `SEED` repeats a run, `SIZE` is the number of calls.
+`make fault NAME=sessions` runs it whole; `SEED` repeats a run, `SIZE` is the number of calls.
 """
 
 import json

@@ -1,19 +1,14 @@
 """The document says what is served."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from punchlist_apps.web.openapi import document as document_bytes
-from punchlist_apps.web.openapi import main, openapi
+from punchlist_apps.web.openapi import openapi
 from punchlist_apps.web.routes import ROUTES
 from punchlist_schemas.methods import METHODS
-
-FILE = Path(__file__).resolve().parents[4] / "schemas" / "json" / "openapi.json"
 
 
 def references(text: str) -> set[str]:
@@ -62,12 +57,3 @@ def test_what_several_operations_share_is_written_once() -> None:
     """With each body and parameter written out the document was twice as long as its schemas."""
     document = openapi()
     assert len(msgspec.json.encode(document["paths"])) < len(msgspec.json.encode(document["components"]["schemas"]))
-
-
-def test_the_committed_document_is_the_one_that_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", "--out", str(FILE)]) == 0
-    other = tmp_path / "openapi.json"
-    assert main(["--check", "--out", str(other)]) == 1
-    assert "stale" in capsys.readouterr().err
-    assert main(["--out", str(other)]) == 0
-    assert json.loads(other.read_bytes()) == json.loads(FILE.read_bytes())

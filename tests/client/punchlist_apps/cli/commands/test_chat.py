@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist_apps.chat.thread import thread_title
-from punchlist_testing.scripted_model import honest, liar, serving
+from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.terminal import spawned
 
 
@@ -163,30 +163,6 @@ def test_settings_that_are_wrong_are_a_usage_error(punch: Any, monkeypatch: pyte
     monkeypatch.setenv("PUNCHLIST_CHAT_KEY_COMMAND", "false")
     told = punch("chat", "--model", "m", "add eggs")
     assert told.code == 2 and "key_command ended with exit code 1" in told.err
-
-
-CASES = Path(__file__).resolve().parents[5] / "examples" / "chat" / "cases.jsonl"
-
-
-def test_the_rules_pass_the_cases_of_the_example_and_leave_nothing_behind(punch: Any) -> None:
-    told = punch("chat", "--eval", str(CASES), "-k", "2")
-    assert (told.code, told.err) == (0, "7 of 7 cases passed\n"), told.out
-    assert all(line.endswith("2/2") for line in told.lines)
-    assert "no thread" in punch("chat", "--threads").out and "eval-" not in punch("conversations").out
-
-
-def test_a_liar_fails_what_it_did_not_do_and_still_nothing_false_is_said(punch: Any) -> None:
-    with serving(liar) as script:
-        told = punch("chat", "--json", "--eval", str(CASES), "--model", "m", "--base-url", script.url)
-    scores = [json.loads(line) for line in told.lines]
-    assert not any("TRUE" in score["failed"] for score in scores)
-
-
-def test_cases_that_are_none_are_told_with_their_file(punch: Any, tmp_path: Path) -> None:
-    (tmp_path / "cases").write_text('{"id": 7}')
-    told = punch("chat", "--eval", str(tmp_path / "cases"))
-    assert told.code == 1 and "cases: " in told.err
-    assert punch("chat", "--eval", str(tmp_path / "none")).code == 1
 
 
 def test_what_the_daemon_refuses_has_exit_code_1(punch: Any) -> None:

@@ -1,10 +1,8 @@
 """What `punch chat` costs: a turn by rules, a process, and how soon the panel has a model's first word.
 
-Each figure of time stands beside what a bare interpreter takes, started in turn with it. Prints the figures and exits
-with 1 if a target is missed; `--write` puts them into docs/chat.md. `make chat-figures`.
+Each time stands next to that of a bare interpreter, started in turn with it.
 """
 
-import argparse
 import asyncio
 import http.client
 import json
@@ -25,12 +23,12 @@ from punchlist import AsyncClient
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_apps.common.http.keys import Scope
+from punchlist_bench.process import cpu_seconds
+from punchlist_bench.table import grid
 from punchlist_testing.scripted_model import honest, serving
 from punchlist_testing.stage import Stage, stage
 from punchlist_testing.terminal import command, environment
 
-PAGE = Path(__file__).parents[2] / "docs/chat.md"
-BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
 TURNS, PROCESSES, WORDS = 300, 21, 40
 
 
@@ -86,24 +84,18 @@ def processes(where: Stage, directory: Path) -> list[Figure]:
     ]  # fmt: skip
 
 
-def processor_of(where: Stage) -> float:
-    """The daemon's processor time so far, in seconds."""
-    assert where.daemon.process is not None
-    fields = Path(f"/proc/{where.daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def turns(where: Stage) -> list[Figure]:
-    """Turns by rules on one connection: from the message to its answer."""
-    took: list[float] = []
+    """Measure turns by rules on one connection: from the message to its answer."""
+    assert where.daemon.process is not None
+    pid, took = where.daemon.process.pid, list[float]()
     async with AsyncClient(socket=where.daemon.socket, autostart=False, name="bench") as client:
         thread, worker = await Thread.open(client, "turns"), Worker()
-        before = time.process_time() + processor_of(where)
+        before = time.process_time() + cpu_seconds(pid)
         for number in range(TURNS):
             began = time.perf_counter()
             await worker.answer(thread, await thread.send(f"add milk {number}"))
             took.append(time.perf_counter() - began)
-        work = (time.process_time() + processor_of(where) - before) / TURNS
+        work = (time.process_time() + cpu_seconds(pid) - before) / TURNS
     best = min(took)
     median = statistics.median(took)
     return [
@@ -145,34 +137,15 @@ def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
     ]  # fmt: skip
 
 
-def measured() -> list[Figure]:
-    """All figures, before a real daemon, server and scripted model."""
+def measure(*, quick: bool) -> str:
+    """Measure with a real daemon, server and scripted model."""
     with serving(honest) as script, tempfile.TemporaryDirectory() as name:
         os.environ |= {"PUNCHLIST_CHAT_MODEL": "scripted", "PUNCHLIST_CHAT_BASE_URL": script.url}
         with stage(Path(name)) as where:
-            return [
+            figures = [
                 *asyncio.run(turns(where)),
                 *processes(where, Path(name)),
                 *first_words(where, lambda: script.began_at),
             ]
-
-
-def main() -> int:
-    """Measure, print, and write if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/chat.md")
-    wants_page = parser.parse_args().write
-    figures = measured()
-    lines = ["| | target | measured | |", "|---|---|---|---|"]
-    for one in figures:
-        lines.append(f"| {one.what} | ≤ {one.form.format(one.target)} | {one.form.format(one.value)} | {one.beside} |")
-    table = "\n".join([*lines, ""])
-    print(table)
-    if wants_page:
-        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(head + BEGIN + table + END + rest.partition(END)[2], "utf-8")
-    return int(any(one.value > one.target for one in figures))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    rows = [(one.what, f"≤ {one.form.format(one.target)}", one.form.format(one.value), one.beside) for one in figures]
+    return grid(("", "target", "measured", ""), rows)

@@ -1,11 +1,11 @@
-"""What `punch ui` costs on a terminal: its first paint, and processor time while 100 changes a second come.
+"""The page of `punch web` in Chromium, and `punch ui` on a terminal; RUNS is how often, 3 by default.
 
-The anchor is a table of textual's own that shows the same: the rows, and a spinner where one is in progress.
-Prints the figures beside their targets and exits with 1 if one is missed. `make ui`; `--table` is the anchor.
+The tests of the page keep their figures. The anchor of `punch ui` is a table of textual's own that shows the same: the
+rows, and a spinner where one is in progress.
 """
 
-import argparse
 import asyncio
+import json
 import os
 import pty
 import select
@@ -28,27 +28,20 @@ from punchlist import connect, connect_async
 from punchlist.calls.cursor import Cursor, FoldView
 from punchlist_apps.ui.face import FRAME_S
 from punchlist_apps.ui.parts import FRAMES
+from punchlist_bench.process import cpu_seconds
 from punchlist_testing.daemon import spawned_daemon
-from punchlist_testing.figures import keep
+from punchlist_testing.figures import KEPT, ROOT, keep, table
 from punchlist_testing.terminal import environment
 
 SMALL, LARGE = 12, 10_000
 ROUNDS = 5
 PER_SECOND = 100
 SECONDS = 6.0
-PAINT = 1.3
-"""The first paint of 10,000 tasks, in those of 12."""
-WORK = 0.25
-"""Processor time, in that of the table."""
+TESTS = ("tests/faces/test_size.py", "tests/faces/test_server.py")
 
 
 class Table(App[None]):
-    """The anchor: what textual offers for rows.
-
-    Args:
-        socket: The daemon's.
-        name: The list.
-    """
+    """The anchor: textual's own widget for rows, over a list of a daemon."""
 
     def __init__(self, socket: str, name: str) -> None:
         super().__init__()
@@ -57,11 +50,9 @@ class Table(App[None]):
         self._turns = set[str]()
 
     def compose(self) -> ComposeResult:
-        """The table alone."""
         yield DataTable[str]()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
         self.query_one(DataTable).add_columns(*(("id", "id"), ("status", "status"), ("title", "title")))
         self.run_worker(self._follow())
         self.set_interval(FRAME_S, self._spin)
@@ -106,26 +97,17 @@ class Screen:
         return time.monotonic() - self.began
 
     def drain(self) -> None:
-        """Read what is there."""
         while select.select([self._master], [], [], 0)[0]:
             os.read(self._master, 65_536)
 
     def close(self) -> None:
-        """End the program."""
         self.process.kill()
         self.process.wait()
         os.close(self._master)
 
-    @property
-    def cpu_s(self) -> float:
-        """Processor time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 @contextmanager
 def shown(words: list[str], socket: str) -> Generator[Screen]:
-    """The program while the block runs."""
     screen = Screen(words, socket)
     try:
         yield screen
@@ -138,7 +120,7 @@ def busy_share(words: list[str], socket: str, name: str) -> float:
     with shown(words, socket) as screen, connect(socket=socket, autostart=False) as client:
         plan = client.conversation(name)
         screen.painted(b"task 20.")
-        began, before = time.monotonic(), screen.cpu_s
+        began, before = time.monotonic(), cpu_seconds(screen.process.pid)
         made = 0
         while (now := time.monotonic() - began) < SECONDS:
             if made < now * PER_SECOND:
@@ -149,16 +131,11 @@ def busy_share(words: list[str], socket: str, name: str) -> float:
                 screen.drain()
                 time.sleep(0.002)
         assert made > SECONDS * PER_SECOND * 0.8, f"only {made} changes were made"
-        return (screen.cpu_s - before) / (time.monotonic() - began)
+        return (cpu_seconds(screen.process.pid) - before) / (time.monotonic() - began)
 
 
-def main() -> int:
-    """Measure, print, judge."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--table", nargs=2, metavar=("SOCKET", "LIST"))
-    if anchor := parser.parse_args().table:
-        asyncio.run(Table(*anchor).run_async())
-        return 0
+def measure_ui() -> None:
+    """Keep the first paint of `punch ui`, and its processor time in that of the table."""
     with tempfile.TemporaryDirectory() as place, spawned_daemon(Path(place)) as daemon:
         with connect(socket=daemon.socket, autostart=False) as client:
             for count in (SMALL, LARGE):
@@ -173,18 +150,21 @@ def main() -> int:
                     found.append(screen.painted(b"task 9."))
         small, large = (statistics.median(found) for found in paints.values())
         name = f"of-{LARGE}"
-        table = [sys.executable, __file__, "--table", daemon.socket, name]
-        pairs = [(busy_share([*ui, name], daemon.socket, name), busy_share(table, daemon.socket, name)) for _ in (1, 2)]
+        anchor = [sys.executable, "-m", __name__, daemon.socket, name]
+        pairs = [
+            (busy_share([*ui, name], daemon.socket, name), busy_share(anchor, daemon.socket, name)) for _ in (1, 2)
+        ]
         mine, other = (statistics.median(found) for found in zip(*pairs, strict=True))
-    rows = (
-        (f"first paint, {LARGE} tasks / {SMALL} tasks", large / small, PAINT, f"{large:.2f} s / {small:.2f} s"),
-        (f"processor at {PER_SECOND} changes/s / table's", mine / other, WORK, f"{mine:.0%} / {other:.0%}"),
-    )
     keep(ui_paint_ratio=large / small, ui_work_ratio=mine / other)
-    for what, ratio, most, figures in rows:
-        print(f"{what:44} {ratio:5.2f}  target <= {most}  ({figures})")
-    return int(any(ratio > most for _, ratio, most, _ in rows))
+
+
+def measure(*, quick: bool) -> str:
+    KEPT.unlink(missing_ok=True)
+    for _ in range(1 if quick else int(os.environ.get("RUNS") or 3)):
+        subprocess.run([sys.executable, "-m", "pytest", "-q", *TESTS], cwd=ROOT, check=False)
+        measure_ui()
+    return table([json.loads(line) for line in KEPT.read_text().splitlines()])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    asyncio.run(Table(*sys.argv[1:]).run_async())

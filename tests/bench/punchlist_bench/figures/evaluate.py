@@ -1,21 +1,31 @@
 """Scores rules or a model on cases in the shape of τ²-bench's: by the list at the end, the calls, and what was said.
 
-A case has `initial_state` (the titles of a list), `turns` (what is said, in order) and `evaluation_criteria`:
-`list` (title → status at the end), `actions` (the tools that must have been called, in any order, with `arguments` that
-matter), `communicate_info` (texts that some answer holds), `never` (tools that must not have changed anything), and
+CASES names the file, RUNS how often each case runs, and PUNCHLIST_CHAT_MODEL and its like a model. A case has
+`initial_state` (the titles of a list), `turns` (what is said, in order) and `evaluation_criteria`: `list` (title →
+status at the end), `actions` (the tools that must have been called, in any order, with `arguments` that matter),
+`communicate_info` (texts that some answer holds), `never` (tools that must not have changed anything), and
 `reward_basis`: which of DB, ACTION, COMMUNICATE and TRUE count. TRUE always holds the log against what was said.
 """
 
+import asyncio
+import os
+import tempfile
 import uuid
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from punchlist.clients.aio import AsyncClient
+from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist_apps.chat.claims import untrue
 from punchlist_apps.chat.receipts import Done
+from punchlist_apps.chat.settings import model_of, settings_of
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
+from punchlist_bench.harness import ROOT
+from punchlist_bench.table import grid
+from punchlist_testing.daemon import spawned_daemon
 
 BASES = ("DB", "ACTION", "COMMUNICATE", "TRUE")
 
@@ -132,8 +142,6 @@ def _is(wanted: Action, done: Done) -> bool:
 
 
 async def _erased(client: AsyncClient, name: str) -> None:
-    from punchlist.errors import ConfirmationRequired, NotFound
-
     conversation = client.conversation(name)
     try:
         await conversation.erase()
@@ -141,3 +149,27 @@ async def _erased(client: AsyncClient, name: str) -> None:
         await conversation.erase(confirm=error.token, answered=True)
     except NotFound:
         return
+
+
+async def evaluate(client: AsyncClient, cases: list[Case], worker: Worker, runs: int) -> list[tuple[str, str, str]]:
+    """Run each case; return its name, how many runs passed, and why others failed."""
+    rows: list[tuple[str, str, str]] = []
+    for case in cases:
+        scores = [await scored(client, case, worker) for _ in range(runs)]
+        failed = {name: why for score in scores for name, why in score.failed.items()}
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        rows.append((case.id, f"{sum(score.passed for score in scores)}/{runs}", told))
+    return rows
+
+
+def measure(*, quick: bool) -> str:
+    path = Path(os.environ.get("CASES") or ROOT / "examples/chat/cases.jsonl")
+    runs = 1 if quick else int(os.environ.get("RUNS") or 1)
+    worker = Worker(model_of(settings_of(os.environ), os.environ))
+
+    async def work(socket: str) -> list[tuple[str, str, str]]:
+        async with AsyncClient(socket=socket, autostart=False, name="evaluate") as client:
+            return await evaluate(client, cases_of(path.read_bytes()), worker, runs)  # noqa: ASYNC240 - a small file
+
+    with tempfile.TemporaryDirectory() as place, spawned_daemon(Path(place)) as daemon:
+        return grid(("case", "runs that passed", "why others failed"), asyncio.run(work(daemon.socket)))

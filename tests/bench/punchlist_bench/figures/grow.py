@@ -1,12 +1,11 @@
-"""What grows: events, lists, tasks of one list and subscribers, each at a tenth of SIZE and at SIZE, as a table.
+"""What grows: events, lists, tasks of one list and subscribers, each at a tenth of SIZE (10,000) and at SIZE.
 
-Processor time of the daemon is counted by its threads' clocks, so that other programs move it little; what is waited
-for stands beside it. `make grow SIZE=100000` means lists, tasks of one list, and ten times as many events; `ONLY=lists`
-measures one of them. Subscribers are 10,000 at most, since a daemon has no room for many more connections.
+Processor time of the daemon is counted by its threads' clocks, so that other programs hardly change it; the time by the
+wall stands next to it. SIZE counts lists, tasks of one list, and a tenth of the events. Subscribers are 10,000 at most,
+since a daemon has no room for many more connections.
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,6 @@ from pathlib import Path
 
 from punchlist_bench import process, table
 from punchlist_bench.biglog import EVENTS_EACH, STATUSES, TASKS
-from punchlist_bench.cli import raise_descriptors
 from punchlist_bench.harness import Bench, running
 from punchlist_bench.requests import TITLE, call, tasks
 from punchlist_bench.servers import Client, Daemon
@@ -28,22 +26,15 @@ AT_ONCE = 2_000
 Figures = dict[str, str]
 
 
-def main() -> int:
-    """Measure what `ONLY` names, or all."""
-    size, only = int(os.environ.get("SIZE") or 10_000), os.environ.get("ONLY")
-    raise_descriptors()
+def measure(*, quick: bool) -> str:
+    size, parts = int(os.environ.get("SIZE") or 10_000), list[str]()
     with running(quick=True) as bench:
         for name, scenario in SCENARIOS.items():
-            if only in (None, "", name):
-                sizes = [each for each in (size // 10, size) if each > 0]
-                _print(name, {f"{each:,}": scenario(bench, each) for each in sizes})
-    return 0
-
-
-def _print(name: str, columns: dict[str, Figures]) -> None:
-    print(f"\n| {name} | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
-    for what in next(iter(columns.values())):
-        print(f"| {what} | {' | '.join(figures[what] for figures in columns.values())} |", flush=True)
+            sizes = [each for each in (size // 10, size) if each > 0]
+            columns = [scenario(bench, each) for each in sizes]
+            rows = [(what, *(figures[what] for figures in columns)) for what in columns[0]]
+            parts.append(table.grid((name, *(f"{each:,}" for each in sizes)), rows))
+    return "\n".join(parts)
 
 
 # logs
@@ -226,6 +217,3 @@ SCENARIOS: dict[str, Callable[[Bench, int], Figures]] = {
     "subscribers of one list": of_one_list,
     "subscribers of as many lists": of_many_lists,
 }
-
-if __name__ == "__main__":
-    sys.exit(main())

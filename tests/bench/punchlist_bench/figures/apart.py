@@ -1,10 +1,8 @@
-"""What lists on several machines cost: beside local lists and bare posts, over distance, and when something dies.
+"""What lists on several machines cost: next to local lists and bare posts, over distance, and when something dies.
 
-Three NATS servers on loopback that flush before they acknowledge, real daemons, load from C. Prints the table and exits
-with 1 if a target is missed; `--write` puts it into docs/many-machines.md. `make apart-figures`.
+Three NATS servers on loopback that flush before they acknowledge, real daemons, load from C.
 """
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -12,13 +10,9 @@ import os
 import signal
 import socket
 import statistics
-import sys
 import time
 import urllib.request
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 
 from punchlist_bench import table
 from punchlist_bench.harness import Bench, Load, middle, ratio, running
@@ -27,56 +21,32 @@ from punchlist_bench.servers import Client, Daemon
 from punchlist_bench.table import Row, absolute, compared, micros
 from punchlist_schemas.events import AddedTask, ConversationOpened, TaskAdded
 from punchlist_testing.distance import Distance
-from punchlist_testing.nats_server import PORT, NatsServer, program, running_cluster
+from punchlist_testing.hearing import heard
+from punchlist_testing.nats_server import PORT, NatsServer, running_cluster
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Step
 from punchlistd.replication.adapters.nats.log import NatsLog
-from punchlistd.replication.port import Beat, Conflict, Link, Posted, SharedLogError
+from punchlistd.replication.port import Conflict, SharedLogError
 from punchlistd.replication.posts.posting import post
 from punchlistd.replication.posts.posts import check_of, seal
 from punchlistd.replication.spaces import Space
 
-PAGE = Path(__file__).parents[2] / "docs/many-machines.md"
-BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->"
 SPACE = "team"
 AWAY_MS = 20.0
 LEASE_MS = 3_000
 JOINED = 10_000
 PAUSE_S = 0.1
-"""After so long a call that was refused is made again, in seconds: a space that is known to be away refuses at once."""
+"""Pause before a failed call is repeated, in seconds: a space that is away fails immediately."""
 
 LAST_S = 4.0
 """How long several machines work against each other, in seconds."""
 
 
-class Listener:
-    """Waits for the way to be up."""
-
-    def __init__(self) -> None:
-        self.up = asyncio.Event()
-
-    def posted(self, post: Posted) -> None:
-        """Nothing is done."""
-
-    def link_changed(self, link: Link) -> None:
-        """Note that the way is up."""
-        if link.state == "up":
-            self.up.set()
-
-    def beat(self, beat: Beat) -> None:
-        """Nothing is done."""
-
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        """Nothing is done."""
-
-
 async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
-    """Post one after the other through the adapter alone; microseconds of each."""
-    log, hearing = NatsLog(Space(SPACE, (url,)), "bench_1"), Listener()
-    link = asyncio.create_task(log.run(hearing))
-    took: list[float] = []
-    try:
-        await asyncio.wait_for(hearing.up.wait(), 30)
+    """Post one after the other through the adapter alone; return microseconds of each."""
+    log, took = NatsLog(Space(SPACE, (url,)), "bench_1"), list[float]()
+    async with heard(log) as hearing:
+        await hearing.link("up")
         position = await log.last(name)
         for number, body in enumerate(bodies):
             began, nonce = time.perf_counter(), f"{name}-{position}-{number}"
@@ -87,21 +57,13 @@ async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
                     position = await post(log, name, position, nonce, body)
                 except Conflict:
                     position = await post(log, name, await log.last(name), nonce, body)
-                continue
-            took.append((time.perf_counter() - began) * 1e6)
-    finally:
-        link.cancel()
-        await asyncio.gather(link, return_exceptions=True)
+            else:
+                took.append((time.perf_counter() - began) * 1e6)
     return took
 
 
 class Machines:
-    """Daemons in one space.
-
-    Args:
-        bench: the run.
-        servers: the space's.
-    """
+    """Daemons in one space."""
 
     def __init__(self, bench: Bench, servers: list[NatsServer]) -> None:
         self.bench = bench
@@ -110,7 +72,6 @@ class Machines:
         self.three = [self.add(*urls[number:], *urls[:number]) for number in range(3)]
 
     def add(self, *urls: str) -> Daemon:
-        """One more machine."""
         daemon = self.bench.daemon()
         with Client(daemon.socket) as client:
             answer = None
@@ -159,7 +120,6 @@ class Machines:
 
 
 def added(name: str) -> str:
-    """A call that adds a task."""
     return call("task.add", conversation=name, title=TITLE + " {g}")
 
 
@@ -232,16 +192,11 @@ def against_each_other(machines: Machines) -> list[Row]:
         trip = statistics.median(asyncio.run(bare_posts(distance.url, "bare", [b"x" * 300] * 20)))
         load = machines.at_once("far", [*machines.three[:2], far], 8)[2]
     finally:
-        far_end(machines, distance)
+        machines.bench.stop_last()
+        distance.end()
     what = f"the same, one of them {AWAY_MS:.0f} ms away: its p99"
     anchor = f"a round trip {micros(trip)}; {table.count(load.rate)}/s"
     return [*rows, compared(what, micros(load.p99), anchor, load.p99 / trip, "≤ 10 ×")]
-
-
-def far_end(machines: Machines, distance: Distance) -> None:
-    """Take the far machine away, and the way to it."""
-    machines.bench.stop_last()
-    distance.end()
 
 
 def seen_elsewhere(machines: Machines) -> list[Row]:
@@ -335,35 +290,11 @@ def joined(machines: Machines) -> list[Row]:
 SECTIONS = (speed, local, against_each_other, seen_elsewhere, leader_killed, handed_on, joined)
 
 
-@contextmanager
-def machines_in(*, quick: bool) -> Generator[Machines]:
-    """Three machines and three servers."""
-    with running(quick=quick) as bench, running_cluster(bench.fresh("nats"), "http_port: 8222\n") as servers:
-        yield Machines(bench, servers)
-
-
-def main() -> int:
-    """Measure, print, and write if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/many-machines.md")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--only", default="", metavar="SECTION", help=", ".join(each.__name__ for each in SECTIONS))
-    options = parser.parse_args()
-    if program() is None:
-        print("apart-figures: skipped: make nats-server fetches a server")
-        return 0
+def measure(*, quick: bool) -> str:
     rows: list[Row] = []
-    with machines_in(quick=options.quick) as machines:
+    with running(quick=quick) as bench, running_cluster(bench.fresh("nats"), "http_port: 8222\n") as servers:
+        machines = Machines(bench, servers)
         for section in SECTIONS:
-            if options.only in section.__name__:
-                table.progress(section.__name__)
-                rows += section(machines)
-    print(table.terminal(rows, colours=sys.stdout.isatty()))
-    if options.write:
-        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(head + BEGIN + table.markdown(rows) + END + rest.partition(END)[2], "utf-8")
-    return int(any(row.met is False for row in rows))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            table.progress(section.__name__)
+            rows += section(machines)
+    return table.markdown(rows)

@@ -1,4 +1,4 @@
-"""Measure the plugins in a real Neovim and a real Emacs: `make editor-figures` writes the table of docs/editors.md."""
+"""The plugins in a real Neovim and a real Emacs. KILLS is how often the daemon is killed."""
 
 import os
 import random
@@ -7,17 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from punchlist import Client, connect
+from punchlist_bench.harness import ROOT
+from punchlist_bench.table import grid
 from punchlist_testing import emacs, nvim
-from punchlist_testing.daemon import Spawned
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.editor_screens import Emacs, Neovim
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "editors.md"
-BEGIN, END = "<!-- figures of Neovim and Emacs -->\n", "<!-- end of the figures of Neovim and Emacs -->\n"
 
 LISTS, TASKS, KEPT, ROUNDS = 5, 1000, 10_000, 100
 KILLS = int(os.environ.get("KILLS") or 200)
@@ -141,63 +138,39 @@ def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float
         return statistics.median(longest), lines, (editor.eval(MEMORY_IN_EMACS) - before) / KEPT
 
 
-def over_kills(tests: list[str]) -> list[str]:
-    """0 for each, the number of lost and of repeated changes that a test lets through; it fails otherwise."""
+def survive_kills(*tests: str) -> None:
+    """Run tests that lose and repeat no change over kills of the daemon."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=3600", "-k", "kills"]
     env = {**os.environ, "KILLS": str(KILLS)}
     running = [subprocess.Popen([*command, f"tests/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]
     assert not any([one.wait() for one in running]), "see above"
-    return ["0" for _ in tests]
 
 
-def main() -> None:
-    """Measure, and write."""
-    columns: list[list[str]] = []
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        daemon = Spawned(directory / "daemon")
-        daemon.start()
-        try:
-            with connect(socket=daemon.socket, autostart=False, name="agent") as client:
-                for number in range(LISTS):
-                    fill(client, f"opened-{number}", TASKS)
-                fill(client, "kept", KEPT)
-                measures: list[tuple[type[Neovim | Emacs], Callable[[str, Path, Client], tuple[float, float, float]]]]
-                measures = [(Neovim, in_neovim), (Emacs, in_emacs)]
-                for editor, measure in measures:
-                    painted, pushed = on_the_screen(editor, daemon.socket, directory, client)
-                    longest, lines, memory = measure(daemon.socket, directory, client)
-                    columns.append(
-                        [
-                            f"{painted:.0f} ms",
-                            f"{longest:.0f} ms",
-                            f"{pushed:.0f} ms",
-                            f"{lines:g}",
-                            f"{memory:,.0f} bytes",
-                        ]
-                    )
-        finally:
-            daemon.kill()
-    load = f"{os.getloadavg()[0]:.0f}"
-    for column, kills in zip(columns, over_kills(["test_nvim", "test_emacs"]), strict=True):
-        column.append(kills)
+def measure(*, quick: bool) -> str:
+    columns: list[tuple[str, ...]] = []
+    with (
+        tempfile.TemporaryDirectory() as name,
+        spawned_daemon(Path(name) / "daemon") as daemon,
+        connect(socket=daemon.socket, autostart=False, name="agent") as client,
+    ):
+        for number in range(LISTS):
+            fill(client, f"opened-{number}", TASKS)
+        fill(client, "kept", KEPT)
+        given = (daemon.socket, Path(name), client)
+        for editor, measure_inside in ((Neovim, in_neovim), (Emacs, in_emacs)):
+            painted, pushed = on_the_screen(editor, *given)
+            longest, lines, memory = measure_inside(*given)
+            times = [f"{each:.0f} ms" for each in (painted, longest, pushed)]
+            columns.append((*times, f"{lines:g}", f"{memory:,.0f} bytes"))
+    load = f"The machine has {os.cpu_count()} processors; its load was {os.getloadavg()[0]:.0f} when this was measured."
+    survive_kills("test_nvim", "test_emacs")
     what = [
         ("opening 1,000 tasks: the first lines on the terminal's screen", "200 ms"),
         ("the longest call then (processor time)", "50 ms"),
         ("an agent's change on the screen after its answer, half of them", "50 ms"),
         ("lines drawn for a push that changes one task", "1"),
         (f"memory of the list for each of {KEPT:,} tasks", "1,024 bytes"),
-        (f"lost or repeated changes over {KILLS} kills of the daemon", "0"),
     ]
-    table = "| what | Neovim | Emacs | at most |\n|---|---|---|---|\n" + "".join(
-        f"| {text} | {one} | {two} | {most} |\n" for (text, most), one, two in zip(what, *columns, strict=True)
-    )
-    table += f"\nThe machine has {os.cpu_count()} processors; its load was {load} when this was measured.\n"
-    print(table, end="")
-    page = PAGE.read_text("utf-8")
-    head, _, rest = page.partition(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2], "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    rows = [(text, one, two, most) for (text, most), one, two in zip(what, *columns, strict=True)]
+    rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0", "0"))
+    return f"{grid(('what', 'Neovim', 'Emacs', 'at most'), rows)}\n{load}\n"

@@ -1,0 +1,3 @@
+from punchlist_faults.runner import main
+
+main()

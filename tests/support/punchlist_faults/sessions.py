@@ -1,0 +1,9 @@
+"""Eight sessions of hosts over MCP in two repositories, a worktree and for three users; SIZE counts calls."""
+
+from punchlist_faults.options import Figures, Options
+from punchlist_faults.rows import run_tests
+
+
+def run(options: Options) -> Figures:
+    run_tests("tests/client/punchlist_apps/mcp/test_journey.py", SEED=str(options.seed), SIZE=str(options.size))
+    return {"calls": options.size}
