@@ -156,8 +156,8 @@ restart: $(READY) ## Kill and start over a log of SIZE=1000000 events: when it a
 simulate-shared: $(READY) ## Run SIZE=200 seeds of three machines that share a list, in virtual time over a space that lies and is lost.
 	@$(HARNESS).simulate_shared
 
-apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (BUG=words plants one, ENGINE=postgres is over PostgreSQL; several may run at once, from different SEEDs on; root, iproute2, openssl).
-	@SECONDS='$(SECONDS)' BUG='$(BUG)' ENGINE='$(ENGINE)' $(HARNESS).apart
+apart: $(READY) $(NATS) ## Share a list on three machines and servers under all faults, SIZE=3 times for SECONDS=60 each: nothing acknowledged is lost, no answer is wrong (ENGINE=postgres is over PostgreSQL; several may run at once, from different SEEDs on; root, iproute2, openssl).
+	@SECONDS='$(SECONDS)' ENGINE='$(ENGINE)' $(HARNESS).apart
 
 apart-figures: $(READY) $(NATS) ## Measure lists on several machines, and write the table of docs/many-machines.md.
 	@PYTHONPATH=tests/support:tests/bench $(BIN)/python tests/bench/apart.py --write $(FIGURES)
@@ -182,8 +182,14 @@ fuzz: $(READY) ## Fuzz every target for TIME=60 seconds, led by coverage where a
 	@TIME='$(or $(TIME),60)' TARGET='$(TARGET)' SEED='$(SEED)' \
 		PYTHONPATH=tests/support:build/atheris $(BIN)/python -m punchlist_faults.fuzz
 
-mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
-	@$(HARNESS).mutants
+mutants: build/mutants/venv/.ready ## List small changes of domain, engine and store that no test notices, of SIZE=50 tried (MODULE=daemon/punchlistd/domain narrows, SIZE=0 tries all; fetches cosmic-ray).
+	@SEED='$(or $(SEED),$(shell date +%Y%m%d))' SIZE='$(or $(SIZE),50)' MODULE='$(MODULE)' build/mutants/venv/bin/python tests/mutants.py
+
+build/mutants/venv/.ready: requirements/mutants.txt | $(READY)
+	@echo 'setting up build/mutants'
+	@'$(PYTHON)' -m venv --clear build/mutants/venv
+	@build/mutants/venv/bin/python -m pip install -qq --requirement requirements/mutants.txt
+	@touch $@
 
 nats-server: $(NATS) ## Fetch the NATS server that tests of shared lists need; without one they are skipped.
 

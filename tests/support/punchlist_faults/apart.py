@@ -6,9 +6,6 @@ each worker's answers and each subscriber's pushes, is held against the shared l
 strikes one machine alone: only then is it certain that nothing had happened to the others.
 
 With ENGINE=postgres it is one server of PostgreSQL, whose connections are also terminated.
-
-With BUG=words the daemons run with a planted bug of a shared list (`planted_shared`) whose guard has these words: a
-run must find it.
 """
 
 import asyncio
@@ -30,13 +27,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist_faults import apart_work, planted_shared
+from punchlist_faults import apart_work
 from punchlist_faults.apart_judge import ALL_SERVERS, Entry, Judge, Note, Told, Trouble, order_of, same
 from punchlist_faults.apart_postgres import PostgresWorld, terminate
 from punchlist_faults.apart_work import LIST
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
 from punchlist_faults.mounts import enter
-from punchlist_faults.mutants import copy_tree, planted
 from punchlist_faults.options import Figures, Options, Unavailable, Violation, main, need, workplace
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Raw
@@ -449,20 +445,14 @@ async def read_log(world: World) -> list[Posted]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def one(seed: int, seconds: float, bug: str) -> Figures:
+def one(seed: int, seconds: float) -> Figures:
     """One run.
 
     Raises:
         Violation: a promise was broken; what was noted is in build/apart/SEED.
     """
     with workplace() as place:
-        tree = None
-        if bug:
-            (mutant,) = [each for each in planted_shared.MUTANTS if bug in each.guard]
-            tree = copy_tree(place / "tree")
-            path = tree / mutant.file
-            path.write_text(planted(mutant, path.read_text("utf-8")), "utf-8")
-        with world(place, tree, WORLDS[os.environ.get("ENGINE") or "nats"]) as made:
+        with world(place, kind=WORLDS[os.environ.get("ENGINE") or "nats"]) as made:
             random = Random(f"apart/{seed}")
             with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:
                 titles = [{"title": f"task {number}"} for number in range(TASKS)]
@@ -473,7 +463,7 @@ def one(seed: int, seconds: float, bug: str) -> Figures:
                 return run.judge(time.time() - time.monotonic())
             except Exception:
                 kept = Path(__file__).resolve().parents[3] / "build" / "apart" / str(seed)
-                leave = shutil.ignore_patterns("disk", "image", "s", "tree", "data", "*.creds", "*.key")
+                leave = shutil.ignore_patterns("disk", "image", "s", "data", "*.creds", "*.key")
                 shutil.copytree(place, kept, ignore=leave, dirs_exist_ok=True)
                 (kept / "trouble").write_text("\n".join(map(str, run.trouble)))
                 raise
@@ -488,13 +478,13 @@ def run(options: Options) -> Figures:
         raise Unavailable("needs PostgreSQL: postgres, initdb and psql in PATH or /usr/lib/postgresql")
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of how TLS connections end
     enter("ip", "nsenter", "mkfs.ext4", "openssl", network=True)
-    seconds, bug = float(os.environ.get("SECONDS") or 60), os.environ.get("BUG") or ""
+    seconds = float(os.environ.get("SECONDS") or 60)
     total: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.size):
         try:
-            figures = one(seed, seconds, bug)
+            figures = one(seed, seconds)
         except Exception:
-            print(f"make apart SEED={seed} SIZE=1 SECONDS={seconds:g} BUG='{bug}' ENGINE={engine}", flush=True)
+            print(f"make apart SEED={seed} SIZE=1 SECONDS={seconds:g} ENGINE={engine}", flush=True)
             raise
         total.update(figures)
         print(

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist_bench import native
-from punchlist_faults.mutants import ROOT
 from punchlist_faults.options import Unavailable, Violation
 from punchlist_faults.process import Daemon
 
@@ -99,7 +98,7 @@ def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]
     Raises:
         RuntimeError: there is no C compiler.
     """
-    programs = ROOT / "build/bench/bin"
+    programs = Path(__file__).resolve().parents[3] / "build/bench/bin"
     native.build(programs)
     command = [str(programs / "load"), "-s", daemon.socket, *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
