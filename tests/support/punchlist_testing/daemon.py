@@ -141,12 +141,10 @@ class Spawned:
         return process.wait(READY_S)
 
     def restart(self) -> None:
-        """Kill it and start it again."""
         self.kill()
         self.start()
 
     def log(self) -> str:
-        """What it said so far."""
         return (self.directory / "daemon.log").read_text(errors="replace")
 
 
@@ -167,7 +165,6 @@ class Raw:
     """A hand-made client of a few lines: what any language can do."""
 
     def __init__(self, path: str) -> None:
-        """Connect."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(10)
         try:
@@ -210,6 +207,5 @@ class Raw:
         return answer["result"]
 
     def close(self) -> None:
-        """Hang up."""
         self._file.close()
         self.sock.close()

@@ -66,7 +66,6 @@ class NatsServer:
         whole: bool = False,
         wrap: Sequence[str] = (),
     ) -> None:
-        """Not started yet."""
         self.directory = directory
         self.host = host or own_address()
         self.wrap = tuple(wrap)
@@ -80,7 +79,6 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
         return f"nats://{self.host}:{PORT}"
 
     @property
@@ -123,7 +121,6 @@ class NatsServer:
                 log.flush()
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -135,7 +132,6 @@ class NatsServer:
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Let it go on."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
@@ -147,7 +143,6 @@ class NatsServer:
         shutil.rmtree(self.directory / "js", ignore_errors=True)
 
     def log(self) -> str:
-        """What it wrote."""
         return (self.directory / "nats.log").read_text("utf-8")
 
 

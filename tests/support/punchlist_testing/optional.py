@@ -76,12 +76,10 @@ def missing_packages() -> list[str]:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program of `NEEDS`, None if it is missing or hidden."""
     return None if HIDDEN and not NEEDS[name].is_system else shutil.which(name)
 
 
 def has_package(name: str) -> bool:
-    """Return whether an optional Python package is installed and not hidden."""
     return not HIDDEN and find_spec(name) is not None
 
 

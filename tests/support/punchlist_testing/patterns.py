@@ -124,7 +124,6 @@ def _module(path: Path) -> Any:
 
 
 def _function(node: ast.AST) -> str:
-    """Return the name of the function of `re` that a node calls, "" if it calls none."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)):
             return name
@@ -306,7 +305,6 @@ def _call(compiled: re.Pattern[Any], use: str) -> Callable[[Any], object]:
 
 
 def is_slow(function: Callable[[Any], object], text: Any) -> bool:
-    """Return whether a call takes more than `BOUNDED_S`."""
     try:
         return _elapsed(function, text) > BOUNDED_S and _processor_time(function, text) > BOUNDED_S
     except _Endless:

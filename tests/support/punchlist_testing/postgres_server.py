@@ -140,7 +140,6 @@ class PostgresServer:
         return _run(self.place, program, *words, wrap=self.wrap if program == "psql" else (), given=given)
 
     def url(self, user: str) -> str:
-        """Where a member connects."""
         return f"postgres://{user}@{self.host}:{PORT}/{DATABASE}"
 
     def start(self) -> None:
@@ -202,12 +201,10 @@ class PostgresServer:
                 time.sleep(0.01)
 
     def pause(self) -> None:
-        """Let it hang: connections stay open and nothing answers."""
         for pid in self._family()[1:]:
             _signal(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
         for pid in self._family():
             _signal(pid, signal.SIGCONT)
 
@@ -225,7 +222,6 @@ class PostgresServer:
             shutil.rmtree(self.place, ignore_errors=True)
 
     def log(self) -> str:
-        """What it wrote."""
         return (self.place / "log").read_text("utf-8")
 
 
@@ -266,11 +262,9 @@ class Members:
             path.write_text(one.creds([server.host], DATABASE))
 
     def url(self, name: str) -> str:
-        """Where a member connects."""
         return self.server.url(self._logins[name].name)
 
     def creds(self, name: str) -> str:
-        """The file that lets a member in."""
         return str(self._directory / self._logins[name].name)
 
 

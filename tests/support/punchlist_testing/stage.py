@@ -61,17 +61,14 @@ class Stage:
         raise RuntimeError((self.daemon.directory / "web.log").read_text())
 
     def stop(self) -> None:
-        """End it."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(READY_S)
 
     def link(self, **scope: Any) -> str:
-        """A link that lets one browser in."""
         return f"{self.url}/#ticket={self.keys.ticket(Scope(**scope))}"
 
     def by(self, actor: str) -> Client:
-        """The client of an agent."""
         if actor not in self.clients:
             self.clients[actor] = Client(socket=self.daemon.socket, autostart=False, name=actor)
         return self.clients[actor]

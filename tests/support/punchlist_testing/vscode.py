@@ -196,7 +196,6 @@ class Window:
         return answer["result"]
 
     def until(self, condition: str, *given: Any) -> None:
-        """Wait until an expression of JavaScript holds."""
         code = f"""
             const ends = Date.now() + {int(ANSWER_S * 900)};
             while (!(await ({condition}))) {{
@@ -216,7 +215,6 @@ class Window:
         self.js("void vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
 
     def open(self, name: str) -> None:
-        """Show a list in the view."""
         self.run("openList", name)
         self.until("punchlist.list?.name === given[0] && punchlist.list.ready", name)
 
@@ -232,12 +230,10 @@ class Window:
             raise AssertionError(f"{self.tree()} is not {lines}") from error
 
     def rows(self) -> list[str]:
-        """The rows that a person sees, with their descriptions."""
         seen = self.page.locator(TASKS).evaluate_all("all => all.map((one) => [one.dataset.index * 1, one.innerText])")
         return [" ".join(text.split()) for _, text in sorted(seen)]
 
     def sees(self, text: str) -> Any:
-        """Wait until a person sees a row with this text; it."""
         row = self.page.locator(TASKS).filter(has_text=text).first
         row.wait_for()
         return row
@@ -261,7 +257,6 @@ class Window:
         source.drag_to(target)
 
     def close(self) -> None:
-        """Close the window."""
         self._answers.close()
         self._connection.close()
         self.page.context.close()
