@@ -101,9 +101,12 @@ def main() -> None:
         pending = db.pending_work_items
         print(f"{db.num_work_items} mutants, {len(pending)} to test, SEED={seed}", flush=True)
         for command in sorted({command for item in pending for command in commands(item.mutations[0].module_path)}):
-            subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # they pass without a mutant
+            # They pass without a mutant. This compiles them, too: cosmic-ray's own runs leave nothing behind.
+            subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
         for item in pending:
-            db.set_result(item.job_id, try_mutant(item.mutations))
+            result = try_mutant(item.mutations)
+            db.set_result(item.job_id, result)
+            print("." if result.is_killed else "S", end="", flush=True)
         survivors = [(item, result) for item, result in db.completed_work_items if not result.is_killed]
     for item, result in sorted(survivors, key=lambda each: each[0].mutations[0].start_pos):
         (mutation,) = item.mutations

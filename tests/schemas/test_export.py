@@ -28,6 +28,9 @@ def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     path = str(Path(export.__file__).parents[1])
     subprocess.run(command, check=True, timeout=30, env={"PYTHONPATH": path, "PYTHONHASHSEED": "7"})
     assert written(again) == export.documents()
+    assert export.main(["--check", "--out", str(again)]) == 0
+    (again / "schemas/json/errors.json").unlink()
+    assert export.main(["--check", "--out", str(again)]) == 1
 
 
 @pytest.mark.parametrize("name", ["schemas/json/events.schema.json", "schemas/json/things.schema.json"])
