@@ -100,11 +100,7 @@ class Spawned:
         self._program = program
 
     def start(self) -> None:
-        """Start it and wait until it serves.
-
-        Raises:
-            RuntimeError: it ended instead; the message has what it said.
-        """
+        """Start it and wait until it serves."""
         read, write = os.pipe()
         command = [sys.executable, *self._program, "--socket", self.socket, "--data-dir", self.data_dir]
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -197,11 +193,7 @@ class Raw:
         raise EOFError("the daemon closed the connection")
 
     def result(self, method: str, **params: Any) -> Any:
-        """Send a request and return its result.
-
-        Raises:
-            AssertionError: it was refused.
-        """
+        """Send a request and return its result."""
         answer = self.call(method, **params)
         assert "result" in answer, answer
         return answer["result"]

@@ -54,11 +54,7 @@ class EditorProcess:
         self._process.stdin.flush()
 
     def read_bytes(self) -> bytes:
-        """Return what it wrote; at least one byte.
-
-        Raises:
-            AssertionError: it writes nothing in time.
-        """
+        """Return what it wrote; at least one byte."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         data = os.read(descriptor, 1 << 20) if is_readable(descriptor, self._answer_s) else b""

@@ -36,11 +36,7 @@ class Editor(EditorProcess):
         self._unread = b""
 
     def eval(self, form: str, *given: Any) -> Any:
-        """What a form gives, as JSON has it; `given` holds the further arguments.
-
-        Raises:
-            AssertionError: Emacs signals an error, or says nothing in time.
-        """
+        """What a form gives, as JSON has it; `given` holds the further arguments."""
         self.write_bytes(json.dumps([form, list(given)]).encode() + b"\n")
         while b"\n" not in self._unread:
             self._unread += self.read_bytes()

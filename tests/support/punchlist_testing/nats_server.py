@@ -87,11 +87,7 @@ class NatsServer:
         return f"http://{self.host}:8222"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it ended instead; the message has what it wrote.
-        """
+        """Start it and wait until it takes connections."""
         found = program()
         assert found is not None, "needs_server comes first"
         process = subprocess.Popen(

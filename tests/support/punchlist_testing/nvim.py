@@ -41,11 +41,7 @@ class Editor(EditorProcess):
         """)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """The result of an API function.
-
-        Raises:
-            AssertionError: Neovim says that it failed, or says nothing in time.
-        """
+        """The result of an API function."""
         self.send(method, *arguments)
         return self.receive()
 
@@ -88,11 +84,7 @@ class Editor(EditorProcess):
         self.write_bytes(msgspec.msgpack.encode([0, 0, method, list(arguments)]))
 
     def receive(self) -> Any:
-        """The result of what was sent.
-
-        Raises:
-            AssertionError: Neovim says that it failed, or says nothing in time.
-        """
+        """The result of what was sent."""
         unread = b""
         while True:
             unread += self.read_bytes()

@@ -143,11 +143,7 @@ class PostgresServer:
         return f"postgres://{user}@{self.host}:{PORT}/{DATABASE}"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it ended instead, or does not come up; the message has what it wrote.
-        """
+        """Start it and wait until it takes connections."""
         found = programs()
         assert found is not None, "needs_postgres comes first"
         run = [str(found / "postgres"), "-D", str(self.data)]
@@ -175,11 +171,7 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def sql(self, text: str, database: str = DATABASE) -> str:
-        """Let the owner run some statements; what they give, as text.
-
-        Raises:
-            RuntimeError: one was refused.
-        """
+        """Let the owner run some statements; what they give, as text."""
         how = ("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1")
         target = f"host={self.host} port={PORT} user=owner dbname={database} connect_timeout=5"
         return self._run("psql", *how, "-d", target, given=text).strip()

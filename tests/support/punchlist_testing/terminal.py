@@ -78,11 +78,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def wait_for(self, text: str) -> str:
-        """Everything up to and with `text`, from where the last wait ended.
-
-        Raises:
-            AssertionError: it does not appear in time.
-        """
+        """Everything up to and with `text`, from where the last wait ended."""
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             readable = is_readable(self._master, deadline - time.monotonic())

@@ -185,11 +185,7 @@ class Window:
         self._answers = connection.makefile("rb")
 
     def js(self, code: str, *given: Any) -> Any:
-        """What a piece of JavaScript returns; it has `vscode`, `punchlist` (our window) and `given`.
-
-        Raises:
-            AssertionError: It failed.
-        """
+        """What a piece of JavaScript returns; it has `vscode`, `punchlist` (our window) and `given`."""
         self._connection.sendall(json.dumps({"id": 1, "code": code, "given": given}).encode() + b"\n")
         answer = json.loads(self._answers.readline())
         assert "error" not in answer, answer["error"]
