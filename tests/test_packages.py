@@ -13,6 +13,8 @@ from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
 from punchlist_packages.hatch_build import ROOT, STATED, is_current, stamped
 
+PINS = ("dist", "dev", "mcp")
+
 
 def git(root: Path, *words: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -91,16 +93,22 @@ def test_no_text_of_ours_is_taken_for_a_request_of_roff() -> None:
         assert {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))} <= requests
 
 
-def test_what_is_bundled_has_one_exact_version_and_holds_all_dependencies() -> None:
-    lines = [(ROOT / f"requirements/{name}.txt").read_text("utf-8").splitlines() for name in ("dist", "dev", "mcp")]
-    bundled = {line.lower() for line in lines[0] if line[0] != "#"}
-    pinned = {line.split(" ")[0].lower() for line in (*lines[1], *lines[2]) if "==" in line}
-    names = [line.partition("==")[0] for line in pinned]
-    assert [name for name in bundled if names.count(name) != 1] == []
+def test_pins_cover_all_dependencies() -> None:
+    lines = {name: (ROOT / f"requirements/{name}.txt").read_text("utf-8").lower().splitlines() for name in PINS}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["mcp"], *extras["web"], *extras["ui"]]
-    assert {re.split(r"[<>=]", line)[0] for line in wanted} <= bundled
+
+    def names(*extra: str) -> set[str]:
+        wanted = [*project["dependencies"], *(line for name in extra for line in extras[name])]
+        return {re.split(r"[<>=]", line)[0] for line in wanted}
+
+    pinned = {name: [line.partition("==")[0] for line in lines[name] if "==" in line] for name in PINS}
+    assert names("uvloop", "web", "dev") <= set(pinned["dev"])
+    bundled = {line for line in lines["dist"] if line[0] != "#"}
+    assert names("mcp", "web", "ui") <= bundled
+    versions = {line.split(" ")[0] for line in lines["dev"] + lines["mcp"] if "==" in line}
+    counted = [version.partition("==")[0] for version in versions]
+    assert [name for name in bundled if counted.count(name) != 1] == [], "each has one exact version"
 
 
 def test_a_stale_package_of_vs_code_is_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Clients that are not ours: a shell, fifteen lines of Python, an editor's JSON-RPC library, an editor."""
+"""Clients that are not ours: a shell, an editor's JSON-RPC library, an editor."""
 
 import json
 import os
@@ -73,38 +73,6 @@ def test_the_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str])
     messages = [json.loads(line) for line in said]
     assert {message.get("id") for message in messages} >= {1, 2}
     assert "From a bare socket" in titles(daemon, "website")
-
-
-FIFTEEN_LINES = """
-import json, os, socket
-daemon = socket.socket(socket.AF_UNIX)
-daemon.connect(os.environ["PUNCHLIST_SOCKET"])
-requests, answers, pushed = daemon.makefile("w"), daemon.makefile("r"), []
-def call(id, method, **params):
-    print(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), file=requests, flush=True)
-    while (answer := json.loads(answers.readline())).get("id") != id:
-        pushed.append(answer["method"])
-    return answer["result"]
-call(1, "event.subscribe", conversation="fifteen", view="list")
-call(2, "task.add", conversation="fifteen", title="by hand")
-call(3, "task.set_status", conversation="fifteen", task="1", status="completed")
-while not pushed:
-    call(4, "daemon.status")
-print(pushed[0], [task["status"] for task in call(5, "task.list", conversation="fifteen")["tasks"]])
-"""
-
-
-def test_fifteen_lines_of_python_without_any_library_are_a_client(environment: dict[str, str]) -> None:
-    assert len(FIFTEEN_LINES.strip().splitlines()) <= 15
-    said = subprocess.run(
-        [sys.executable, "-I", "-c", FIFTEEN_LINES],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment,
-        check=True,
-    ).stdout
-    assert said == "list ['completed']\n"
 
 
 EDITOR_LIBRARY = """

@@ -90,31 +90,6 @@ def test_every_type_of_event_has_its_stored_form_held() -> None:
     assert {type(event) for event, _ in STORED} == set(e.KnownEvent.__args__)
 
 
-def test_tags_are_the_names_of_the_contract() -> None:
-    tags = {kind.__struct_config__.tag for kind in e.KnownEvent.__args__}
-    assert tags == {
-        "ConversationOpened",
-        "ConversationConfigured",
-        "ConversationDeleted",
-        "TaskAdded",
-        "TaskEdited",
-        "TaskMoved",
-        "StatusChanged",
-        "Deleted",
-        "DependencyAdded",
-        "DependencyRemoved",
-        "Claimed",
-        "Released",
-        "ListCleared",
-        "MessageAppended",
-        "MessageRetracted",
-        "EventLost",
-        "NoteAdded",
-        "NoteRemoved",
-        "TaskWoken",
-    }
-
-
 @pytest.mark.parametrize(
     "stored",
     [

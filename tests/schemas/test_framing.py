@@ -192,22 +192,7 @@ def test_a_mebibyte_byte_by_byte_takes_linear_time() -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    [
-        b"{",
-        b"}",
-        b"[1]",
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b" ",
-        b"C",
-        b"Content-Length: 2",
-        b"Content-Length:",
-        b": ",
-        b"3",
-        b"99",
-        b"GET ",
-    ]
+    [*b"{ } [1] C Content-Length: 3 99".split(), b"\n", b"\r", b"\r\n", b" ", b": ", b"Content-Length: 2", b"GET "]
 )
 
 

@@ -53,12 +53,13 @@ def test_a_stopped_list_a_serial_one_and_a_paused_parent_are_told(recorder: Reco
     recorder.set_status("1", "failed", fail_reason="broken")
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(on_failure="stop")))
     assert told(recorder, "4") == [(0, "stopped", None, "1"), (0, "parent", "4", "1")]
-    assert not explain(recorder.state, recorder.state.tasks["4"]).ready
-    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial", on_failure="continue")))
-    assert told(recorder, "4") == [(0, "parent", "4", "1")]
     recorder.add("e")
+    assert not explain(recorder.state, recorder.state.tasks["5"]).ready
+    recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial", on_failure="continue")))
+    assert told(recorder, "4") == [(0, "serial", None, "5"), (0, "parent", "4", "1")]
     recorder.add("f")
     assert told(recorder, "6") == [(0, "serial", None, "5")]
+    assert not explain(recorder.state, recorder.state.tasks["6"]).ready
 
 
 def test_a_list_names_what_is_paused_and_the_failures_that_others_wait_for(recorder: Recorder) -> None:

@@ -88,6 +88,9 @@ def test_a_tail_may_begin_with_a_tombstone_but_not_in_the_middle() -> None:
             verify_chain("a", 0, "", tail[start:])
     with pytest.raises(Damaged):
         verify_chain("b", 0, "", tail)
+    tombstone = tail[2]
+    with pytest.raises(Damaged, match="version 4 is missing"):
+        verify_chain("a", tombstone.version, "", [tombstone])
 
 
 def test_random_damage_to_a_tail_raises_nothing_but_damage() -> None:

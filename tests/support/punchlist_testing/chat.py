@@ -25,21 +25,17 @@ class Talk:
         self.turn = ""
 
     async def say(self, text: str, **given: Any) -> dict[str, Any]:
-        """Say something; the content of the answer."""
         with anyio.fail_after(PATIENCE_S):
             self.turn = await self.thread.send(text, **given)
             return await self.worker.answer(self.thread, self.turn)
 
     async def told(self, text: str) -> str:
-        """Say something; what is answered."""
         return str((await self.say(text))["text"])
 
     async def open(self) -> list[str]:
-        """The titles on the list."""
         return [task.title for task in await self.thread.tasks.list()]
 
     async def tools(self) -> list[tuple[str, dict[str, Any]]]:
-        """The tools that the last turn wanted to call, with their arguments."""
         written = await self.thread.written(self.turn)
         steps = [written[id] for id in sorted(written) if id.startswith("s")]
         return [(call["tool"], call.get("arguments", {})) for step in steps for call in step["calls"]]

@@ -100,7 +100,6 @@ def _percent(*summaries: Mapping[str, int]) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Judge a report; returns the exit code."""
     report, *parts = arguments
     parts, lacking = (parts, list[str]()) if parts else choose_parts()
     figures, short = judged(json.loads(Path(report).read_text("utf-8"))["files"], parts)

@@ -100,11 +100,7 @@ class Spawned:
         self._program = program
 
     def start(self) -> None:
-        """Start it and wait until it serves.
-
-        Raises:
-            RuntimeError: it ended instead; the message has what it said.
-        """
+        """Start it and wait until it serves."""
         read, write = os.pipe()
         command = [sys.executable, *self._program, "--socket", self.socket, "--data-dir", self.data_dir]
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -141,12 +137,10 @@ class Spawned:
         return process.wait(READY_S)
 
     def restart(self) -> None:
-        """Kill it and start it again."""
         self.kill()
         self.start()
 
     def log(self) -> str:
-        """What it said so far."""
         return (self.directory / "daemon.log").read_text(errors="replace")
 
 
@@ -167,7 +161,6 @@ class Raw:
     """A hand-made client of a few lines: what any language can do."""
 
     def __init__(self, path: str) -> None:
-        """Connect."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(10)
         try:
@@ -200,16 +193,11 @@ class Raw:
         raise EOFError("the daemon closed the connection")
 
     def result(self, method: str, **params: Any) -> Any:
-        """Send a request and return its result.
-
-        Raises:
-            AssertionError: it was refused.
-        """
+        """Send a request and return its result."""
         answer = self.call(method, **params)
         assert "result" in answer, answer
         return answer["result"]
 
     def close(self) -> None:
-        """Hang up."""
         self._file.close()
         self.sock.close()

@@ -77,11 +77,9 @@ class Recorder:
 
     @property
     def facts(self) -> list[Fact]:
-        """Everything that happened."""
         return [fact for group in self.history for fact in group.facts]
 
     def decide(self, params: p.Mutation, actor: str = "me", user: str | None = None) -> Decision | Rejection:
-        """What would follow from a call."""
         taken_back = self.taken_back(params) if isinstance(params, p.ListUndo) else None
         fresh = f"m{self.seq}"
         command = Command(
@@ -105,7 +103,6 @@ class Recorder:
         return past
 
     def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
-        """What follows from an undo."""
         steps = take_back_calls(self.looked_back(aim(params), depth), params, self.at)
         while True:
             try:
@@ -151,20 +148,16 @@ class Recorder:
         return decision
 
     def add(self, title: str = "work", **members: Any) -> Task:
-        """Add a task."""
         decision = self.do(p.TaskAdd(conversation=CONVERSATION, title=title, **members))
         return next(self.state.tasks[event.task.id] for event in decision.events if isinstance(event, e.TaskAdded))
 
     def set_status(self, task: str, status: Any, **members: Any) -> Decision | Rejection:
-        """Ask for another status."""
         return self.call(p.TaskSetStatus(conversation=CONVERSATION, task=task, status=status, **members))
 
     def titles(self) -> list[str]:
-        """The titles in the list's order."""
         return [task.title for task in self.state.ordered()]
 
     def ids(self) -> list[str]:
-        """The ids in the list's order."""
         return [task.id for task in self.state.ordered()]
 
 
@@ -228,7 +221,6 @@ def check_invariants(state: State) -> None:
 
 
 def _check_owners(state: State) -> None:
-    """Check what is in progress, claimed, offered and reserved."""
     tasks = state.tasks
     assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}
     assert set(state.claims) | set(state.offered) <= set(state.running)

@@ -1,25 +1,12 @@
 """Neovim and Emacs as a person sees them: on a terminal, with the plugin and no other configuration."""
 
-import os
 from pathlib import Path
 
 from punchlist_testing import emacs, nvim
+from punchlist_testing.editor_process import environment
 from punchlist_testing.screen import Screen
 
 SIZE = {"columns": 96, "rows": 22}
-
-
-def _environment(socket: str, directory: Path) -> dict[str, str]:
-    home = directory / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    return {
-        "HOME": str(home),
-        "PATH": os.environ["PATH"],
-        "LANG": "C.UTF-8",
-        "USER": "ann",
-        "PUNCHLIST_SOCKET": socket,
-        "PUNCHLIST_AUTOSTART": "0",
-    }
 
 
 class Neovim(Screen):
@@ -29,7 +16,7 @@ class Neovim(Screen):
         """Start it."""
         colours = ["--cmd", "set termguicolors background=light"]
         words = ["nvim", "--clean", "-n", "--cmd", f"set runtimepath^={nvim.PLUGIN}", *colours]
-        super().__init__(words, _environment(socket, directory), **SIZE)
+        super().__init__(words, environment(socket, directory / "home"), **SIZE)
         self.shows("[No Name]")
 
     def open(self, name: str) -> None:
@@ -44,7 +31,7 @@ class Emacs(Screen):
     def __init__(self, socket: str, directory: Path) -> None:
         """Start it."""
         words = ["emacs", "-nw", "-Q", "-L", str(emacs.PLUGIN), "-l", "punchlist", "--eval", "(menu-bar-mode -1)"]
-        super().__init__(words, _environment(socket, directory), **SIZE)
+        super().__init__(words, environment(socket, directory / "home"), **SIZE)
         self.shows("*scratch*")
 
     def open(self, name: str) -> None:

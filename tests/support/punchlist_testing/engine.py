@@ -27,7 +27,6 @@ TURNS = 3
 
 
 async def until(check: Callable[[], object]) -> None:
-    """Wait until something is so."""
     with anyio.fail_after(PATIENCE_S):
         while not check():  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0)
@@ -65,17 +64,14 @@ class TouchyLog(MemoryLog):
         return self._gate_loads
 
     def let_go(self) -> None:
-        """Hold up nothing any more."""
         for gate in (self._gate_before, self._gate_after, self._gate_reads, self._gate_loads):
             gate.open()
 
     async def load(self, conversation: str) -> Loaded:
-        """Load, when let."""
         await self._gate_loads.passed()
         return await super().load(conversation)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Append, when let."""
         self.sizes_of_appends.append(len(entries))
         for _ in range(TURNS):
             await asyncio.sleep(0)
@@ -86,7 +82,6 @@ class TouchyLog(MemoryLog):
         await self._gate_after.passed()
 
     async def erase(self, conversation: str) -> None:
-        """Erase, unless told to fail."""
         if self.erase_refusal is not None:
             raise self.erase_refusal
         await super().erase(conversation)
@@ -134,7 +129,6 @@ class Peer:
     """A client of a few lines over asyncio; pushes that come between answers are kept in `pushes`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: bool) -> None:
-        """Use `open`."""
         self.pushes: list[Any] = []
         self.reader = reader
         self.writer = writer
@@ -168,11 +162,9 @@ class Peer:
         return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload) if self._headers else payload + b"\n"
 
     def send(self, method: str, params: Any = None, *, id: Any = 0) -> None:
-        """Send a request."""
         self.writer.write(self.request(method, params, id=id))
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
         self.writer.write(data)
 
     async def raw(self) -> bytes:
@@ -189,7 +181,6 @@ class Peer:
         return msgspec.json.decode(payload) if payload else None
 
     async def answer(self, id: Any) -> Any:
-        """The answer to a request that was sent."""
         while (message := await self.receive()) is not None:
             if "method" not in message:
                 assert message["id"] == id, message
@@ -198,13 +189,11 @@ class Peer:
         raise EOFError("the daemon closed the connection")
 
     async def call(self, method: str, **params: Any) -> Any:
-        """Send a request and return the whole answer."""
         self._next += 1
         self.send(method, params, id=self._next)
         return await self.answer(self._next)
 
     async def result(self, method: str, **params: Any) -> Any:
-        """Send a request and return its result."""
         answer = await self.call(method, **params)
         assert "result" in answer, answer
         return answer["result"]
@@ -216,7 +205,6 @@ class Peer:
         return {**answer["error"]["data"], "code": answer["error"]["code"]}
 
     async def push(self) -> Any:
-        """The next notification."""
         if self.pushes:
             return self.pushes.pop(0)
         message = await self.receive()
@@ -224,7 +212,6 @@ class Peer:
         return message
 
     async def events(self, count: int) -> list[Any]:
-        """The next so many pushed events."""
         events: list[Any] = []
         while len(events) < count:
             events += (await self.push())["params"]["events"]
@@ -236,11 +223,9 @@ class Peer:
         assert (await self.call("daemon.hello"))["result"] and not self.pushes, self.pushes
 
     async def closed(self) -> None:
-        """Check that the daemon closes the connection, with nothing more to say."""
         assert await self.raw() == b""
 
     def close(self) -> None:
-        """Hang up."""
         self.writer.close()
 
 
@@ -300,7 +285,6 @@ class Engine(app.Engine):
             self.failure = failure
 
     def hang_up(self) -> None:
-        """Close all clients."""
         for peer in self._peers:
             peer.close()
 

@@ -52,7 +52,6 @@ def keep(**figures: float) -> None:
 
 
 def table(runs: list[dict[str, float]]) -> str:
-    """The table: every run of each figure, in the order in which they were made."""
     lines = ["| | target | each run |", "|---|---|---|"]
     for name, (what, target, form) in FIGURES.items():
         if found := [form.format(run[name]) for run in runs if name in run]:

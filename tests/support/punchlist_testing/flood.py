@@ -48,7 +48,6 @@ class _Held:
         return len(self._sockets)
 
     def begin(self) -> None:
-        """Begin to open one more."""
         begun = socket.socket()
         begun.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
         begun.setblocking(False)
@@ -58,7 +57,6 @@ class _Held:
         self._waiting[begun.fileno()] = time.monotonic()
 
     def go_on(self) -> None:
-        """Send the text on those that are open now, and drop those that have ended."""
         for number, events in self._poll.poll(0.01):
             if events & _ENDED:
                 self._drop(number)

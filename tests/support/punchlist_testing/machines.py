@@ -44,7 +44,6 @@ class Connection(Nobody):
         self._ids = itertools.count(1)
 
     def next_id(self) -> bytes:
-        """The id of another call."""
         return b"%d" % next(self._ids)
 
     def admit(self, outcome: Outcome) -> Outcome:
@@ -52,7 +51,6 @@ class Connection(Nobody):
         return outcome
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Take an answer."""
         assert id is not None, "every call here has an id"
         self.waiting.pop(id).set_result(outcome)
 
@@ -67,7 +65,6 @@ class Log(MemoryLog):
     full = False
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Refuse, or append."""
         if self.full:
             raise StorageFull
         return super().append_now(entries)
@@ -112,7 +109,6 @@ class Machine:
         self.spawn(self.lanes.run())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside."""
         self.tasks.append(asyncio.ensure_future(work))
 
     def begin(self, params: Mutation, connection: Connection | None = None) -> "asyncio.Future[Outcome]":
@@ -132,7 +128,6 @@ class Machine:
         return answer
 
     async def call(self, params: Mutation, connection: Connection | None = None) -> dict[str, Any]:
-        """Call, and take the result."""
         outcome = await self.begin(params, connection)
         assert isinstance(outcome, bytes), outcome
         return msgspec.json.decode(outcome)
@@ -144,17 +139,14 @@ class Machine:
         return outcome
 
     async def version(self, name: str) -> int:
-        """Which version the list has here."""
         return (await self.engine.conversations.durable(name)).state.version
 
     async def reaches(self, name: str, version: int) -> None:
-        """Wait until the list has come to a version here."""
         async with asyncio.timeout(60):
             while await self.version(name) < version:  # noqa: ASYNC110 - the engine has no such event
                 await asyncio.sleep(0.01)
 
     async def becomes(self, name: str, state: str) -> None:
-        """Wait until the list stands so here."""
         async with asyncio.timeout(60):
             while self.lanes.lanes[name].replica.state != state:  # noqa: ASYNC110 - the engine has no such event
                 await asyncio.sleep(0.01)

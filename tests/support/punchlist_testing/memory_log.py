@@ -42,12 +42,10 @@ class MemoryLog:
 
     @property
     def head(self) -> int:
-        """Position of the last event."""
         return len(self._lines)
 
     @property
     def unindexed(self) -> int:
-        """How many events the index lags behind."""
         return self.head - self._indexed
 
     def unindexed_conversations(self) -> list[str]:
@@ -56,17 +54,14 @@ class MemoryLog:
 
     @property
     def quick(self) -> bool:
-        """Whether the log was made to commit at once."""
         return self.at_once
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """As `append`, where the log was made to commit at once."""
         if self.at_once:
             self._append(entries)
         return self.at_once
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Append lines at head + 1, head + 2, …."""
         self._append(entries)
 
     def _append(self, entries: Sequence[Sealed]) -> None:
@@ -81,11 +76,9 @@ class MemoryLog:
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Events after a position, at least one group if there is any."""
         return take_groups(self._after(after, conversation), limit, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
-        """The newest snapshot and everything after it."""
         saved = self._states.get(conversation)
         state, version, seq, check = (saved.state, saved.version, saved.seq, saved.check) if saved else (None, 0, 0, "")
         tail = list(self._after(seq, conversation))
@@ -93,25 +86,20 @@ class MemoryLog:
         return Loaded(state, version, seq, check, tail)
 
     async def keys(self, conversation: str) -> list[int]:
-        """`key_hash` of each key of the conversation."""
         return [key_hash(key) for key in self._keys.get(conversation, ())]
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
-        """The group of events that used the key, or nothing."""
         seq = self._keys.get(conversation, {}).get(key)
         return take_groups(self._after(seq - 1, conversation), 1, 1) if seq else []
 
     async def resolve(self, session: str) -> list[str]:
-        """The conversations a session is attached to."""
         return [name for (known, _), name in self._sessions.items() if known == session]
 
     async def owner(self, conversation: str) -> str | None:
-        """The user of a conversation."""
         saved = self._summaries.get(conversation)
         return None if saved is None or saved.deleted else saved.user
 
     async def names(self, user: str) -> list[str]:
-        """Conversations of a user."""
         return sorted(name for name, saved in self._summaries.items() if saved.user == user and not saved.deleted)
 
     async def totals(self) -> tuple[int, int]:
@@ -120,7 +108,6 @@ class MemoryLog:
         return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
 
     async def survey(self) -> Survey:
-        """Conversations that wait for a time, and those to be erased."""
         timed = sorted(
             name
             for name, saved in self._summaries.items()
@@ -141,7 +128,6 @@ class MemoryLog:
             self._summaries[name] = snapshot
 
     async def rebuild(self) -> None:
-        """Forget summaries and snapshots; there is no other index."""
         self._indexed = 0
         self._states.clear()
         self._summaries.clear()
@@ -170,7 +156,6 @@ class MemoryLog:
             await MemoryLog.erase(self, conversation)
 
     async def unerased(self) -> list[str]:
-        """Conversations with a tombstone whose events before it are still there."""
         return list(self._tombstones)
 
     async def sizes(self) -> tuple[int, int]:
@@ -200,7 +185,6 @@ class MemoryLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Summaries, newest changed first, and the cursor of the next page."""
         after = None
         if cursor is not None:
             seq, name = place_of(cursor)

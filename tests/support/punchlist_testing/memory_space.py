@@ -56,7 +56,6 @@ class MemorySpace:
         self._late: set[asyncio.TimerHandle] = set()
 
     def member(self, name: str, *, may_post: bool = True) -> "MemorySharedLog":
-        """The space as a member sees it."""
         log = self.members[name] = MemorySharedLog(self, name, may_post=may_post)
         return log
 
@@ -76,7 +75,6 @@ class MemorySpace:
         return post.position
 
     def later(self, delay_s: float, list: str, expected: int, nonce: str, body: bytes) -> None:
-        """A post that is still on its way."""
         asyncio.get_running_loop().call_later(delay_s, self.commit, list, expected, nonce, body)
 
 
@@ -114,7 +112,6 @@ class MemorySharedLog:
             self._changed.set()
 
     def heal(self) -> None:
-        """Let it back in."""
         self._cut = False
         self._changed.set()
 
@@ -153,12 +150,10 @@ class MemorySharedLog:
         """Its way is there as soon as a test says so."""
 
     async def lists(self) -> list[str]:
-        """All lists."""
         await self._reach()
         return sorted(self._space.posts)
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        """Post once."""
         await self._reach()
         if not self._may_post:
             raise Forbidden("This member may only read.")
@@ -187,18 +182,15 @@ class MemorySharedLog:
         return position
 
     async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
-        """What is behind a position."""
         await self._reach()
         return [post for post in self._readable(list) if post.position > after][:most]
 
     async def last(self, list: str) -> int:
-        """The last position."""
         await self._reach()
         posts = self._readable(list)
         return posts[-1].position if posts else 0
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Ask the quorum."""
         await self._reach()
         if not self._may_post:
             raise Forbidden("This member may only read.")
@@ -208,14 +200,12 @@ class MemorySharedLog:
         return (posts[-1].position if posts else 0) == position
 
     async def beat(self, beat: Beat) -> None:
-        """Give a sign of life."""
         await self._reach()
         for member in self._space.members.values():
             if member is not self and member._listener is not None and not member._cut:
                 member._listener.beat(beat)
 
     async def want(self, list: str) -> None:
-        """Ask for a turn."""
         await self._reach()
         for member in self._space.members.values():
             asyncio.get_running_loop().call_later(
@@ -227,14 +217,12 @@ class MemorySharedLog:
             self._listener.wanted(list, member, round_trip_s)
 
     async def erase(self, list: str, before: int) -> None:
-        """Forget what is before a position."""
         await self._reach()
         if not self.may_erase:
             raise Forbidden("This member may not erase.")
         self._space.posts[list] = [post for post in self._space.posts.get(list, []) if post.position >= before]
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Forget posts."""
         await self._reach()
         if not self.may_erase:
             raise Forbidden("This member may not erase.")

@@ -66,7 +66,6 @@ class NatsServer:
         whole: bool = False,
         wrap: Sequence[str] = (),
     ) -> None:
-        """Not started yet."""
         self.directory = directory
         self.host = host or own_address()
         self.wrap = tuple(wrap)
@@ -80,7 +79,6 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
         return f"nats://{self.host}:{PORT}"
 
     @property
@@ -89,11 +87,7 @@ class NatsServer:
         return f"http://{self.host}:8222"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it ended instead; the message has what it wrote.
-        """
+        """Start it and wait until it takes connections."""
         found = program()
         assert found is not None, "needs_server comes first"
         process = subprocess.Popen(
@@ -123,7 +117,6 @@ class NatsServer:
                 log.flush()
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -135,7 +128,6 @@ class NatsServer:
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Let it go on."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
@@ -147,7 +139,6 @@ class NatsServer:
         shutil.rmtree(self.directory / "js", ignore_errors=True)
 
     def log(self) -> str:
-        """What it wrote."""
         return (self.directory / "nats.log").read_text("utf-8")
 
 

@@ -76,12 +76,10 @@ def missing_packages() -> list[str]:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program of `NEEDS`, None if it is missing or hidden."""
     return None if HIDDEN and not NEEDS[name].is_system else shutil.which(name)
 
 
 def has_package(name: str) -> bool:
-    """Return whether an optional Python package is installed and not hidden."""
     return not HIDDEN and find_spec(name) is not None
 
 
@@ -119,25 +117,10 @@ def require_program(name: str) -> str:
 
 
 def summarize(reports: Iterable[pytest.CollectReport | pytest.TestReport]) -> list[str]:
-    """Describe skipped tests, one line for each reason, the most frequent first."""
-    counts: dict[str, Counter[str]] = {}
-    for report in reports:
-        if isinstance(report.longrepr, tuple):
-            reason = str(report.longrepr[2]).removeprefix("Skipped: ")
-            kind = "file" if isinstance(report, pytest.CollectReport) else "test"
-            counts.setdefault(reason, Counter())[kind] += 1
-    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
-    return [f"{_count(kinds)} {_agree(kinds.total(), reason)}" for reason, kinds in ordered]
-
-
-def _count(kinds: Counter[str]) -> str:
-    return " and ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in sorted(kinds.items()))
-
-
-def _agree(number: int, reason: str) -> str:
-    if not reason.startswith("needs "):
-        return f"skipped: {reason}"
-    return reason if number == 1 else f"need {reason.removeprefix('needs ')}"
+    """Return a line for each reason of skipped tests and files, the most frequent first."""
+    reasons = (str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple))
+    counts = Counter(reason.removeprefix("Skipped: ") for reason in reasons)
+    return [f"{count} skipped: {reason}" for reason, count in counts.most_common()]
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ LIMIT_S = 2.0
 # They have no types, and are what the module `re` itself is made of.
 codes: Any = import_module("re._constants")
 parser: Any = import_module("re._parser")
+compiler: Any = import_module("re._compiler")
 
 _USES = ("match", "fullmatch", "search")
 _OTHERS = ("findall", "finditer", "split", "sub", "subn")
@@ -124,7 +125,6 @@ def _module(path: Path) -> Any:
 
 
 def _function(node: ast.AST) -> str:
-    """Return the name of the function of `re` that a node calls, "" if it calls none."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)):
             return name
@@ -181,8 +181,7 @@ class Texts:
                     yield lambda length, each=each: self._text("", each, "", length)
 
     def _text(self, head: str, body: str, tail: str, length: int) -> Any:
-        text = head + body * max(1, length // len(body)) + tail
-        return text.encode("latin-1", "replace") if self._is_bytes else text
+        return self._encoded(head + body * max(1, length // len(body)) + tail)
 
     def _walk(self, items: Any, before: str) -> str:
         """Note the runs of a sequence that stands after `before`; return an example of it."""
@@ -195,12 +194,10 @@ class Texts:
         match code:
             case codes.LITERAL:
                 return self._note(chr(value))
-            case codes.NOT_LITERAL:
-                return self._note(next(one for one in _SAMPLES[3:] if one != chr(value)))
             case codes.ANY:
                 return "a"
-            case codes.IN:
-                return self._one_of(value)
+            case codes.NOT_LITERAL | codes.IN:
+                return self._taken(code, value)[0]
             case codes.MAX_REPEAT | codes.MIN_REPEAT | codes.POSSESSIVE_REPEAT:
                 low, high, inner = value
                 body = self._walk(inner, before)
@@ -226,58 +223,25 @@ class Texts:
         if not len(items):
             return []
         code, value = items[0]
-        if code is codes.IN:
-            return self._all_of(value)
-        return []
+        return self._taken(code, value) if code is codes.IN else []
 
-    def _one_of(self, members: Any) -> str:
-        return self._note(self._all_of(members)[0])
+    def _taken(self, code: Any, value: Any) -> list[str]:
+        """Return a few characters that a set takes, usual ones first."""
+        one = compiler.compile(parser.SubPattern(self._tree.state, [(code, value)]))
+        named = (item[1] for item in value if item[0] in (codes.LITERAL, codes.RANGE)) if code is codes.IN else ()
+        own = (chr(each if isinstance(each, int) else each[0]) for each in named)
+        tried = dict.fromkeys((*"a1 \t-.", *self._characters, "\u00e9", *own))
+        found = [each for each in tried if one.fullmatch(self._encoded(each))][:4] or ["a"]
+        for each in found:
+            self._note(each)
+        return found
 
-    def _all_of(self, members: Any) -> list[str]:
-        source = "".join(self._taken(members))
-        found = [one for one in dict.fromkeys(source) if one]
-        for one in found[:4]:
-            self._note(one)
-        return found[:4] or ["a"]
-
-    def _taken(self, members: Any) -> Iterator[str]:
-        """The members of a set that are worth a try, those of `_SAMPLES` first."""
-        is_negated = members[0][0] is codes.NEGATE
-        for one in (*"a1 \t-.", *self._characters, "\u00e9"):
-            if any(_is_in(one, code, value) for code, value in members) != is_negated:
-                yield one
-        if not is_negated:
-            for code, value in members:
-                if code is codes.LITERAL:
-                    yield chr(value)
-                elif code is codes.RANGE:
-                    yield chr(value[0])
+    def _encoded(self, text: str) -> Any:
+        return text.encode("latin-1", "replace") if self._is_bytes else text
 
     def _note(self, one: str) -> str:
         self._characters[one] = None
         return one
-
-
-_CATEGORIES: dict[Any, Callable[[str], bool]] = {
-    codes.CATEGORY_SPACE: str.isspace,
-    codes.CATEGORY_NOT_SPACE: lambda one: not one.isspace(),
-    codes.CATEGORY_DIGIT: str.isdecimal,
-    codes.CATEGORY_NOT_DIGIT: lambda one: not one.isdecimal(),
-    codes.CATEGORY_WORD: lambda one: one.isalnum() or one == "_",
-    codes.CATEGORY_NOT_WORD: lambda one: not (one.isalnum() or one == "_"),
-}
-
-
-def _is_in(one: str, code: Any, value: Any) -> bool:
-    match code:
-        case codes.LITERAL:
-            return ord(one) == value
-        case codes.RANGE:
-            return value[0] <= ord(one) <= value[1]
-        case codes.CATEGORY:
-            return _CATEGORIES[value](one)
-        case _:
-            return False
 
 
 # Measuring
@@ -306,7 +270,6 @@ def _call(compiled: re.Pattern[Any], use: str) -> Callable[[Any], object]:
 
 
 def is_slow(function: Callable[[Any], object], text: Any) -> bool:
-    """Return whether a call takes more than `BOUNDED_S`."""
     try:
         return _elapsed(function, text) > BOUNDED_S and _processor_time(function, text) > BOUNDED_S
     except _Endless:

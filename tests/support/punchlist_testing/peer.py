@@ -37,23 +37,18 @@ class Session:
         self._connection = connection
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send one message."""
         self.raw(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     def raw(self, data: bytes) -> None:
-        """Send bytes as they are."""
         self._connection.sendall(data)
 
     def answer(self, request: Request, result: Any) -> None:
-        """Answer a request."""
         self.send({"id": request["id"], "result": result})
 
     def refuse(self, request: Request, code: int, kind: str) -> None:
-        """Refuse a request."""
         self.send({"id": request["id"], "error": {"code": code, "message": kind, "data": {"kind": kind}}})
 
     def hang_up(self) -> None:
-        """End the connection."""
         self._connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -74,7 +69,6 @@ class Peer:
         self._spawn(self._accept)
 
     def close(self) -> None:
-        """End everything."""
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for connection in self._connections:

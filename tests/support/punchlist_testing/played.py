@@ -35,7 +35,6 @@ open(path, "w").write(json.dumps(said, indent=2))
 
 
 def program(directory: Path, name: str, source: str) -> Path:
-    """Write an executable Python program."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     path.write_text(f"#!{sys.executable}\n{source}")

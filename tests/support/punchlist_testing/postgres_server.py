@@ -140,15 +140,10 @@ class PostgresServer:
         return _run(self.place, program, *words, wrap=self.wrap if program == "psql" else (), given=given)
 
     def url(self, user: str) -> str:
-        """Where a member connects."""
         return f"postgres://{user}@{self.host}:{PORT}/{DATABASE}"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it ended instead, or does not come up; the message has what it wrote.
-        """
+        """Start it and wait until it takes connections."""
         found = programs()
         assert found is not None, "needs_postgres comes first"
         run = [str(found / "postgres"), "-D", str(self.data)]
@@ -176,11 +171,7 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def sql(self, text: str, database: str = DATABASE) -> str:
-        """Let the owner run some statements; what they give, as text.
-
-        Raises:
-            RuntimeError: one was refused.
-        """
+        """Let the owner run some statements; what they give, as text."""
         how = ("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1")
         target = f"host={self.host} port={PORT} user=owner dbname={database} connect_timeout=5"
         return self._run("psql", *how, "-d", target, given=text).strip()
@@ -202,12 +193,10 @@ class PostgresServer:
                 time.sleep(0.01)
 
     def pause(self) -> None:
-        """Let it hang: connections stay open and nothing answers."""
         for pid in self._family()[1:]:
             _signal(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
         for pid in self._family():
             _signal(pid, signal.SIGCONT)
 
@@ -225,7 +214,6 @@ class PostgresServer:
             shutil.rmtree(self.place, ignore_errors=True)
 
     def log(self) -> str:
-        """What it wrote."""
         return (self.place / "log").read_text("utf-8")
 
 
@@ -266,11 +254,9 @@ class Members:
             path.write_text(one.creds([server.host], DATABASE))
 
     def url(self, name: str) -> str:
-        """Where a member connects."""
         return self.server.url(self._logins[name].name)
 
     def creds(self, name: str) -> str:
-        """The file that lets a member in."""
         return str(self._directory / self._logins[name].name)
 
 

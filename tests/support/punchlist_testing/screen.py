@@ -42,11 +42,7 @@ class Screen(Terminal):
         self._stream = pyte.Stream(self.cells)
 
     def until(self, holds: Callable[[list[str]], bool]) -> float:
-        """Wait until the screen's lines are as wanted; the time of the clock then, in seconds.
-
-        Raises:
-            AssertionError: They are not in time.
-        """
+        """Wait until the screen's lines are as wanted; the time of the clock then, in seconds."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds(self.cells.display):
             readable = is_readable(self._master, deadline - time.monotonic())

@@ -1,17 +1,16 @@
 """`punch agent mcp` as a process of its own."""
 
-import os
 import socket
 import subprocess
 import sys
 import time
 
+from punchlist_testing import terminal
 from punchlist_testing.daemon import Spawned
 
 
 def environment() -> dict[str, str]:
-    path = os.pathsep.join(one for one in sys.path if one)
-    return {**os.environ, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": ""}
+    return terminal.environment(PUNCHLIST_CONVERSATION="")
 
 
 def arguments(daemon: Spawned, *more: str) -> list[str]:

@@ -48,7 +48,6 @@ class Machines:
         return Spawned(self.directory / name, env=env, measured=self._measured, program=("-c", HASTY))
 
     def start(self, name: str, **env: str) -> Spawned:
-        """A daemon that runs."""
         daemon = self.made(name, **env)
         daemon.start()
         self.running.append(daemon)
@@ -56,7 +55,6 @@ class Machines:
 
     @contextmanager
     def ending(self) -> Generator[Self]:
-        """Stop them with the block."""
         yield self
         for daemon in self.running:
             daemon.stop()  # a killed one would not say which of its lines ran
@@ -68,7 +66,6 @@ def client(daemon: Spawned) -> AsyncClient:
 
 
 async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
-    """Wait until a list has exactly these tasks."""
     with anyio.fail_after(PATIENCE_S):
         async with one.conversation(name).watch(view="list") as lists:
             async for shown in lists:

@@ -1,7 +1,6 @@
 """A daemon and `punch web` in processes of their own, with lists as people have them."""
 
 import http.client
-import os
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.terminal import environment
 
 READY_S = 20.0
 
@@ -47,8 +47,9 @@ class Stage:
         """Start `punch web` and wait until it answers."""
         command = [sys.executable, "-m", "punchlist", "--socket", self.daemon.socket]
         command += ["--data-dir", self.daemon.data_dir, "web", "--port", str(self.port)]
+        env = environment(PUNCHLIST_AUTOSTART="0", PUNCHLIST_ACTOR="ann")
         with open(self.daemon.directory / "web.log", "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env())
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
@@ -61,28 +62,17 @@ class Stage:
         raise RuntimeError((self.daemon.directory / "web.log").read_text())
 
     def stop(self) -> None:
-        """End it."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(READY_S)
 
     def link(self, **scope: Any) -> str:
-        """A link that lets one browser in."""
         return f"{self.url}/#ticket={self.keys.ticket(Scope(**scope))}"
 
     def by(self, actor: str) -> Client:
-        """The client of an agent."""
         if actor not in self.clients:
             self.clients[actor] = Client(socket=self.daemon.socket, autostart=False, name=actor)
         return self.clients[actor]
-
-    def _env(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "PUNCHLIST_AUTOSTART": "0",
-            "PUNCHLIST_ACTOR": "ann",
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        }
 
 
 @contextmanager

@@ -32,12 +32,10 @@ class OpenedLog(SqliteLog):
 
     @property
     def failed(self) -> str:
-        """Why the log refuses everything, "" while it does not."""
         return self._operations.failed
 
     @property
     def reserve_held(self) -> bool:
-        """Whether space is set aside."""
         return self._operations.reserve.held
 
     async def watch(self, *paths: str) -> None:
@@ -45,7 +43,6 @@ class OpenedLog(SqliteLog):
         await self._run(self._operations.watch, paths)
 
     async def checkpoint(self) -> None:
-        """Move what was written ahead into the database and cut it off."""
         await self._run(self._operations.checkpoint)
 
 
@@ -84,7 +81,6 @@ class Scribe:
         return entries
 
     async def write(self, conversation: str, *events: dict[str, Any], key: str = "") -> None:
-        """One call, committed by itself."""
         await self.append(self.group(conversation, *events, key=key))
 
     async def write_batch(self, *calls: tuple[str, Sequence[dict[str, Any]]]) -> None:
@@ -95,7 +91,6 @@ class Scribe:
         await self.append(batch)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Commit sealed events and remember their lines."""
         await self.log.append(entries)
         self.lines += [entry.line for entry in entries]
 

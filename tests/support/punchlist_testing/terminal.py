@@ -63,7 +63,6 @@ class Terminal:
     """A child process whose standard streams are a terminal of our own."""
 
     def __init__(self, words: list[str], env: Mapping[str, str], *, columns: int, rows: int) -> None:
-        """Start it."""
         self._master, slave = pty.openpty()
         self.resize(columns, rows, tell=False)
         self.process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=env)
@@ -71,21 +70,15 @@ class Terminal:
         self.shown = ""
 
     def resize(self, columns: int, rows: int, *, tell: bool = True) -> None:
-        """Change the window's size, and tell the program unless it is not there yet."""
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         if tell:
             self.process.send_signal(signal.SIGWINCH)
 
     def type(self, text: str) -> None:
-        """Press keys."""
         os.write(self._master, text.encode())
 
     def wait_for(self, text: str) -> str:
-        """Everything up to and with `text`, from where the last wait ended.
-
-        Raises:
-            AssertionError: it does not appear in time.
-        """
+        """Everything up to and with `text`, from where the last wait ended."""
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             readable = is_readable(self._master, deadline - time.monotonic())
@@ -105,7 +98,6 @@ class Terminal:
         return self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
-        """End it whatever it does."""
         self.process.kill()
         self.process.wait(PATIENCE_S)
         os.close(self._master)

@@ -112,7 +112,6 @@ class UserManager:
         }
 
     def run(self, *command: str, check: bool = True) -> str:
-        """Run a command as the user; its output."""
         done = subprocess.run(
             [*AS_NOBODY, *command], env=self.env, capture_output=True, text=True, timeout=60, cwd="/", check=False
         )
@@ -122,19 +121,15 @@ class UserManager:
         return done.stdout + done.stderr
 
     def punch(self, *words: str) -> str:
-        """Run the command line as the user."""
         return self.run(self.python, "-P", "-m", "punchlist", *words)
 
     def systemctl(self, *words: str) -> str:
-        """Tell the manager something."""
         return self.run("systemctl", "--user", *words)
 
     def show(self, name: str, unit: str = "punchlistd.service") -> str:
-        """A property of a unit."""
         return self.systemctl("show", unit, "--value", "-p", name).strip()
 
     def log(self) -> str:
-        """What manager and daemon said."""
         return "".join(
             path.read_text(errors="replace")
             for path in (self.home / "manager.log", self.home / "daemon.log")

@@ -185,18 +185,13 @@ class Window:
         self._answers = connection.makefile("rb")
 
     def js(self, code: str, *given: Any) -> Any:
-        """What a piece of JavaScript returns; it has `vscode`, `punchlist` (our window) and `given`.
-
-        Raises:
-            AssertionError: It failed.
-        """
+        """What a piece of JavaScript returns; it has `vscode`, `punchlist` (our window) and `given`."""
         self._connection.sendall(json.dumps({"id": 1, "code": code, "given": given}).encode() + b"\n")
         answer = json.loads(self._answers.readline())
         assert "error" not in answer, answer["error"]
         return answer["result"]
 
     def until(self, condition: str, *given: Any) -> None:
-        """Wait until an expression of JavaScript holds."""
         code = f"""
             const ends = Date.now() + {int(ANSWER_S * 900)};
             while (!(await ({condition}))) {{
@@ -216,7 +211,6 @@ class Window:
         self.js("void vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
 
     def open(self, name: str) -> None:
-        """Show a list in the view."""
         self.run("openList", name)
         self.until("punchlist.list?.name === given[0] && punchlist.list.ready", name)
 
@@ -232,12 +226,10 @@ class Window:
             raise AssertionError(f"{self.tree()} is not {lines}") from error
 
     def rows(self) -> list[str]:
-        """The rows that a person sees, with their descriptions."""
         seen = self.page.locator(TASKS).evaluate_all("all => all.map((one) => [one.dataset.index * 1, one.innerText])")
         return [" ".join(text.split()) for _, text in sorted(seen)]
 
     def sees(self, text: str) -> Any:
-        """Wait until a person sees a row with this text; it."""
         row = self.page.locator(TASKS).filter(has_text=text).first
         row.wait_for()
         return row
@@ -261,7 +253,6 @@ class Window:
         source.drag_to(target)
 
     def close(self) -> None:
-        """Close the window."""
         self._answers.close()
         self._connection.close()
         self.page.context.close()

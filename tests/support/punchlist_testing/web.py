@@ -73,7 +73,6 @@ class Stream:
                 await self.more()
 
     async def to_end(self) -> bytes:
-        """What is left of the body, once the server has ended it."""
         with anyio.fail_after(PATIENCE_S):
             while not self.ended:
                 try:
@@ -83,7 +82,6 @@ class Stream:
         return self.rest
 
     async def more(self) -> None:
-        """Take one more chunk of the body."""
         while b"\r\n" not in self._chunks:
             self._chunks += await self.stream.receive()
         size, _, rest = self._chunks.partition(b"\r\n")
@@ -109,7 +107,6 @@ class Web:
         return self.secret.value.decode()
 
     def session(self, **scope: Any) -> str:
-        """A session token of a scope."""
         return self.session_of(SESSION_S, **scope)
 
     def session_of(self, lasts_s: int, **scope: Any) -> str:

@@ -33,7 +33,6 @@ class Worker:
         self.list = ""
 
     async def step(self, call_tool: CallTool) -> None:
-        """One call, chosen at random."""
         calls: list[tuple[str, dict[str, Any]]] = [
             ("plan", {"tasks": [f"{self.place} {self.name} {self.added + number}" for number in (1, 2)]}),
             ("next", {}),

@@ -38,6 +38,16 @@ def test_a_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None
     assert recorder.state.counts().ready == 1
 
 
+def test_a_paused_parent_that_is_started_waits_for_its_children(recorder: Recorder) -> None:
+    recorder.add("epic")
+    recorder.add("part", parent="1")
+    recorder.set_status("1", "paused")
+    assert ready(recorder) == []
+    recorder.set_status("1", "in_progress")
+    assert recorder.state.tasks["1"].status == "pending"
+    assert ready(recorder) == ["2"]
+
+
 @pytest.mark.parametrize("status", ["completed", "failed"])
 def test_a_parent_made_by_hand_becomes_ready_with_its_last_child(recorder: Recorder, status: Any) -> None:
     recorder.add("epic")

@@ -7,6 +7,7 @@ import pytest
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import StatusChanged, TaskMoved
+from punchlist_schemas.things import Link
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 
 
@@ -46,6 +47,12 @@ def test_the_list_becomes_what_was_asked_with_few_moves(
     assert "".join(recorder.titles()) == order
     assert sum(isinstance(event, TaskMoved) for event in decision.events) == moves
     check_invariants(recorder.state)
+
+
+def test_a_ref_in_a_link_becomes_the_tasks_id(recorder: Recorder) -> None:
+    links = (Link(kind="relates-to", to="b"), Link(kind="url", to="b"))
+    recorder.do(replace({"title": "a", "links": links}, {"title": "new", "ref": "b"}))
+    assert recorder.state.tasks["1"].links == (Link(kind="relates-to", to="4"), Link(kind="url", to="b"))
 
 
 def test_the_same_list_again_changes_nothing(recorder: Recorder) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.daemon import Raw, Spawned, spawned_daemon
 from punchlist_testing.optional import NODE, needs
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "examples/node/punchlist.mjs"
 TSC = ROOT / "editors/vscode/node_modules/typescript/bin/tsc"
 PATIENCE_S = 30.0
@@ -198,3 +198,24 @@ def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_the_watcher_follows_and_resumes_over_a_kill(daemon: Spawned) -> None:
+    command = [NODE, str(CLIENT.with_name("watch.mjs")), "--socket", daemon.socket, "website", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
+        try:
+            assert watcher.stdout is not None
+            assert watcher.stdout.readline() == "following website\n"
+            raw = Raw(daemon.socket)
+            raw.result("task.add", conversation="website", title="Write the copy")
+            raw.close()
+            assert watcher.stdout.readline() == "1 ConversationOpened\n"
+            assert watcher.stdout.readline() == "2 TaskAdded\n"
+            daemon.restart()
+            raw = Raw(daemon.socket)
+            raw.result("task.set_status", conversation="website", task="1", status="completed")
+            raw.close()
+            assert watcher.stdout.readline() == "3 StatusChanged\n"
+            assert watcher.wait(20) == 0
+        finally:
+            watcher.kill()
