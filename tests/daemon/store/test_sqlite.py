@@ -29,7 +29,7 @@ from punchlistd.store.recovery.opening import open_log
 def crash_copy(path: str, directory: Path) -> str:
     """The log as a crash would leave it, elsewhere."""
     directory.mkdir()
-    for name in ("log.db", "log.db-wal", "log.mark"):
+    for name in ("log.db", "log.db-wal", "log.index", "log.index-wal", "log.mark"):
         if os.path.exists(source := os.path.join(os.path.dirname(path), name)):
             shutil.copy(source, directory)
     return str(directory / "log.db")
@@ -41,7 +41,7 @@ async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
     await scribe.write("a", said("one"), key="k")
     epoch = log.epoch
     await log.close()
-    assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.mark"]
+    assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.index", "log.mark"]
     scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
     assert (log.epoch, log.head, log.unindexed, log.regressed) == (epoch, 1, 1, None)
     assert len(await log.find_key("a", "k")) == 1

@@ -25,7 +25,7 @@ from punchlistd.store.port import Damaged, LogUnusable, StorageFailed
 from punchlistd.store.sqlite import SqliteLog
 
 CONVERSATIONS = 12
-FILES = ("log.db", "log.db-wal", "log.mark")
+FILES = ("log.db", "log.db-wal", "log.mark", "log.index", "log.index-wal")
 SECTOR = 512
 PAGE = 4096
 
@@ -198,19 +198,19 @@ def _image(golden: Path, place: Path) -> Path:
 def _index(place: Path, golden: Path, contents: Contents, options: Options) -> int:
     """Flip bits where the index says which rows hold a conversation's events: the log must make up for all of them."""
     shutil.copytree(golden, place)
-    path = place / "log.db"
+    path, index = place / "log.db", place / "log.index"
 
     async def close_well() -> None:
         await (await SqliteLog.open(str(path), reserve_bytes=0)).close()
 
     asyncio.run(close_well())
-    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+    with closing(sqlite3.connect(f"file:{index}?mode=ro&immutable=1", uri=True)) as connection:
         pages = connection.execute("SELECT pgoffset, pgsize FROM dbstat WHERE name = 'parts'").fetchall()
-    content, random, images = path.read_bytes(), options.random("index"), max(20, options.size // 10)
+    content, random, images = index.read_bytes(), options.random("index"), max(20, options.size // 10)
     used = [at for start, size in pages for at in range(start, start + size) if content[at]]
     for _ in range(images):
         at, bit = random.choice(used), random.randrange(8)
-        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+        index.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
         shutil.copyfile(golden / "log.mark", place / "log.mark")
         verdict = asyncio.run(look(path, contents))
         need(verdict == "harmless", f"bit {bit} of byte {at} in the index: {verdict}")

@@ -4,7 +4,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from punchlistd.store.file import reading, schema
+from punchlistd.store.file.files import size_of, write_ahead
 from punchlistd.store.file.filesystem import file_system_of, is_remote
+from punchlistd.store.file.index import IndexDoubted
 from punchlistd.store.file.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.recovery import integrity
@@ -38,10 +40,16 @@ def open_log(
         integrity.check_pages(path)
         connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
-        schema.upgrade(connection, path, schema.UPGRADES)
         integrity.check_schema(connection, path)
+        schema.upgrade(connection, path, schema.UPGRADES)
         operations = Operations(connection, path, reserve_bytes, watch, twin)
-        reading.scan(operations, operations.indexed)
+        try:
+            reading.scan(operations, operations.indexed)
+        except IndexDoubted as doubt:
+            reading.rebuild_index(operations, str(doubt))
+        if operations.index.seq == 0:
+            # A tombstone with nothing before it counts as erased, and a kill may have left the bytes written ahead.
+            operations.checkpoint_if(size_of(write_ahead(path)) > 0, "TRUNCATE")
         return operations
     except BaseException as error:
         if connection is not None:

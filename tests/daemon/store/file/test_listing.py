@@ -1,6 +1,6 @@
 import pytest
 
-from punchlistd.store.index.listing import cursor_of, place_of, search_text
+from punchlistd.store.file.listing import cursor_of, place_of, search_text
 from punchlistd.store.port import BadCursor
 
 
