@@ -88,7 +88,6 @@ class _Progress:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave the line empty."""
         if self._wanted:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -115,7 +115,6 @@ def _full(path: str) -> BackupFailed:
 
 
 def _copied(path: str) -> str:
-    """A copy of the damaged files, byte for byte, under a name that tells what it is."""
     folder = os.path.join(os.path.dirname(path), "backups")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     name = os.path.join(folder, time.strftime("damaged-%Y%m%d-%H%M%S-") + secrets.token_hex(2) + ".db")
@@ -298,7 +297,6 @@ class _Twice:
 
 
 def _shown(state: State) -> tuple[Any, ...]:
-    """What people see of a list."""
     tasks = [
         msgspec.structs.replace(task, version=0, updated_at=0, lease_expires_at=None, fence=None)
         for task in state.ordered()

@@ -28,14 +28,12 @@ class StatusFile:
     """
 
     def __init__(self, path: str) -> None:
-        """A status file that is not there yet."""
         self._path = path
         self._counts = (0, 0)
         self._written: os.stat_result | None = None
         self._changed = anyio.Event()
 
     def show(self, unfinished: int, in_progress: int) -> None:
-        """The line has changed; it is written soon."""
         self._counts = (unfinished, in_progress)
         self._changed.set()
 

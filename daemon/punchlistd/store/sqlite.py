@@ -16,8 +16,8 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
+from punchlist_schemas.system import os_calls
 from punchlistd.store.file import erase, reading
-from punchlistd.store.file.filesystem import file_system_of
 from punchlistd.store.file.operations import Operations
 from punchlistd.store.port import (
     Loaded,
@@ -95,7 +95,7 @@ class SqliteLog:
         reserve_bytes: int = 0,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
-        file_system: Callable[[str], str] = file_system_of,
+        file_system: Callable[[str], str] = os_calls.file_system,
     ) -> Self:
         """Open the log at a path, or make a new one where nothing is. The directory must be there.
 

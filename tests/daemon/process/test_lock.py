@@ -62,13 +62,6 @@ def test_the_file_tells_where_its_holder_listens_unless_that_is_no_line(path: st
         assert Path(path).read_bytes() == b"%d\n" % os.getpid()
 
 
-def test_a_lock_of_our_own_process_is_respected_too(path: str) -> None:
-    lock = DataLock(path)
-    with pytest.raises(AlreadyRunning):
-        DataLock(path)
-    lock.close()
-
-
 def test_it_is_free_at_once_after_its_holder_was_killed(path: str, holder: subprocess.Popen[str]) -> None:
     holder.kill()
     holder.wait()

@@ -13,13 +13,13 @@ from punchlistd.store.record import is_tombstone, parse
 
 def erase(log: Operations, conversation: str) -> None:
     """Take the lines before the newest tombstone out of every row, and everything that was derived from them."""
-    _erase(log, conversation, _newest_tombstone(log, conversation))
+    _erase(log, conversation, _newest(log, conversation)[0])
 
 
 def forget(log: Operations, conversation: str) -> None:
     """Erase the newest tombstone, too, if nothing stands behind it: a list of this name begins anew."""
-    tombstone = _newest_tombstone(log, conversation)
-    if tombstone and _newest(log, conversation) == tombstone:
+    tombstone, newest = _newest(log, conversation)
+    if tombstone and newest == tombstone:
         _erase(log, conversation, tombstone + 1)
 
 
@@ -42,20 +42,14 @@ def _erase(log: Operations, conversation: str, tombstone: int) -> None:
     _clean_unindexed(log, conversation, tombstone, emptied)
 
 
-def _newest_tombstone(log: Operations, conversation: str) -> int:
-    newest = 0
+def _newest(log: Operations, conversation: str) -> tuple[int, int]:
+    """The positions of the newest tombstone and the newest event, 0 for none."""
+    tombstone = newest = 0
     for row in rows_of(log, conversation, 0):
         for stored in of_conversation(split(row) or [], conversation):
-            if is_tombstone(stored.wire):
-                newest = stored.seq
-    return newest
-
-
-def _newest(log: Operations, conversation: str) -> int:
-    newest = 0
-    for row in rows_of(log, conversation, 0):
-        newest = max([newest, *(stored.seq for stored in of_conversation(split(row) or [], conversation))])
-    return newest
+            newest = stored.seq
+            tombstone = newest if is_tombstone(stored.wire) else tombstone
+    return tombstone, newest
 
 
 def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bool:

@@ -69,9 +69,6 @@ _SETTINGS = (
     "mmap_size = 0",
 )
 
-MANY_ROWS = 4
-"""From so many rows of one conversation on, one statement for all of them costs less than one for each."""
-
 _OF, _BEHIND = "\n", "\v"
 """What stands between a session and the user of its list: no session holds it. And the character that follows it."""
 
@@ -145,12 +142,10 @@ class Index:
         return connection
 
     def begin_again(self, epoch: str) -> None:
-        """Delete the index and make an empty one."""
         self._connection.close()
         self._connection = self._create(epoch)
 
     def close(self) -> None:
-        """Leave it in one file."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
@@ -188,7 +183,6 @@ class Index:
         self.seq = seq
 
     def _ids(self, names: set[str]) -> dict[str, int]:
-        """The number of each conversation; those that have none get one."""
         query = f"SELECT name, id FROM conversations WHERE name {_IN_LIST}"
         given = (_encode(sorted(names)),)
         ids = dict(self.query(query, given))
@@ -236,7 +230,6 @@ class Index:
     # Reading
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return all rows that a statement gives."""
         with self._failing():
             return self._connection.execute(statement, values).fetchall()
 
@@ -295,7 +288,6 @@ class Index:
         return self.query(query, (first, last))
 
     def all_names(self) -> set[str]:
-        """Return every name that it knows."""
         return {name for (name,) in self.query("SELECT name FROM conversations")}
 
     def keys(self, conversation: str) -> list[int]:
@@ -333,13 +325,11 @@ class Index:
         return [name for (name,) in self.query(query, (session, session + _OF, session + _BEHIND))]
 
     def owner(self, conversation: str) -> str | None:
-        """Return the user of a conversation, None if there is no such conversation."""
         query = "SELECT user FROM conversations WHERE name = ? AND deleted = 0 AND summary <> x''"
         found = self.query(query, (conversation,))
         return found[0][0] if found else None
 
     def names(self, user: str) -> list[str]:
-        """Return the conversations of a user."""
         query = "SELECT name FROM conversations WHERE user = ? AND deleted = 0 AND summary <> x'' ORDER BY name"
         return [name for (name,) in self.query(query, (user,))]
 
@@ -360,7 +350,6 @@ class Index:
         return Survey([name for name, *shown in timed if is_timed(*shown)], self.unerased())
 
     def unerased(self) -> list[str]:
-        """Return the conversations with a tombstone whose events before it are still to be erased."""
         return [name for (name,) in self.query("SELECT name FROM conversations NOT INDEXED WHERE tombstone > 0")]
 
     def page(  # noqa: PLR0913, PLR0917 - the filters of the wire
@@ -421,15 +410,8 @@ def _problem(connection: sqlite3.Connection) -> str:
 
 
 def _save_parts(connection: sqlite3.Connection, unindexed: Unindexed, ids: dict[str, int]) -> None:
-    few: list[tuple[int, int]] = []
-    for name, rows in unindexed.rows.items():
-        if len(rows) < MANY_ROWS:
-            few.extend((ids[name], row) for row in rows)
-        else:
-            connection.execute(
-                "INSERT OR IGNORE INTO parts SELECT ?, value FROM json_each(?)", (ids[name], _encode(rows))
-            )
-    connection.executemany("INSERT OR IGNORE INTO parts VALUES(?, ?)", few)
+    parts = [(ids[name], row) for name, rows in unindexed.rows.items() for row in rows]
+    connection.executemany("INSERT OR IGNORE INTO parts VALUES(?, ?)", parts)
     connection.executemany(
         "UPDATE conversations SET last = max(last, ?) WHERE id = ?",
         [(rows[-1], ids[name]) for name, rows in unindexed.rows.items()],

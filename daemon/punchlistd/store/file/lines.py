@@ -58,7 +58,6 @@ def lost(first: int, last: int) -> Row:
 
 
 def is_lost(row: Row) -> bool:
-    """Whether nothing is left of a row."""
     return row[2] == SPOILED and not row[3]
 
 
@@ -68,7 +67,6 @@ def is_sparse(row: Row) -> bool:
 
 
 def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
-    """The lines of one conversation."""
     member = b',"conversation":"%s","' % conversation.encode()
     return [stored for stored in lines if stored.line.startswith(member, stored.line.find(b",", 7))]
 
@@ -142,7 +140,6 @@ def may_be_of(conversation: str, seq: int, line: bytes) -> bool:
 
 
 def names_in(data: bytes) -> set[str]:
-    """Every conversation that bytes of the log mention."""
     return {name.decode() for name in _NAMES.findall(data)}
 
 

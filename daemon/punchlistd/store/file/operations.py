@@ -175,7 +175,6 @@ class Operations:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """A transaction under the guards of writing."""
         with self.writing():
             self.connection.execute("BEGIN IMMEDIATE")
             try:
@@ -194,7 +193,6 @@ class Operations:
                 self.connection.execute("ROLLBACK")
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """Refuse everything from here on."""
         self.failed = f"{self.path}: {reason}"
         raise StorageFailed(self.failed) from cause
 
@@ -242,7 +240,6 @@ class Operations:
         self.append_s = time.perf_counter() - started
 
     def append_and_checkpoint(self, entries: Sequence[Sealed]) -> None:
-        """Commit lines, and move what was written ahead if that is due."""
         self.append(entries)
         self.checkpoint_if(self.checkpoint_due)
 
@@ -283,7 +280,6 @@ class Operations:
                 self.checkpoint(mode)
 
     def checkpoint(self, mode: str = "TRUNCATE") -> None:
-        """Move what was written ahead into the database, and see to the reserve."""
         with self.writing():
             try:
                 self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
@@ -299,5 +295,4 @@ class Operations:
         self.inodes.watch(paths)
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the log and of what was written ahead."""
         return size_of(self.path), size_of(write_ahead(self.path))

@@ -291,7 +291,6 @@ def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored
 
 
 def _behind(log: Operations, seq: int) -> int:
-    """The position behind a spoiled event and those that follow it."""
     while seq in log.damage.events:
         seq += 1
     return seq
@@ -432,7 +431,6 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
 
 
 def keys(log: Operations, conversation: str) -> list[int]:
-    """Return the hashes of all keys of a conversation."""
     return log.index.keys(conversation) + [key_hash(key) for key in log.unindexed.keys.get(conversation, ())]
 
 
@@ -461,7 +459,6 @@ def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
 
 
 def _members(log: Operations, row: Row) -> set[str]:
-    """Conversations that have lines in a row, as far as the index knows."""
     names = {name for name, known in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
     with suppress(IndexDoubted):
         names |= {name for name, _ in log.index.parts_between(row[1], row[0])}
@@ -469,7 +466,6 @@ def _members(log: Operations, row: Row) -> set[str]:
 
 
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
-    """Return the conversation's last row before a position, or None."""
     later = [row for row in log.unindexed.rows.get(conversation, ()) if row < seq]
     known = max([log.index.last_row(conversation, seq), *later])
     return row_at(log, known) if known else None

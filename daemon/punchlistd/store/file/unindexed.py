@@ -16,7 +16,6 @@ class Unindexed:
         self.tombstones: dict[str, int] = {}
 
     def add(self, entries: Sequence[Sealed], first: int, row: int) -> None:
-        """Take in a batch that was written as one row."""
         rows = self.rows
         for seq, entry in enumerate(entries, first):
             known = rows.get(entry.conversation)

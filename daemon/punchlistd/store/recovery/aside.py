@@ -73,5 +73,4 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
 
 
 def _names(data_dir: str) -> set[str]:
-    """Return the names of the log in a directory, and of all that belongs to it."""
     return {name for name in os.listdir(data_dir) if name in _OWN or name.startswith(_DERIVED)}

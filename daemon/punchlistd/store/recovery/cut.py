@@ -250,14 +250,12 @@ def _filled(seq: int, filler: _Filler, check: str, left: int) -> Stored:
 
 
 def appended(entries: Iterable[bytes], head: int) -> Row:
-    """The row of lines that follow a position."""
     lines = list(entries)
     body = join(lines)
     return head + len(lines), head + 1, checksum(body), body
 
 
 def last_position(connection: sqlite3.Connection, index: sqlite3.Connection, noted: int) -> int:
-    """The log's last position, as far as it can be told."""
     found = noted
     for database, query in (
         (connection, f"SELECT {ROW} FROM log ORDER BY seq DESC LIMIT 1"),

@@ -42,16 +42,12 @@ class Report(msgspec.Struct):
     problems: list[Problem] = []
 
 
-def _nobody(_done: int) -> None:
-    """Who is told how far it is, if nobody wants to know."""
-
-
-def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
+def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Check all that a start checks, and every row, line, chain and group, of a log that no daemon has open.
 
     Args:
         path: The log.
-        progress: Told the position that was come to, again and again.
+        progress: Called with each position that was come to.
 
     Raises:
         LogUnusable: It is no log of ours, or can't be read at all.

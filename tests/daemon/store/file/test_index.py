@@ -102,50 +102,6 @@ async def test_a_conversation_without_a_summary_is_found_but_not_listed(log: Ope
 # What a start believes
 
 
-def ahead(path: str, place: Path) -> None:
-    execute(place, "UPDATE meta SET seq = 1000")
-
-
-def other_history(path: str, place: Path) -> None:
-    execute(place, "UPDATE meta SET sum = sum + 1")
-
-
-def other_log(path: str, place: Path) -> None:
-    execute(place, "UPDATE meta SET epoch = '0123456789abcdef'")
-
-
-def other_format(path: str, place: Path) -> None:
-    execute(place, "PRAGMA user_version = 99")
-
-
-def no_database(path: str, place: Path) -> None:
-    place.write_bytes(b"no database " * 1000)
-
-
-def cut(path: str, place: Path) -> None:
-    os.truncate(place, PAGE)
-
-
-def empty(path: str, place: Path) -> None:
-    os.truncate(place, 0)
-
-
-def gone(path: str, place: Path) -> None:
-    place.unlink()
-
-
-def lost_names(path: str, place: Path) -> None:
-    zero_half_of(place, "sqlite_autoindex_conversations_1")
-
-
-def lost_owners(path: str, place: Path) -> None:
-    zero_half_of(place, "users")
-
-
-def lost_listing(path: str, place: Path) -> None:
-    zero_half_of(place, "newest")
-
-
 def zero_half_of(place: Path, name: str) -> None:
     """Overwrite the later half of the first page of an index, where its entries are."""
     root = page_of(place, name)
@@ -159,17 +115,27 @@ def page_of(place: Path, name: str) -> int:
         return connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
 
 
-HARMS: list[Callable[[str, Path], None]] = [
-    ahead, other_history, other_log, other_format, no_database, cut, empty, gone, lost_names, lost_owners, lost_listing,
-]  # fmt: skip
+HARMS: dict[str, Callable[[Path], object]] = {
+    "it is ahead": lambda place: execute(place, "UPDATE meta SET seq = 1000"),
+    "of another history": lambda place: execute(place, "UPDATE meta SET sum = sum + 1"),
+    "of another log": lambda place: execute(place, "UPDATE meta SET epoch = '0123456789abcdef'"),
+    "of another format": lambda place: execute(place, "PRAGMA user_version = 99"),
+    "no database": lambda place: place.write_bytes(b"no database " * 1000),
+    "cut short": lambda place: os.truncate(place, PAGE),
+    "empty": lambda place: os.truncate(place, 0),
+    "gone": os.unlink,
+    "without names": lambda place: zero_half_of(place, "sqlite_autoindex_conversations_1"),
+    "without owners": lambda place: zero_half_of(place, "users"),
+    "without an order": lambda place: zero_half_of(place, "newest"),
+}
 
 
 @pytest.mark.parametrize("harm", HARMS)
 async def test_an_index_that_does_not_fit_the_log_is_built_again_at_the_start(
-    path: str, place: Path, harm: Callable[[str, Path], None]
+    path: str, place: Path, harm: str
 ) -> None:
     scribe = await written(path)
-    await run_sync(harm, path, place)
+    await run_sync(HARMS[harm], place)
     log = await OpenedLog.open(path, reserve_bytes=0)
     assert (log.unindexed, sorted(log.unindexed_conversations())) == (log.head, ["a", "b"])
     assert lines(await log.load("a")) == of(scribe, "a") and len(await log.keys("a")) == EVENTS

@@ -52,14 +52,6 @@ def test_a_half_made_log_is_made_anew(path: str) -> None:
     assert identify(path, 2)
 
 
-def test_every_setting_is_read_back(path: str) -> None:
-    create(path)
-    with closing(connect(path, "rw")) as connection:
-        apply_settings(connection)
-        for name, _, expected in schema.SETTINGS:
-            assert connection.execute(f"PRAGMA {name}").fetchone() == (expected,)
-
-
 @pytest.mark.parametrize("setting", [("synchronous", "NORMAL", 2), ("no_such_setting", "1", 1)])
 def test_a_setting_that_does_not_take_effect_is_refused(path: str, setting: tuple[str, str, str | int]) -> None:
     create(path)

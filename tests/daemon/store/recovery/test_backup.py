@@ -10,7 +10,6 @@ from punchlist_testing.store import CLEARED, DELETED, OpenedLog, Scribe, said
 from punchlistd.store.file.schema import connect
 from punchlistd.store.recovery import backup as backup_module
 from punchlistd.store.recovery.backup import BackupFailed, restore
-from punchlistd.store.recovery.verify import verify_file
 
 FILES = {"log.db", "log.db-wal", "log.index", "log.index-wal", "log.mark"}
 """Of an open log."""
@@ -118,36 +117,6 @@ async def test_a_cancelled_backup_leaves_nothing_behind(log: OpenedLog, tmp_path
     await log.load("a")
 
 
-async def test_a_damaged_log_gives_no_backup(path: str, tmp_path: Path) -> None:
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    await filled(log)
-    await log.close()
-    with closing(connect(path, "rw")) as connection:
-        connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    with pytest.raises(BackupFailed, match=r"copy\.db is not sound") as caught:
-        await log.backup(str(tmp_path / "copy.db"))
-    assert caught.value.kind == "damaged" and caught.value.problem
-    assert (caught.value.problem.conversation, caught.value.problem.seq) == ("", 1)
-    assert set(os.listdir(tmp_path)) == FILES
-    await log.close()
-
-
-async def test_a_copy_that_is_not_checked_may_hold_damage_and_says_less(path: str, tmp_path: Path) -> None:
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    await filled(log)
-    await log.close()
-    with closing(connect(path, "rw")) as connection:
-        connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    report = await log.backup(str(tmp_path / "copy.db"), check=False)
-    assert (report.epoch, report.head, report.rows, report.events) == (log.epoch, 90, 60, 0)
-    await log.close()
-    copied = await anyio.to_thread.run_sync(verify_file, report.path)
-    original = await anyio.to_thread.run_sync(verify_file, path)
-    assert copied.problems and copied.problems == original.problems
-
-
 async def test_what_is_in_the_way_of_a_backup_has_a_name(
     log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,26 +148,6 @@ async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(pat
     await log.close()
 
 
-@pytest.fixture
-async def backup(log: OpenedLog, tmp_path: Path) -> str:
-    await filled(log)
-    await log.backup(str(tmp_path / "copy.db"))
-    return str(tmp_path / "copy.db")
-
-
-async def test_a_restored_log_goes_on_under_a_new_epoch(backup: str, tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    report = await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
-    original = await anyio.to_thread.run_sync(verify_file, backup)
-    assert report.path == str(tmp_path / "home" / "log.db") and report.epoch != original.epoch
-    assert (report.head, report.events) == (original.head, original.events)
-    log = await OpenedLog.open(report.path, reserve_bytes=0)
-    assert (log.head, log.epoch, log.regressed) == (report.head, report.epoch, None)
-    await log.close()
-    with pytest.raises(BackupFailed, match="there already"):
-        await anyio.to_thread.run_sync(restore, backup, str(tmp_path / "home"))
-
-
 async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: OpenedLog, tmp_path: Path) -> None:
     await filled(log)
     for name in ("crashed", "home"):
@@ -210,16 +159,3 @@ async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: OpenedLog, tmp_
     assert (report.head, report.problems) == (90, [])
     assert sorted(os.listdir(tmp_path / "home")) == ["log.db", "log.index", "log.mark"]
     assert sorted(os.listdir(tmp_path / "crashed")) == ["log.db", "log.db-wal"]
-
-
-async def test_an_unsound_backup_is_not_restored(backup: str, tmp_path: Path) -> None:
-    def spoil() -> None:
-        with closing(connect(backup, "rw")) as connection:
-            connection.execute("UPDATE log SET body = x'00' WHERE seq = 2")
-
-    await anyio.to_thread.run_sync(spoil)
-    (tmp_path / "home").mkdir()
-    for source in (backup, str(tmp_path / "missing"), __file__):
-        with pytest.raises(BackupFailed):
-            await anyio.to_thread.run_sync(restore, source, str(tmp_path / "home"))
-    assert os.listdir(tmp_path / "home") == []
