@@ -80,6 +80,20 @@ async def test_a_golden_log_is_upgraded_without_its_old_index_and_older_programs
     assert identify(f"{path}.v{version}.backup", version), "what it was is kept"
 
 
+def test_a_golden_log_is_repaired_with_the_help_of_its_old_index(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy_into(golden, tmp_path)
+    path = str(tmp_path / "data" / "log.db")
+    with closing(connect(path, "rw")) as connection:
+        spoil = "UPDATE log SET body = CAST(replace(body, '\"Step 5\"', '\"Step ?\"') AS BLOB)"
+        assert connection.execute(spoil).rowcount
+    code = main(["--repair", "--data-dir", str(tmp_path / "data")])
+    report = json.loads(capsys.readouterr().out)
+    assert (code, report["problems"], report["restored"]) == (0, [], ["long"])
+    assert identify(path, 2), "it has today's version"
+
+
 async def test_a_golden_transcript_is_still_answered_the_same(golden: Path, tmp_path: Path) -> None:
     copy_into(golden, tmp_path)
     async with running_daemon(tmp_path, **SETTINGS) as daemon:

@@ -194,7 +194,7 @@ def _first(connection: sqlite3.Connection, query: str, *values: object) -> Any:
 
 def _write(source: Source, path: str) -> tuple[Cut, list[str]]:
     """Write what can be kept into a new file. What was cut, and the lists that were put back as they were."""
-    cut = plan(source, _Owners(source.index))
+    cut = plan(source, _owners(source.index))
     with contextlib.suppress(sqlite3.DatabaseError):
         for name, version in source.index.execute(
             "SELECT name, version FROM snapshots JOIN conversations ON id = snapshots.conversation"
@@ -231,14 +231,13 @@ def _write(source: Source, path: str) -> tuple[Cut, list[str]]:
     return cut, restored
 
 
-class _Owners(dict[str, str]):
+def _owners(index: sqlite3.Connection) -> dict[str, str]:
     """The users of conversations, as far as the index tells."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__()
-        with contextlib.suppress(sqlite3.DatabaseError):
-            for name, user in connection.execute("SELECT name, user FROM conversations"):
-                self[str(name)] = str(user)
+    owners: dict[str, str] = {}
+    with contextlib.suppress(sqlite3.DatabaseError):
+        for name, user in index.execute("SELECT name, user FROM conversations"):
+            owners[str(name)] = str(user)
+    return owners
 
 
 class _Twice:

@@ -43,15 +43,8 @@ ANYONE = ""
 class Readable(Protocol):
     """A log to read rows from: its connection, and its last position."""
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The database."""
-        ...
-
-    @property
-    def head(self) -> int:
-        """The last position."""
-        ...
+    connection: sqlite3.Connection
+    head: int
 
 
 def scan(log: Operations, after: int) -> None:

@@ -23,7 +23,7 @@ EVENT_LOST = {"type": "EventLost"}
 ACTOR = "punch daemon verify --repair"
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct):
     """A log to read from, its last position as far as that is known, and an index of it (or an empty database)."""
 
     connection: sqlite3.Connection
