@@ -69,6 +69,9 @@ _SETTINGS = (
     "mmap_size = 0",
 )
 
+ROWS_AT_ONCE = 500
+"""How many positions are read ahead of those that are asked for."""
+
 _OF, _BEHIND = "\n", "\v"
 """What stands between a session and the user of its list: no session holds it. And the character that follows it."""
 
@@ -258,21 +261,24 @@ class Index:
                 raise StorageFull(f"no space left for {self._path}") from error
             raise IndexDoubted(str(error)) from error
 
-    def rows_of(self, conversation: str, after: int) -> list[int]:
-        """Return the last positions of the rows behind a position that hold lines of a conversation.
+    def rows_of(self, conversation: str, after: int) -> Generator[int]:
+        """Yield the last positions of the rows behind a position that hold lines of a conversation.
 
         Raises:
             IndexDoubted: The last of them is missing, or one is no position.
         """
-        found = self.query("SELECT id, last FROM conversations WHERE name = ?", (conversation,))
-        if not found:
-            return []
-        number, last = found[0]
-        query = "SELECT seq FROM parts WHERE conversation = ? AND seq > ? ORDER BY seq"
-        rows = [seq for (seq,) in self.query(query, (number, after))]
-        if any(type(seq) is not int for seq in rows) or (last > after and rows[-1:] != [last]):
-            raise IndexDoubted(f"its rows of {conversation} do not end with {last}")
-        return rows
+        query = """SELECT id, last, (SELECT coalesce(max(seq), 0) FROM parts WHERE conversation = id)
+            FROM conversations WHERE name = ?"""
+        for number, last, newest in self.query(query, (conversation,)):
+            if newest != last:
+                raise IndexDoubted(f"its rows of {conversation} do not end with {last}")
+            part = "SELECT seq FROM parts WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?"
+            while rows := self.query(part, (number, after, ROWS_AT_ONCE)):
+                for (seq,) in rows:
+                    if type(seq) is not int:
+                        raise IndexDoubted("it leads to no position")
+                    yield seq
+                    after = seq
 
     def last_row(self, conversation: str, before: int) -> int:
         """Return the last position of the conversation's last row before a position, 0 if it has none."""
@@ -419,16 +425,14 @@ def _save_parts(connection: sqlite3.Connection, unindexed: Unindexed, ids: dict[
 
 
 def _save_keys(connection: sqlite3.Connection, number: int, keys: dict[str, int]) -> None:
-    added: list[tuple[int, int]] = []
-    for key, seq in keys.items():
-        row = key_hash(key), seq
-        # Events behind damage are indexed again at each start, and their keys are there then.
-        if connection.execute("INSERT OR IGNORE INTO keys VALUES(?, ?, ?)", (number, *row)).rowcount:
-            added.append(row)
-    total = _key_sum(added)
-    connection.execute(
-        "UPDATE conversations SET key_sum = (key_sum | ?) - (key_sum & ?) WHERE id = ?", (total, total, number)
-    )
+    rows = [(key_hash(key), seq) for key, seq in keys.items()]
+    insert = f"INSERT OR IGNORE INTO keys VALUES({number}, ?, ?)"
+    total = "SELECT key_sum FROM conversations WHERE id = ?"
+    if connection.executemany(insert, rows).rowcount == len(rows):
+        rows.append((connection.execute(total, (number,)).fetchone()[0], 0))
+    else:  # Events behind damage are indexed again at each start, and their keys are there then.
+        rows = connection.execute("SELECT hash, seq FROM keys WHERE conversation = ?", (number,)).fetchall()
+    connection.execute("UPDATE conversations SET key_sum = ? WHERE id = ?", (_key_sum(rows), number))
 
 
 def _key_sum(keys: Sequence[tuple[int, int]]) -> int:

@@ -9,7 +9,8 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from itertools import chain, pairwise
+from heapq import merge
+from itertools import chain, groupby, pairwise
 from typing import Protocol, TypeVar, TypeVarTuple
 
 from punchlistd.store.file.index import IndexDoubted
@@ -174,7 +175,7 @@ def _readable(log: Readable, due: int) -> int:
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
     """Yield the rows after a position that hold lines of a conversation; a lost row stands for each unreadable one."""
     later = [seq for seq in log.unindexed.rows.get(conversation, ()) if seq > after]
-    for seq in sorted({*log.index.rows_of(conversation, after), *later}):
+    for seq, _ in groupby(merge(log.index.rows_of(conversation, after), later)):
         row = row_at(log, seq)
         if is_lost(row) and _has_other_row(log, seq):
             raise IndexDoubted(f"no row ends at {seq}, where {conversation} should have one")
