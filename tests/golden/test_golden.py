@@ -1,6 +1,7 @@
 """Databases and transcripts of all versions so far: each must be opened, replayed and answered for ever."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from punchlist_testing.engine import Peer
 from punchlist_testing.golden import EPOCH, SETTINGS, copy_into, holds, receive, transcript
 from punchlistd.__main__ import main
 from punchlistd.engine.lists.history import fact_of
+from punchlistd.store.file.schema import connect, identify
+from punchlistd.store.port import LogUnusable
+from punchlistd.store.recovery.verify import verify_file
 from punchlistd.store.sqlite import SqliteLog
 
 HERE = Path(__file__).parent
@@ -38,9 +42,7 @@ def test_a_golden_log_is_small(golden: Path) -> None:
     assert sum(path.stat().st_size for path in golden.iterdir()) < 300 << 10
 
 
-def test_a_golden_log_is_sound_and_its_snapshots_are_what_a_replay_gives(
-    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_golden_log_is_sound(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy_into(golden, tmp_path)
     code = main(["--verify", str(tmp_path / "data" / "log.db")])
     report = json.loads(capsys.readouterr().out)
@@ -54,8 +56,42 @@ async def test_a_golden_log_holds_each_type_of_event_and_one_that_nobody_knows(g
     found = {json.loads(each.wire)["event"]["type"]: fact_of(each).event for each in stored}
     assert set(TYPES.split()) | {"TaskPainted"} == set(found)
     assert [name for name, event in found.items() if isinstance(event, UnknownEvent)] == ["TaskPainted"]
-    assert 0 < log.unindexed < log.head
     await log.close()
+
+
+async def test_a_golden_log_is_upgraded_without_its_old_index_and_older_programs_refuse_it(
+    golden: Path, tmp_path: Path
+) -> None:
+    copy_into(golden, tmp_path)
+    path = str(tmp_path / "data" / "log.db")
+    report = await anyio.to_thread.run_sync(verify_file, path)
+    for start in range(2):
+        log = await SqliteLog.open(path, reserve_bytes=0)
+        assert (log.head, log.unindexed) == (report.head, 0 if start else report.head)
+        await log.maintain([])
+        await log.close()
+    with closing(connect(path, "ro")) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
+    assert tables == [("log",), ("meta",)] and b"ConversationOpened" in await anyio.Path(path).read_bytes()
+    before = golden / "log.db"
+    version = int.from_bytes((await anyio.Path(before).read_bytes())[60:64], "big")
+    with pytest.raises(LogUnusable, match="run a newer punchlistd"):
+        identify(path, version)
+    assert identify(f"{path}.v{version}.backup", version), "what it was is kept"
+
+
+def test_a_golden_log_is_repaired_with_the_help_of_its_old_index(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy_into(golden, tmp_path)
+    path = str(tmp_path / "data" / "log.db")
+    with closing(connect(path, "rw")) as connection:
+        spoil = "UPDATE log SET body = CAST(replace(body, '\"Step 5\"', '\"Step ?\"') AS BLOB)"
+        assert connection.execute(spoil).rowcount
+    code = main(["--repair", "--data-dir", str(tmp_path / "data")])
+    report = json.loads(capsys.readouterr().out)
+    assert (code, report["problems"], report["restored"]) == (0, [], ["long"])
+    assert identify(path, 2), "it has today's version"
 
 
 async def test_a_golden_transcript_is_still_answered_the_same(golden: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ async def test_an_agent_that_reads_a_list_which_is_cut_at_damage_is_told_so_in_e
 
 
 def lose_snapshots(data: Path) -> None:
-    with closing(sqlite3.connect(data / "log.db", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(data / "log.index", isolation_level=None)) as connection:
         connection.execute("DELETE FROM snapshots").close()
 
 
@@ -185,21 +186,28 @@ async def test_a_sound_list_beside_a_damaged_one_is_deleted_and_the_daemon_lives
     assert b"aaa-1" not in data and b"bbX-1" in data
 
 
-def spoil_page(data: Path, name: str) -> None:
-    """Overwrite the beginning of the root page of something that follows from the log."""
-    with closing(sqlite3.connect(f"file:{data / 'log.db'}?mode=ro&immutable=1", uri=True)) as connection:
-        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-        root: int = connection.execute(query, (name,)).fetchone()[0]
-    with open(data / "log.db", "r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(b"\xff" * 64)
+def lose_names(index: Path) -> None:
+    root = 0
+    with closing(sqlite3.connect(f"file:{index}?mode=ro&immutable=1", uri=True)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_conversations_1'"
+        root = connection.execute(query).fetchone()[0]
+    content = index.read_bytes()
+    index.write_bytes(content[: root * 4096 - 2048] + bytes(2048) + content[root * 4096 :])
 
 
-@pytest.mark.parametrize(
-    "name", ["sessions", "attached", "parts", "keys", "snapshots", "newest", "users", "conversations"]
-)
-async def test_a_page_of_the_index_that_can_not_be_read_ends_nothing_and_hides_nothing(
-    tmp_path: Path, name: str
+def spoil_sessions(index: Path) -> None:
+    with closing(sqlite3.connect(index, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE sessions").close()
+        connection.execute("CREATE TABLE sessions(other)").close()
+
+
+def overwrite(index: Path) -> None:
+    index.write_bytes(b"x" * 9999)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lose_names, spoil_sessions, overwrite])
+async def test_an_index_that_is_lost_or_wrong_ends_nothing_and_hides_nothing(
+    tmp_path: Path, harm: Callable[[Path], object]
 ) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -207,7 +215,7 @@ async def test_a_page_of_the_index_that_can_not_be_read_ends_nothing_and_hides_n
             await peer.result("task.add", conversation="aaa", title=f"t{number}", key=f"k{number}")
         await peer.result("conversation.attach", conversation="aaa", session="sess")
         peer.close()
-    await anyio.to_thread.run_sync(spoil_page, tmp_path / "data", name)
+    await anyio.to_thread.run_sync(harm, tmp_path / "data" / "log.index")
     for start in range(2):
         async with running_daemon(tmp_path) as daemon:
             peer = await Peer.open(daemon.socket)

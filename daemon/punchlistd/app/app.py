@@ -81,7 +81,6 @@ class Engine:
     """
 
     def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
-        """An engine in which nothing happens before its writer runs."""
         self.log = log
         self.inbox = Inbox()
         self.metrics = Metrics()
@@ -201,7 +200,6 @@ class App:
         read_only: bool = False,
         ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """A daemon that has not started."""
         if inherited is not None:
             settings = msgspec.structs.replace(settings, socket=inherited.path)
         self.settings = settings
@@ -215,7 +213,6 @@ class App:
         self._check: Callable[[], Coroutine[Any, Any, None]]
 
     def stop(self) -> None:
-        """Begin to stop: take no more calls, answer those taken, leave."""
         self.stopping.set()
 
     async def check(self) -> None:
@@ -303,7 +300,6 @@ class App:
                 background.cancel_scope.cancel()
 
     def _connect(self, log: SqliteLog, background: anyio.abc.TaskGroup) -> tuple[Engine, Router, Machines]:
-        """Make the parts and hand them to each other."""
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             background.start_soon(_as_function(work))
@@ -368,7 +364,6 @@ class App:
             connections.close()
 
     async def _drain(self, connections: Connections[Connection]) -> None:
-        """Let connections take their last bytes, for a while."""
         for connection in list(connections.live):
             connection.finish()
         with anyio.move_on_after(self.settings.drain_s):

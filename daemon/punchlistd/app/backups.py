@@ -14,7 +14,6 @@ _EXPECTED = {"taken": "a name that is not taken", "place": "a place that the dae
 
 
 async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:
-    """Make the copy that is asked for."""
     try:
         report = await log.backup(params.path, check=params.check)
     except BackupFailed as failed:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -36,6 +36,9 @@ _EXTRA = (
     "then punch daemon stop."
 )
 
+_EXTRAS = {"nats": "shared", "postgres": "postgres"}
+"""The extra that installs what an engine needs."""
+
 _NO_SPACE = Rejection(
     "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
 )
@@ -53,7 +56,6 @@ class Engine(Protocol):
 
 
 def wanted(settings: Settings, env: Mapping[str, str]) -> bool:
-    """Whether a space is configured."""
     return bool(env.get("PUNCHLIST_SPACE")) or os.path.exists(settings.spaces_path)
 
 
@@ -77,7 +79,6 @@ class Machines:
         *,
         read_only: bool = False,
     ) -> None:
-        """Nothing is imported."""
         self._settings = settings
         self._env = env
         self._engine = engine
@@ -104,12 +105,10 @@ class Machines:
         self._spawn(sharing.run())
 
     async def close(self) -> None:
-        """See what is on its way to its end."""
         if self._sharing is not None:
             await self._sharing.close()
 
     async def add_space(self, params: SpaceAdd) -> Outcome:
-        """space.add."""
         if self._read_only:
             return READ_ONLY
         if self._sharing is None:
@@ -120,29 +119,23 @@ class Machines:
         return await self._answer(lambda sharing: sharing.add_space(params))
 
     async def list_spaces(self, params: Nothing) -> Outcome:
-        """space.list."""
         if self._sharing is None:
             return _encode(SpaceListResult())
         return await self._answer(lambda sharing: sharing.list_spaces())
 
     async def remove_space(self, params: SpacePlace) -> Outcome:
-        """space.remove."""
         return await self._answer(lambda sharing: sharing.remove_space(params))
 
     async def repair_space(self, params: SpaceRepair) -> Outcome:
-        """space.repair."""
         return await self._answer(lambda sharing: sharing.repair_space(params))
 
     async def share(self, params: ListShare) -> Outcome:
-        """list.share."""
         return await self._answer(lambda sharing: (sharing.repair if params.repair else sharing.share)(params))
 
     async def join(self, params: ListJoin) -> Outcome:
-        """list.join."""
         return await self._answer(lambda sharing: sharing.join(params))
 
     async def leave(self, params: ListLeave) -> Outcome:
-        """list.leave."""
         return await self._answer(lambda sharing: sharing.leave(params))
 
     async def _answer(self, ask: "Callable[[Sharing], Awaitable[Result]]") -> Outcome:
@@ -162,7 +155,7 @@ def _adapter() -> "Adapter":
 
     def open(space: "Space", member: str) -> "SharedLog":
         try:
-            return _ENGINES[space.engine].load()[0](space, member)
+            return _import_engine(space.engine)[0](space, member)
         except ImportError as error:
             raise Misconfigured(_missing(space)) from error
 
@@ -172,7 +165,7 @@ def _adapter() -> "Adapter":
 
         facts = {"space": space.name, "since": now_ms()}
         try:
-            return await _ENGINES[space.engine].load()[1](space, member)
+            return await _import_engine(space.engine)[1](space, member)
         except ImportError:
             why, reason = _missing(space), "no_extra"
         except Refusal as refused:
@@ -183,28 +176,16 @@ def _adapter() -> "Adapter":
 
 
 def _missing(space: "Space") -> str:
-    return _EXTRA.format(_ENGINES[space.engine].extra)
+    return _EXTRA.format(_EXTRAS[space.engine])
 
 
-def _of_nats() -> "tuple[_Open, _Prepare]":
-    from punchlistd.replication.adapters.nats.check import prepare  # noqa: PLC0415
-    from punchlistd.replication.adapters.nats.log import NatsLog  # noqa: PLC0415
+def _import_engine(name: str) -> "tuple[_Open, _Prepare]":
+    if name == "nats":
+        from punchlistd.replication.adapters.nats.check import prepare  # noqa: PLC0415
+        from punchlistd.replication.adapters.nats.log import NatsLog  # noqa: PLC0415
 
-    return NatsLog, prepare
-
-
-def _of_postgres() -> "tuple[_Open, _Prepare]":
-    from punchlistd.replication.adapters.postgres.check import prepare  # noqa: PLC0415
+        return NatsLog, prepare
+    from punchlistd.replication.adapters.postgres.check import prepare as prepare_postgres  # noqa: PLC0415
     from punchlistd.replication.adapters.postgres.log import PostgresLog  # noqa: PLC0415
 
-    return PostgresLog, prepare
-
-
-class _Kind(NamedTuple):
-    """What an engine needs: the extra that installs it, and what imports its log and its check."""
-
-    extra: str
-    load: "Callable[[], tuple[_Open, _Prepare]]"
-
-
-_ENGINES = {"nats": _Kind("shared", _of_nats), "postgres": _Kind("postgres", _of_postgres)}
+    return PostgresLog, prepare_postgres

@@ -39,7 +39,6 @@ FAULT = 70
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run one daemon to its end and return its exit code."""
     if options.ready_fd is not None:
         with contextlib.suppress(OSError):  # told when it is used
             os.set_inheritable(options.ready_fd, False)

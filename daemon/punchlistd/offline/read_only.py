@@ -32,7 +32,8 @@ def copied(settings: Settings) -> Generator[str]:
         with _unwritten(settings.lock_path):
             if not os.path.exists(log):
                 raise LogUnusable(f"{log} is not there; name the data directory of a log")
-            for path in (log, write_ahead(log), beside(log, ".mark")):
+            index = beside(log, ".index")
+            for path in (log, write_ahead(log), beside(log, ".mark"), index, write_ahead(index)):
                 with contextlib.suppress(FileNotFoundError):
                     shutil.copyfile(path, os.path.join(directory, os.path.basename(path)))
         yield directory

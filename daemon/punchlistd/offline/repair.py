@@ -1,7 +1,7 @@
 """Repairing a damaged log that no daemon has open: a copy first, then a new file without what is spoiled.
 
-Nothing else is lost. A list that was still whole, because its snapshot was, is put back as it was, though events of its
-history are gone. The file is replaced only by one that was checked as a whole, under a new epoch.
+Nothing else is lost. A list that is still whole in a snapshot, if the log has an index, is put back as it was, though
+events of its history are gone. The file is replaced only by one that was checked as a whole, under a new epoch.
 """
 
 import contextlib
@@ -40,7 +40,6 @@ from punchlistd.store.port import LogUnusable, Side, Stored
 from punchlistd.store.record import seal
 from punchlistd.store.recovery.backup import BackupFailed
 from punchlistd.store.recovery.cut import ACTOR, Cut, Source, appended, last_position, plan, rows_left
-from punchlistd.store.recovery.rebuild import discard_ahead
 from punchlistd.store.recovery.verify import Problem, Report
 
 _TEXTS = tuple(name for name in AddedTask.__struct_fields__ if name not in ("parent", "blocked_by"))
@@ -89,7 +88,8 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
             if not report.events:
                 message = f"nothing of {path} can be read; put a backup in its place: punch daemon restore"
                 raise LogUnusable(f"{message} (the damaged log is also in {backup})")
-            discard_ahead(path)  # the copy has it: the new file must not meet it
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(write_ahead(path))  # the copy has it: the new file must not meet it
             os.replace(unfinished, path)
             sync_directory(path)
             with closing(HighWaterMark(beside(path, ".mark"))) as high_water_mark:
@@ -115,7 +115,6 @@ def _full(path: str) -> BackupFailed:
 
 
 def _copied(path: str) -> str:
-    """A copy of the damaged files, byte for byte, under a name that tells what it is."""
     folder = os.path.join(os.path.dirname(path), "backups")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     name = os.path.join(folder, time.strftime("damaged-%Y%m%d-%H%M%S-") + secrets.token_hex(2) + ".db")
@@ -156,7 +155,30 @@ def _opened(backup: str, path: str) -> Generator[Source]:
             noted = read_position(beside(path, ".mark"))
             epoch = _first(connection, "SELECT value FROM meta WHERE name = 'epoch'")
             seq = noted.seq if noted and noted.epoch == epoch else 0
-            yield Source(connection, last_position(connection, seq))
+            with _index(connection, path, epoch) as index:
+                yield Source(connection, last_position(connection, index, seq), index)
+    finally:
+        discard(work)
+
+
+@contextlib.contextmanager
+def _index(connection: sqlite3.Connection, path: str, epoch: str | None) -> Generator[sqlite3.Connection]:
+    """A copy of the log's index, or an empty database; up to version 1 the log holds it."""
+    if _first(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'snapshots'"):
+        yield connection
+        return
+    work = f"{path}.{secrets.token_hex(4)}.new"
+    kept = beside(path, ".index")
+    try:
+        for source, target in ((kept, work), (write_ahead(kept), write_ahead(work))):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(source, target)
+        with closing(schema.connect(work, "rwc")) as index:
+            if epoch is not None and _first(index, "SELECT epoch FROM meta") == epoch:
+                yield index
+                return
+        with closing(schema.connect(":memory:", "memory")) as empty:
+            yield empty
     finally:
         discard(work)
 
@@ -172,14 +194,14 @@ def _first(connection: sqlite3.Connection, query: str, *values: object) -> Any:
 
 def _write(source: Source, path: str) -> tuple[Cut, list[str]]:
     """Write what can be kept into a new file. What was cut, and the lists that were put back as they were."""
-    cut = plan(source, _Owners(source.connection))
+    cut = plan(source, _owners(source.index))
     with contextlib.suppress(sqlite3.DatabaseError):
-        for name, version in source.connection.execute(
+        for name, version in source.index.execute(
             "SELECT name, version FROM snapshots JOIN conversations ON id = snapshots.conversation"
         ):
             if cut.versions.get(name, 0) < version:
                 cut.bridged[name] = version  # its last events are lost
-    lists = {name: _Twice(source.connection, name, version) for name, version in cut.bridged.items()}
+    lists = {name: _Twice(source.index, name, version) for name, version in cut.bridged.items()}
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
     restored: list[str] = []
     with closing(schema.connect(path, "rw")) as target:
@@ -209,14 +231,13 @@ def _write(source: Source, path: str) -> tuple[Cut, list[str]]:
     return cut, restored
 
 
-class _Owners(dict[str, str]):
+def _owners(index: sqlite3.Connection) -> dict[str, str]:
     """The users of conversations, as far as the index tells."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__()
-        with contextlib.suppress(sqlite3.DatabaseError):
-            for name, user in connection.execute("SELECT name, user FROM conversations"):
-                self[str(name)] = str(user)
+    owners: dict[str, str] = {}
+    with contextlib.suppress(sqlite3.DatabaseError):
+        for name, user in index.execute("SELECT name, user FROM conversations"):
+            owners[str(name)] = str(user)
+    return owners
 
 
 class _Twice:
@@ -275,7 +296,6 @@ class _Twice:
 
 
 def _shown(state: State) -> tuple[Any, ...]:
-    """What people see of a list."""
     tasks = [
         msgspec.structs.replace(task, version=0, updated_at=0, lease_expires_at=None, fence=None)
         for task in state.ordered()

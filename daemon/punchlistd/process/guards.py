@@ -56,7 +56,6 @@ class Faults:
 
     @contextmanager
     def noticed(self) -> Generator[None]:
-        """Notice them while this context lasts; all else goes to the loop's handler as before."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
 
@@ -78,7 +77,6 @@ class Faults:
             loop.set_exception_handler(before)
 
     async def rise(self) -> NoReturn:
-        """Raise the first of them, once there is one."""
         try:
             raise await self._first
         finally:

@@ -56,7 +56,6 @@ class DataLock:
         return False
 
     def is_in_place(self) -> bool:
-        """Whether the path still leads to the file that we have locked."""
         try:
             return os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._descriptor))
         except OSError:
@@ -69,7 +68,6 @@ class DataLock:
         return {"device": str(status.st_dev), "inode": str(status.st_ino)}
 
     def close(self) -> None:
-        """Let the lock go; the file stays."""
         os.close(self._descriptor)
 
 

@@ -15,11 +15,6 @@ PAUSE_S = 0.1
 """Shortest time between two writes."""
 
 
-def status_line(unfinished: int, in_progress: int) -> str:
-    """What a prompt shows, without a newline: unfinished tasks, and how many of them are in progress."""
-    return f"{unfinished} open, {in_progress} in progress"
-
-
 class StatusFile:
     """Keeps a file at the newest line; quick changes share one write.
 
@@ -28,14 +23,12 @@ class StatusFile:
     """
 
     def __init__(self, path: str) -> None:
-        """A status file that is not there yet."""
         self._path = path
         self._counts = (0, 0)
         self._written: os.stat_result | None = None
         self._changed = anyio.Event()
 
     def show(self, unfinished: int, in_progress: int) -> None:
-        """The line has changed; it is written soon."""
         self._counts = (unfinished, in_progress)
         self._changed.set()
 
@@ -45,7 +38,7 @@ class StatusFile:
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
-                await anyio.to_thread.run_sync(self._write, status_line(*self._counts))
+                await anyio.to_thread.run_sync(self._write, "{} open, {} in progress\n".format(*self._counts))
                 await anyio.sleep(PAUSE_S)  # a prompt is not read more often, and under load a write per commit is dear
         finally:
             with anyio.CancelScope(shield=True):
@@ -53,7 +46,7 @@ class StatusFile:
 
     def _write(self, line: str) -> None:
         try:
-            self._written = atomic_write(self._path, line.encode() + b"\n")
+            self._written = atomic_write(self._path, line.encode())
         except OSError as error:  # a full disk must not stop the daemon: the line is a convenience
             logger.warning("%s could not be written: %s", self._path, error.strerror)
 

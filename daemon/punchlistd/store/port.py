@@ -189,7 +189,7 @@ class EventLog(Protocol):
     """An append-only log of all conversations, and the index that follows behind it.
 
     Every operation but the plain attributes may raise StorageFailed once the log has failed. One that needs the index
-    may raise Damaged for no conversation ("") where that can't be read: `rebuild` makes it anew.
+    raises Damaged for no conversation ("") where that can't be read, until `rebuild` was called.
     """
 
     @property
@@ -294,11 +294,7 @@ class EventLog(Protocol):
         ...
 
     async def survey(self) -> Survey:
-        """Look at all conversations, as of the last `maintain`, in slices between which others have their turn.
-
-        Raises:
-            Damaged: They are not found as they should be; the index is to be built again.
-        """
+        """Look at all conversations, as of the last `maintain`."""
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
@@ -310,12 +306,7 @@ class EventLog(Protocol):
         ...
 
     async def rebuild(self) -> None:
-        """Replace an unreadable index by an empty one; every conversation is unindexed afterwards.
-
-        Raises:
-            Damaged: The log can't be read as a whole either; nothing was changed.
-            StorageFull: There is no room for it.
-        """
+        """Go on with an empty index where one can't be read: every conversation is unindexed then."""
         ...
 
     async def erase(self, conversation: str) -> None:

@@ -25,17 +25,14 @@ _NO_SIDE = b"{}"
 
 
 def is_tombstone(wire: bytes) -> bool:
-    """Return True if the event deletes its conversation."""
     return wire.endswith(_TOMBSTONE)
 
 
 def is_plain(line: bytes) -> bool:
-    """Return True if a valid line stores nothing beside its event."""
     return line.endswith(b"\t\t", 0, -_CHECK)
 
 
 def holds_tombstone(line: bytes) -> bool:
-    """Return True if the event of a valid line is a tombstone."""
     if is_plain(line):
         return line.endswith(_TOMBSTONE, 0, -_CHECK - _TABS)
     return is_tombstone(line[: line.index(b"\t")])
@@ -89,7 +86,6 @@ def parse(line: bytes, seq: int | None = None) -> Stored:
 
 
 def verify(previous_check: str, stored: Stored) -> bool:
-    """Return True if the line is the one that was sealed after `previous_check`."""
     content, _, check = stored.line.rpartition(b"\t")
     return _link(previous_check, content, content[: content.find(b"\t")]).encode() == check
 

@@ -96,7 +96,6 @@ class SearchIndex:
             self._connection.close()
 
     def close(self) -> None:
-        """Leave the index for the next daemon."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connection):
             self._connection.execute(f"PRAGMA user_version = {_CLOSED}").close()
 
@@ -185,7 +184,6 @@ def expression(query: str) -> str:
 
 
 def discard(path: str) -> None:
-    """Remove the file of an index."""
     if path != ":memory:":
         for name in (path, f"{path}-journal"):
             with contextlib.suppress(FileNotFoundError):

@@ -16,12 +16,9 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from punchlistd.store import index
+from punchlist_schemas.system import os_calls
 from punchlistd.store.file import erase, reading
-from punchlistd.store.file.filesystem import file_system_of
 from punchlistd.store.file.operations import Operations
-from punchlistd.store.index import recovery as index_recovery
-from punchlistd.store.index import survey
 from punchlistd.store.port import (
     Loaded,
     Sealed,
@@ -32,7 +29,6 @@ from punchlistd.store.port import (
 )
 from punchlistd.store.recovery.backup import Copy, finish
 from punchlistd.store.recovery.opening import open_log
-from punchlistd.store.recovery.rebuild import rebuild
 from punchlistd.store.recovery.verify import Report
 
 logger = logging.getLogger(__name__)
@@ -84,7 +80,7 @@ class SqliteLog:
     def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
-        self.spoiled = operations.spoiled
+        self.spoiled = operations.damage.spoiled
         self._slow_s = slow_s
         self._in_thread = 0 if slow_s > 0 else 1
         self._closed = False
@@ -99,12 +95,12 @@ class SqliteLog:
         reserve_bytes: int = 0,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
-        file_system: Callable[[str], str] = file_system_of,
+        file_system: Callable[[str], str] = os_calls.file_system,
     ) -> Self:
         """Open the log at a path, or make a new one where nothing is. The directory must be there.
 
         Args:
-            path: The database; `.mark` and `.reserve` are kept beside it under the same name.
+            path: The database; `.index`, `.mark` and `.reserve` are kept beside it under the same name.
             watch: Further files whose removal or replacement ends everything.
             twin: Where a twin of the mark is kept, outside the directory (see `mark`).
             reserve_bytes: Space to set aside where there is plenty; 0 for none.
@@ -140,41 +136,33 @@ class SqliteLog:
 
     @property
     def path(self) -> str:
-        """Where the log is."""
         return self._operations.path
 
     @property
     def epoch(self) -> str:
-        """Random id of the log itself."""
         return self._operations.epoch
 
     @property
     def head(self) -> int:
-        """Position of the last durable event."""
         return self._operations.head
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """`(had, has)`, two positions, if the log lost events or holds another history of its epoch; else None."""
         return self._operations.regressed
 
     @property
     def unindexed(self) -> int:
-        """How many events are not indexed yet."""
         return self._operations.head - self._operations.indexed
 
     def unindexed_conversations(self) -> Collection[str]:
-        """Conversations with events that are not indexed yet."""
         return self._operations.unindexed.rows.keys()
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Commit lines at head + 1, head + 2, …, as one row."""
         await self._run(self._operations.append_and_checkpoint, entries)
         self._note_pace()
 
     @property
     def quick(self) -> bool:
-        """True if commits are quick at present and the connection is idle."""
         return not (
             self._in_thread
             or self._thread.handed_over != self._thread.ended
@@ -183,7 +171,6 @@ class SqliteLog:
         )
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Commit in the caller's thread if that is quick."""
         if not self.quick or len(entries) > MOST_AT_ONCE:
             return False
         self._operations.guarded(self._operations.append, entries)
@@ -197,66 +184,48 @@ class SqliteLog:
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Read events after a position: at least one whole group if there is one."""
-        return await self._run(index_recovery.read, self._operations, after, limit, conversation, max_bytes)
+        if conversation is None:
+            return await self._read(reading.read, after, limit, max_bytes)
+        return await self._read(reading.read_of, conversation, after, limit, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
-        """Load the newest snapshot and all events after it."""
-        return await self._run(index_recovery.load, self._operations, conversation)
+        return await self._read(reading.load, conversation)
 
     async def keys(self, conversation: str) -> list[int]:
-        """`key_hash` of each key of the conversation."""
-        return await self._run(index_recovery.through_index, self._operations, reading.keys, conversation)
+        return await self._read(reading.keys, conversation)
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
-        """Return the group of events that used the key; empty if there is none."""
-        return await self._run(index_recovery.through_index, self._operations, reading.find_key, conversation, key)
+        return await self._read(reading.find_key, conversation, key)
 
     async def resolve(self, session: str) -> list[str]:
-        """Return the conversations that a session is attached to."""
-        return await self._ask_index(index.resolve, session)
+        return await self._ask(lambda log: log.index.resolve(session))
 
     async def owner(self, conversation: str) -> str | None:
-        """The user of a conversation."""
-        return await self._ask_index(index_recovery.owner, conversation)
+        return await self._ask(lambda log: log.index.owner(conversation))
 
     async def names(self, user: str) -> list[str]:
-        """Return the conversations of a user."""
-        return await self._ask_sound_index(index.names, user)
+        return await self._ask(lambda log: log.index.names(user))
 
     async def totals(self) -> tuple[int, int]:
-        """Tasks that are open and in progress, over all conversations."""
-        return await self._ask_index(index.totals)
+        return await self._ask(lambda log: log.index.totals())
 
     async def survey(self) -> Survey:
-        """Look at all conversations, in slices."""
-        await self._ask_index(survey.begin)
-        while not await self._ask_index(survey.step):
-            pass
-        return survey.result(self._operations)
+        return await self._ask(lambda log: log.index.survey())
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index all events that are not indexed yet and save snapshots."""
-        await self._ask_sound_index(index.maintain, snapshots)
+        await self._ask(lambda log: log.maintain(snapshots))
 
     async def rebuild(self) -> None:
-        """Write the log anew with an empty index; every conversation is unindexed then, and `maintain` indexes it."""
-        logger.error(
-            "%s: the index is built again from the log (%s)", self._operations.path, self._operations.index_error
-        )
-        await self._run(rebuild, self._operations)
+        await self._run(setattr, self._operations, "index_lost", "")
 
     async def erase(self, conversation: str) -> None:
-        """Erase from the disk every line before the newest tombstone."""
-        await self._ask_sound_index(erase.erase, conversation)
+        await self._ask(lambda log: erase.erase(log, conversation))
 
     async def forget(self, conversation: str) -> None:
-        """Erase from the disk a deleted conversation with its tombstone."""
-        await self._ask_sound_index(erase.forget, conversation)
+        await self._ask(lambda log: erase.forget(log, conversation))
 
     async def unerased(self) -> list[str]:
-        """Return the deleted conversations whose events are not erased yet."""
-        return await self._ask_index(index.unerased)
+        return await self._ask(lambda log: sorted({*log.index.unerased(), *log.unindexed.tombstones}))
 
     @property
     def just_deleted(self) -> list[str]:
@@ -283,7 +252,6 @@ class SqliteLog:
         return await anyio.to_thread.run_sync(partial(finish, copy.unfinished, path, check=check))
 
     async def sizes(self) -> tuple[int, int]:
-        """Return the size in bytes of the log and of its write-ahead log."""
         return await self._run(self._operations.sizes)
 
     async def close(self) -> None:
@@ -295,7 +263,6 @@ class SqliteLog:
             try:
                 await self._thread.run(self._operations.finish)
             finally:
-                await self._thread.run(self._operations.connection.close)  # it may be another one than the first
                 await self._thread.close()
 
     async def list(
@@ -308,18 +275,15 @@ class SqliteLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Return a page of summaries, most recently changed first, and the cursor of the next page."""
-        return await self._ask_sound_index(index.page, query, user, active, kind, limit, cursor)
+        return await self._ask(lambda log: log.index.page(query, user, active, kind, limit, cursor))
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
             raise StorageFailed("the log is closed")
         return await self._thread.run(self._operations.guarded, operation, *args)
 
-    async def _ask_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
-        """Run an operation that relies on the index."""
-        return await self._run(index_recovery.ask, self._operations, operation, *args)
+    async def _read(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+        return await self._run(reading.through_index, self._operations, operation, *args)
 
-    async def _ask_sound_index(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
-        """Run one that relies on all of it: where that was not looked at yet, it is now."""
-        return await self._run(index_recovery.ask_sound, self._operations, operation, *args)
+    async def _ask(self, operation: Callable[[Operations], T]) -> T:
+        return await self._run(reading.ask_index, self._operations, operation)

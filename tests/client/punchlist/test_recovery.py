@@ -211,8 +211,9 @@ def test_who_follows_a_list_over_a_repair_gets_what_is_left_of_it_and_what_comes
             whole = [follower.next(timeout_s=20) for follower in (lists, rows)]
             assert all([task.title for task in seen] == ["first", "second", "third"] for seen in whole)
             process.kill()
-            with closing(sqlite3.connect(Path(process.data_dir) / "log.db", isolation_level=None)) as connection:
+            with closing(sqlite3.connect(Path(process.data_dir) / "log.index", isolation_level=None)) as connection:
                 connection.execute("DELETE FROM snapshots").close()
+            with closing(sqlite3.connect(Path(process.data_dir) / "log.db", isolation_level=None)) as connection:
                 connection.execute("UPDATE log SET body = CAST(replace(body, 'third', 'thirt') AS BLOB)").close()
             words = [sys.executable, "-m", "punchlistd", "--repair", "--data-dir", process.data_dir]
             assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 0

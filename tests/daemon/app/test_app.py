@@ -17,9 +17,6 @@ import pytest
 from punchlist_testing.callers import Callers
 from punchlist_testing.daemon import Raw, Spawned, running_daemon, spawned_daemon
 from punchlist_testing.store import DELETED, Scribe, said
-from punchlistd.app.app import App
-from punchlistd.process.lock import AlreadyRunning
-from punchlistd.settings import Settings
 from punchlistd.store.sqlite import SqliteLog
 
 # A daemon in which one thing fails 0.2 s after it began.
@@ -60,31 +57,29 @@ def places(directory: Path) -> list[str]:
     return ["--socket", str(directory / "run" / "s"), "--data-dir", str(directory / "data")]
 
 
+def run_planted(directory: Path, module: str, owner: str, name: str, error: str) -> subprocess.CompletedProcess[str]:
+    path = [each for each in sys.path if each]
+    arguments = [*places(directory), "--idle-exit", "30"]
+    code = PLANTED.format(path=path, module=module, owner=owner, name=name, arguments=arguments, error=error)
+    env = {**os.environ, "WATCHDOG_USEC": "30000000"}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=10, check=False
+    )
+
+
 @pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
 def test_an_exception_in_anything_long_lived_ends_the_process(
     tmp_path: Path, module: str, owner: str, name: str
 ) -> None:
-    arguments = [*places(tmp_path), "--idle-exit", "30"]
-    path = [each for each in sys.path if each]
-    code = PLANTED.format(path=path, module=module, owner=owner, name=name, arguments=arguments, error="RuntimeError")
-    env = {**os.environ, "WATCHDOG_USEC": "30000000"}
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=10, check=False
-    )
+    ended = run_planted(tmp_path, module, owner, name, "RuntimeError")
     assert ended.returncode == 70
     assert "RuntimeError: planted" in ended.stderr
     assert not (tmp_path / "run" / "s").exists()
 
 
 def test_trouble_with_the_system_ends_the_process_as_a_failed_write_does(tmp_path: Path) -> None:
-    path = [each for each in sys.path if each]
-    code = PLANTED.format(
-        path=path, module="punchlistd.app.app", owner="", name="watch", arguments=places(tmp_path), error="OSError"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
-    assert ended.returncode == 74
-    assert "planted" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    ended = run_planted(tmp_path, "punchlistd.app.app", "", "watch", "OSError")
+    assert (ended.returncode, "planted" in ended.stderr, "Traceback" in ended.stderr) == (74, True, False)
 
 
 def test_an_exception_in_a_callback_of_the_loop_ends_the_process(tmp_path: Path) -> None:
@@ -105,14 +100,6 @@ sys.exit(main({places(tmp_path)!r} + ["--ready-fd", "1"]))
             assert process.wait(10) == 70
         finally:
             process.kill()
-
-
-async def test_a_second_app_of_the_same_places_is_refused(tmp_path: Path) -> None:
-    async with running_daemon(tmp_path) as daemon:
-        with pytest.raises(AlreadyRunning):
-            await App(Settings(socket=daemon.socket, data_dir=daemon.data_dir)).run(signals=False)
-        with anyio.fail_after(30):
-            await daemon.app.check()
 
 
 async def test_the_check_comes_through_while_the_daemon_is_busy(tmp_path: Path) -> None:
@@ -238,10 +225,6 @@ async def test_as_much_of_the_disk_is_set_aside_as_the_settings_say(tmp_path: Pa
     async with running_daemon(tmp_path, reserve_bytes=size) as daemon:
         reserve = Path(daemon.data_dir) / "log.reserve"
         assert (reserve.stat().st_size if reserve.exists() else 0) == size
-
-
-def test_sixteen_megabytes_of_the_disk_are_set_aside_unless_told_otherwise(tmp_path: Path) -> None:
-    assert Settings(socket=str(tmp_path / "s"), data_dir=str(tmp_path)).reserve_bytes == 16 << 20
 
 
 def test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:

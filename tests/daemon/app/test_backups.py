@@ -41,20 +41,6 @@ async def test_the_answer_says_what_was_copied_and_checked(tmp_path: Path, copy:
     assert (await looked_at(copy)).events == 4
 
 
-async def test_calls_are_answered_while_a_copy_is_made_and_it_holds_what_was_acknowledged_before(
-    tmp_path: Path, copy: str
-) -> None:
-    async with running_daemon(tmp_path) as daemon:
-        peer, other = await served(tmp_path, daemon, 300), await Peer.open(daemon.socket)
-        peer.send("daemon.backup", {"path": copy}, id=1)
-        for number in range(50):
-            await other.result("task.add", conversation="d", title=str(number))
-        assert (await peer.answer(1))["result"]["events"] >= 301
-        for each in (peer, other):
-            each.close()
-    assert (await looked_at(copy)).problems == []
-
-
 async def test_a_connection_bound_to_a_user_gets_no_copy_of_everybodys_lists(tmp_path: Path, copy: str) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)

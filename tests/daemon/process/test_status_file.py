@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from punchlistd.process.status_file import StatusFile, status_line
+from punchlistd.process.status_file import StatusFile
 
 
 @pytest.fixture
@@ -35,10 +35,6 @@ async def until_it_says(path: Path, line: str) -> None:
 def replace_by(path: Path, line: str) -> None:
     path.with_name("new").write_text(line)
     path.with_name("new").replace(path)
-
-
-def test_the_line_is_short_and_plain() -> None:
-    assert status_line(3, 1) == "3 open, 1 in progress"
 
 
 async def test_the_newest_line_is_written(status_file: StatusFile, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from punchlistd.store.recovery.opening import open_log
 def crash_copy(path: str, directory: Path) -> str:
     """The log as a crash would leave it, elsewhere."""
     directory.mkdir()
-    for name in ("log.db", "log.db-wal", "log.mark"):
+    for name in ("log.db", "log.db-wal", "log.index", "log.index-wal", "log.mark"):
         if os.path.exists(source := os.path.join(os.path.dirname(path), name)):
             shutil.copy(source, directory)
     return str(directory / "log.db")
@@ -41,7 +41,7 @@ async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
     await scribe.write("a", said("one"), key="k")
     epoch = log.epoch
     await log.close()
-    assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.mark"]
+    assert sorted(os.listdir(os.path.dirname(path))) == ["log.db", "log.index", "log.mark"]
     scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
     assert (log.epoch, log.head, log.unindexed, log.regressed) == (epoch, 1, 1, None)
     assert len(await log.find_key("a", "k")) == 1
@@ -164,33 +164,7 @@ def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
         open_log(str(tmp_path / "missing" / "log.db"))
 
 
-def test_a_log_without_its_epoch_is_refused(path: str) -> None:
-    schema.create(path)
-    with closing(schema.connect(path, "rw")) as connection:
-        connection.execute("DELETE FROM meta WHERE name = 'epoch'")
-    with pytest.raises(LogUnusable, match="epoch"):
-        open_log(path)
-
-
 # The high-water mark
-
-
-async def test_a_shortened_log_is_reported_and_goes_on_under_a_new_epoch(path: str) -> None:
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    scribe = Scribe(log)
-    for _ in range(3):
-        await scribe.write("a", CLEARED)
-    epoch = log.epoch
-    await log.close()
-    with closing(schema.connect(path, "rw")) as connection:
-        connection.execute("DELETE FROM log WHERE seq = 3")
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.regressed == (3, 2) and log.epoch != epoch
-    epoch = log.epoch
-    await log.close()
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.regressed is None and log.epoch == epoch
-    await log.close()
 
 
 async def test_an_older_image_that_went_another_way_is_reported(path: str, tmp_path: Path) -> None:
@@ -287,16 +261,6 @@ async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: st
         assert log.regressed is None and log.epoch == epoch
         await log.close()
     assert len(mark.read_bytes()) == 128
-
-
-async def test_erasing_the_last_row_raises_no_alarm_at_the_next_start(path: str) -> None:
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    await Scribe(log).write("a", said("secret"), DELETED)
-    await log.erase("a")
-    await log.close()
-    log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.regressed is None
-    await log.close()
 
 
 # Files that are not what they were
@@ -425,11 +389,6 @@ async def test_closing_leaves_alone_what_took_the_place_of_our_files(path: str, 
     with pytest.raises(StorageFailed):
         await Scribe(stranger).write("b", CLEARED)
     await stranger.close()
-
-
-async def test_a_file_to_be_watched_must_be_there(log: OpenedLog, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        await log.watch(str(tmp_path / "missing"))
 
 
 # Errors of the disk

@@ -21,7 +21,7 @@ from punchlist_testing.store import DELETED, Scribe
 from punchlistd.store.sqlite import SqliteLog
 
 CONVERSATIONS = 12
-FILES = ("log.db", "log.db-wal", "log.mark")
+FILES = ("log.db", "log.db-wal", "log.mark", "log.index", "log.index-wal")
 SECTOR = 512
 PAGE = 4096
 
@@ -158,14 +158,14 @@ def _flip_index(place: Path, golden: Path, truth: Truth, options: Options) -> in
         await (await SqliteLog.open(str(closed / "log.db"), reserve_bytes=0)).close()
 
     asyncio.run(close_well())
-    with closing(sqlite3.connect(f"file:{closed}/log.db?mode=ro&immutable=1", uri=True)) as connection:
+    with closing(sqlite3.connect(f"file:{closed}/log.index?mode=ro&immutable=1", uri=True)) as connection:
         pages = connection.execute("SELECT pgoffset, pgsize FROM dbstat WHERE name = 'parts'").fetchall()
-    content, random, images = (closed / "log.db").read_bytes(), options.random("index"), max(20, options.size // 10)
+    content, random, images = (closed / "log.index").read_bytes(), options.random("index"), max(20, options.size // 10)
     used = [at for start, size in pages for at in range(start, start + size) if content[at]]
     for _ in range(images):
         at, bit = random.choice(used), random.randrange(8)
         image = _image(closed, place)
-        (image / "log.db").write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+        (image / "log.index").write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
         seen = asyncio.run(look(image, truth))
         need(all(each.endswith(SAME) for each in seen), f"bit {bit} of byte {at} in the index: {seen}")
     return images

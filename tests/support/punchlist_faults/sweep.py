@@ -22,8 +22,9 @@ from punchlist_testing.optional import explain, find_program
 from punchlistd.store.port import LogUnusable
 
 CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "fallocate", "rename", "link", "unlink", "openat")
-FILES = ("log.db", "log.db-wal", "log.db.new", "log.db.new-wal", "log.mark", "log.reserve", "lock", "")
-BACKUP = ("log.db.v1.backup", "log.db.v1.backup.new", "log.db.v1.backup.new-journal")
+INDEX = ("log.index", "log.index-wal")
+FILES = (*INDEX, "log.db", "log.db-wal", "log.db.new", "log.db.new-wal", "log.mark", "log.reserve", "lock", "")
+BACKUP = ("log.db.v2.backup", "log.db.v2.backup.new", "log.db.v2.backup.new-journal")
 FLUSHED = ("pwrite64", "fdatasync", "fsync", "ftruncate")
 """System calls whose failure makes the outcome of a write unknown."""
 
@@ -202,8 +203,9 @@ class Sweep:
             code = ended.code
         finally:
             seen = traced.read_text(errors="replace")
-            # SQLite flushes the directory too, and continues where that fails.
-            on_a_log = any("/log." in line for line in seen.splitlines() if "(INJECTED)" in line)
+            # SQLite flushes the directory too, and continues where that fails. A daemon continues without its index.
+            failed = [line for line in seen.splitlines() if "(INJECTED)" in line]
+            on_a_log = any("/log." in line and f"/{INDEX[0]}" not in line for line in failed)
             failing = scenario.attached and on_a_log and fault.call in FLUSHED and fault.kind == "EIO"
             if failing and daemon.is_running and "SIGKILL" not in seen:
                 with suppress(Violation):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from punchlistd.store.index.listing import cursor_of, fold, is_timed, place_of, search_text
+from punchlistd.store.file.listing import cursor_of, fold, is_timed, place_of, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored, Survey
 from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_chain
 

@@ -28,7 +28,7 @@ class OpenedLog(SqliteLog):
     @property
     def damage(self) -> list[Damaged]:
         """Events that were found not to be trusted since the log was opened, in their order."""
-        return [error for _, error in sorted(self._operations.damage.items())]
+        return [error for _, error in sorted(self._operations.damage.events.items())]
 
     @property
     def failed(self) -> str:

@@ -13,18 +13,19 @@ from punchlistd.store.record import is_tombstone, parse
 
 def erase(log: Operations, conversation: str) -> None:
     """Take the lines before the newest tombstone out of every row, and everything that was derived from them."""
-    _erase(log, conversation, _newest_tombstone(log, conversation))
+    _erase(log, conversation, _newest(log, conversation)[0])
 
 
 def forget(log: Operations, conversation: str) -> None:
     """Erase the newest tombstone, too, if nothing stands behind it: a list of this name begins anew."""
-    tombstone = _newest_tombstone(log, conversation)
-    if tombstone and _newest(log, conversation) == tombstone:
+    tombstone, newest = _newest(log, conversation)
+    if tombstone and newest == tombstone:
         _erase(log, conversation, tombstone + 1)
 
 
 def _erase(log: Operations, conversation: str, tombstone: int) -> None:
     """Take the lines before a position out of every row, and everything that was derived from them; 0: none."""
+    emptied: list[int] = []
     if tombstone:
         with log.writing():
             log.note_position(ANY_SUM)
@@ -32,30 +33,23 @@ def _erase(log: Operations, conversation: str, tombstone: int) -> None:
         with log.transaction():
             rows = [row[0] for row in rows_of(log, conversation, 0) if row[1] < tombstone]
             emptied = [row for row in rows if _rewrite(log, conversation, row, tombstone)]
-            _clean_index(log, conversation, tombstone, emptied)
-        _clean_unindexed(log, conversation, tombstone, emptied)
         with log.writing():
             log.note_position()
     log.checkpoint()
-    with log.transaction():
-        log.connection.execute("UPDATE conversations SET tombstone = 0 WHERE name = ?", (conversation,))
-    log.unindexed.tombstones.pop(conversation, None)
+    # After the log: until then the index tells the next start that there is something to be erased.
+    log.index.forget(conversation, tombstone, emptied, log.sum_at(log.index.seq) or 0)
+    log.index.checkpoint()
+    _clean_unindexed(log, conversation, tombstone, emptied)
 
 
-def _newest_tombstone(log: Operations, conversation: str) -> int:
-    newest = 0
+def _newest(log: Operations, conversation: str) -> tuple[int, int]:
+    """The positions of the newest tombstone and the newest event, 0 for none."""
+    tombstone = newest = 0
     for row in rows_of(log, conversation, 0):
         for stored in of_conversation(split(row) or [], conversation):
-            if is_tombstone(stored.wire):
-                newest = stored.seq
-    return newest
-
-
-def _newest(log: Operations, conversation: str) -> int:
-    newest = 0
-    for row in rows_of(log, conversation, 0):
-        newest = max([newest, *(stored.seq for stored in of_conversation(split(row) or [], conversation))])
-    return newest
+            newest = stored.seq
+            tombstone = newest if is_tombstone(stored.wire) else tombstone
+    return tombstone, newest
 
 
 def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bool:
@@ -79,8 +73,7 @@ def _rewrite_spoiled(log: Operations, conversation: str, row: Row, tombstone: in
     if is_lost(row):
         return False
     lines_of(log, row, None, 0)  # so that whose they are is known before they are gone
-    execute = log.connection.execute
-    others = {name for (name,) in execute("SELECT name FROM conversations")} | log.unindexed.rows.keys()
+    others = log.index.all_names() | log.unindexed.rows.keys()
     others.discard(conversation)
     pieces, mine = row[3].split(b"\n"), 0
     for at, piece in enumerate(pieces):
@@ -90,7 +83,7 @@ def _rewrite_spoiled(log: Operations, conversation: str, row: Row, tombstone: in
             mine += 1
         else:
             pieces[at] = b"?" * len(piece)
-    execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (SPOILED, join(pieces), row[0]))
+    log.connection.execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (SPOILED, join(pieces), row[0]))
     return not mine
 
 
@@ -101,28 +94,9 @@ def _stands_behind(piece: bytes, seq: int) -> bool:
         return False
 
 
-def _clean_index(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
-    execute = log.connection.execute
-    found = execute("SELECT id FROM conversations WHERE name = ?", (conversation,)).fetchone()
-    if found is None:
-        return
-    number = found[0]
-    log.connection.executemany(
-        "DELETE FROM parts WHERE conversation = ? AND seq = ?", [(number, row) for row in emptied]
-    )
-    execute("DELETE FROM keys WHERE conversation = ? AND seq < ?", (number, tombstone))
-    execute("DELETE FROM snapshots WHERE conversation = ? AND seq < ?", (number, tombstone))
-    if execute("SELECT 1 FROM snapshots WHERE conversation = ?", (number,)).fetchone() is None:
-        execute("DELETE FROM sessions WHERE conversation = ?", (number,))
-        execute(
-            """UPDATE conversations SET user = '', open = 0, in_progress = 0, updated_at = 0, search = '', summary = x''
-            WHERE id = ?""",
-            (number,),
-        )
-
-
 def _clean_unindexed(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
     unindexed, gone = log.unindexed, set(emptied)
+    unindexed.tombstones.pop(conversation, None)
     if rows := [row for row in unindexed.rows.get(conversation, ()) if row not in gone]:
         unindexed.rows[conversation] = rows
     else:  # an entry has a last row, which whoever appends looks at

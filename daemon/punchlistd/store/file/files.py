@@ -18,12 +18,10 @@ def beside(path: str, suffix: str) -> str:
 
 
 def write_ahead(path: str) -> str:
-    """Where SQLite writes ahead of a database."""
     return path + "-wal"
 
 
 def size_of(path: str) -> int:
-    """Bytes of a file, 0 where there is none."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
@@ -31,7 +29,6 @@ def size_of(path: str) -> int:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in a file's directory durable."""
     directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os_calls.flush(directory)
@@ -187,7 +184,6 @@ class OpenName:
         self.length = length if length < KEPT_AHEAD else KEPT_AHEAD
 
     def close(self) -> None:
-        """Let go of the file."""
         os.close(self._file)
         os.close(self._files)
 
@@ -255,7 +251,6 @@ class Inodes:
             self._flushed.check()
 
     def close(self) -> None:
-        """Let go of what is watched."""
         if self._flushed is not None:
             self._flushed.close()
             self._flushed = None
@@ -270,7 +265,6 @@ def _allocated(path: str) -> int:
 
 
 def _is_plenty(path: str, size: int) -> bool:
-    """Whether there is room for twice as many bytes beside a path."""
     free = os.statvfs(os.path.dirname(path) or ".")
     return free.f_bavail * free.f_frsize >= 2 * size
 
@@ -326,7 +320,6 @@ class Reserve:
             self.release()
 
     def release(self) -> None:
-        """Give the space back."""
         self.held = False
         with contextlib.suppress(OSError):
             os.unlink(self._path)

@@ -62,7 +62,6 @@ class HighWaterMark:
         self._count = 0
 
     def read(self) -> Position | None:
-        """The furthest position noted, None where there is none."""
         newest = _newest(os.pread(self._file, 2 * _SLOT, 0))
         if newest is None:
             return None
@@ -84,14 +83,12 @@ class HighWaterMark:
                 raise
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def twin_of(path: str | None) -> HighWaterMark | None:
-    """The twin at this path; None where there is none and none can be made."""
     try:
         return None if path is None else HighWaterMark(path)
     except OSError:

@@ -18,20 +18,14 @@ SPOILED = -1
 """The checksum of a row that can't be the one that was written: no body has it."""
 
 
-def columns(seq: str) -> str:
-    """The columns of a row at a position, of the right types whatever a damaged record makes of them.
+_BEGINS = "typeof(log.first) = 'integer' AND log.first BETWEEN 1 AND log.seq"
+_TYPED = f"{_BEGINS} AND typeof(log.sum) = 'integer' AND typeof(log.body) = 'blob'"
 
-    An erased row has an empty body and its checksum, 0: both were written. Where they are NULL, as in a sector of
-    zeros, nothing was: that is damage.
-    """
-    begins = f"typeof(log.first) = 'integer' AND log.first BETWEEN 1 AND {seq}"
-    typed = f"{begins} AND typeof(log.sum) = 'integer' AND typeof(log.body) = 'blob'"
-    return f"""{seq}, iif({begins}, log.first, {seq}), iif({typed}, log.sum, {SPOILED}),
-        ifnull(CAST(log.body AS BLOB), x'')"""
-
-
-ROW = columns("log.seq")
-"""The columns of a row of the log."""
+# An erased row has an empty body and its checksum, 0: both were written. Where they are NULL, as in a sector of zeros,
+# nothing was: that is damage.
+ROW = f"""log.seq, iif({_BEGINS}, log.first, log.seq), iif({_TYPED}, log.sum, {SPOILED}),
+    ifnull(CAST(log.body AS BLOB), x'')"""
+"""The columns of a row of the log, of the right types whatever a damaged record makes of them."""
 
 MAX_SPAN = 1 << 20
 """No commit has more events; a damaged row may claim any number."""
@@ -64,7 +58,6 @@ def lost(first: int, last: int) -> Row:
 
 
 def is_lost(row: Row) -> bool:
-    """Whether nothing is left of a row."""
     return row[2] == SPOILED and not row[3]
 
 
@@ -74,7 +67,6 @@ def is_sparse(row: Row) -> bool:
 
 
 def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
-    """The lines of one conversation."""
     member = b',"conversation":"%s","' % conversation.encode()
     return [stored for stored in lines if stored.line.startswith(member, stored.line.find(b",", 7))]
 
@@ -148,7 +140,6 @@ def may_be_of(conversation: str, seq: int, line: bytes) -> bool:
 
 
 def names_in(data: bytes) -> set[str]:
-    """Every conversation that bytes of the log mention."""
     return {name.decode() for name in _NAMES.findall(data)}
 
 

@@ -1,6 +1,6 @@
 """What is done with an open log, as plain functions of the one thread and the one connection that touch it.
 
-Opening, guarding and appending are here; `reading` reads, `index` follows behind, `erase` destroys. After a write of
+Opening, guarding, appending and indexing are here; `reading` reads, `erase` destroys. After a write of
 unknown outcome everything refuses, because what a failed flush left behind can't be told from inside (it may come back
 after a restart).
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar, TypeVarTuple
 
+from punchlistd.store.file.damage import Damage
 from punchlistd.store.file.files import (
     FULL,
     Inodes,
@@ -25,10 +26,11 @@ from punchlistd.store.file.files import (
     write_ahead,
 )
 from punchlistd.store.file.high_water_mark import ANY_SUM, HighWaterMark, twin_of
+from punchlistd.store.file.index import Index
 from punchlistd.store.file.lines import checksum, join
-from punchlistd.store.file.schema import apply_settings, read_meta
+from punchlistd.store.file.schema import read_epoch
 from punchlistd.store.file.unindexed import Unindexed
-from punchlistd.store.port import Damaged, Sealed, StorageFailed, StorageFull
+from punchlistd.store.port import Damaged, Sealed, Snapshot, StorageFailed, StorageFull
 
 CHECKPOINT_PAGES = 1000
 """Pages written ahead after which they are moved into the database, as SQLite would by itself; the index's turn comes
@@ -58,17 +60,6 @@ _UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCAT
 """What it says of a write that failed; of a flush it says something else."""
 
 
-class Surveyed:
-    """How far the table of lists was compared with its indexes since the log was opened: see `survey`."""
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self.whole = self.names = whole
-        """Whether all of it is sound, and whether every name is found."""
-        self.up_to = self.lists = self.listed = 0
-        self.timed: list[str] = []
-        self.unerased: list[str] = []
-
-
 class Operations:
     """An open log. Attributes may be read from any thread, everything else belongs to the database thread."""
 
@@ -83,27 +74,18 @@ class Operations:
         self.connection = connection
         self.path = path
         self.failed = ""
-        self.damage: dict[int, Damaged] = {}
-        self.spoiled: dict[str, Damaged] = {}
-        """Of each conversation the first of them."""
-        self.ownerless: dict[int, frozenset[str]] = {}
-        """Positions of spoiled events, and the conversations that may have lost them ("": any may)."""
+        self.damage = Damage()
         self.unindexed = Unindexed()
-        self.scanned = False
-        """Whether the log was read as a whole because its index was found wrong."""
-        self.index_bypassed = False
-        """Whether `unindexed` holds the whole log, in the place of the index."""
-        self.index_error = ""
-        """Why the index can't be read, until it is built again."""
-        self.surveyed = Surveyed()
-        self.epoch = read_meta(connection, path, "epoch", str)
-        self.indexed = read_meta(connection, path, "indexed", int)
+        self.index_lost = ""
+        """Why the index was built again while others rely on it, until they know."""
+        self.epoch = read_epoch(connection, path)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
         self.high_water_mark = HighWaterMark(beside(path, ".mark"))
         self.twin = twin_of(twin)
         self.regressed = self._compare_with_high_water_mark()
+        self.index = Index(beside(path, ".index"), self.epoch, self.sum_at)
+        self.indexed = self.index.seq
         sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
-        self._watched = watch
         self.inodes = Inodes((path,), flushed=write_ahead(path))
         self.inodes.watch(watch)
         self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)
@@ -128,8 +110,8 @@ class Operations:
             regressed = (noted.seq, 0) if noted.seq else None
         for each in (noted, self.twin.read() if self.twin else None):
             if each and each.epoch == self.epoch and each.seq:
-                row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (each.seq,)).fetchone()
-                if row is None or each.sum not in (row[0], ANY_SUM):
+                total = self.sum_at(each.seq)
+                if total is None or each.sum not in (total, ANY_SUM):
                     regressed = each.seq, self.head
         if regressed:
             self.epoch = secrets.token_hex(8)
@@ -140,31 +122,21 @@ class Operations:
     def note_position(self, total: int | None = None) -> None:
         """Set the mark and its twin to where the log is; `total` is ANY_SUM while rows are being rewritten."""
         if total is None:
-            query = "SELECT sum FROM log WHERE seq = ? AND typeof(sum) = 'integer' AND sum BETWEEN 0 AND 0xFFFFFFFF"
-            row: tuple[int] | None = self.connection.execute(query, (self.head,)).fetchone()
-            total = ANY_SUM if row is None else row[0]
+            total = self.sum_at(self.head)
+            total = total if isinstance(total, int) and 0 <= total < 1 << 32 else ANY_SUM
         self.high_water_mark.write(self.epoch, self.head, total)
         if self.twin is not None:
             with suppress(OSError):  # it is a help, and beside the socket there may be no room
                 self.twin.write(self.epoch, self.head, total)
 
-    def reopen(self, connection: sqlite3.Connection) -> None:
-        """Go on with another file of the same name, the index of which is empty."""
-        self.connection = connection
-        apply_settings(connection)
-        connection.execute("SELECT 1 FROM meta").fetchone()  # the file to write ahead to is there from now on
-        self.inodes.close()
-        self.inodes = Inodes((self.path,), flushed=write_ahead(self.path))
-        self.inodes.watch(self._watched)
-        self.indexed = self._pages = self._laid_out = 0
-        self.scanned = self.index_bypassed = False
-        self.index_error = ""
-        self.surveyed = Surveyed(whole=True)
-        self.damage.clear()
-        self.ownerless.clear()
+    def sum_at(self, seq: int) -> int | None:
+        """Return the checksum of the row that ends at a position, None if no row does."""
+        row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (seq,)).fetchone()
+        return row[0] if row else None
 
     def finish(self) -> None:
         """Leave the log in one file and let go of what is beside it. The connection is closed by its owner."""
+        self.index.close()
         try:
             if not self.failed:
                 self.inodes.watch(())  # what else was watched may go before us
@@ -203,7 +175,6 @@ class Operations:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """A transaction under the guards of writing."""
         with self.writing():
             self.connection.execute("BEGIN IMMEDIATE")
             try:
@@ -222,7 +193,6 @@ class Operations:
                 self.connection.execute("ROLLBACK")
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """Refuse everything from here on."""
         self.failed = f"{self.path}: {reason}"
         raise StorageFailed(self.failed) from cause
 
@@ -233,7 +203,7 @@ class Operations:
         try:
             return operation(*args)
         except sqlite3.Error as error:  # writing has errors of its own
-            raise Damaged("", 0, f"the index can't be read: {error}") from error
+            raise Damaged("", 0, f"its pages can't be read: {error}") from error
 
     def _is_full(self) -> bool:
         """Whether a write failed for want of room: SQLite tells it of ENOSPC alone, and not of a quota or a limit.
@@ -270,7 +240,6 @@ class Operations:
         self.append_s = time.perf_counter() - started
 
     def append_and_checkpoint(self, entries: Sequence[Sealed]) -> None:
-        """Commit lines, and move what was written ahead if that is due."""
         self.append(entries)
         self.checkpoint_if(self.checkpoint_due)
 
@@ -285,9 +254,16 @@ class Operations:
             self.reserve.release()
             self.checkpoint_if(True)
 
-    def indexed_pages(self, pages: int) -> None:
-        """Count pages that the index has written ahead, move all into the database if they are many; see to space."""
-        self._pages += pages
+    def maintain(self, snapshots: Sequence[Snapshot]) -> None:
+        """Index everything, save snapshots, and move what was written ahead into the database if it is much."""
+        seq = self.head
+        if self.damage.ownerless:
+            # Only a scan tells which conversations may have lost such an event: each start has to meet it.
+            query = "SELECT coalesce(max(seq), 0) FROM log WHERE seq < ?"
+            (seq,) = self.connection.execute(query, (min(self.damage.ownerless),)).fetchone()
+        self.index.maintain(self.unindexed, snapshots, seq, self.sum_at(seq) or 0)
+        self.unindexed = Unindexed()
+        self.indexed = self.head
         self.note_position()
         self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
         self.reserve.ensure()
@@ -297,14 +273,13 @@ class Operations:
             with self.writing():
                 fill(write_ahead(self.path), self._laid_out)
 
-    def checkpoint_if(self, due: bool) -> None:
+    def checkpoint_if(self, due: bool, mode: str = "PASSIVE") -> None:
         """Move what was written ahead into the database; without space that can wait."""
         if due:
             with suppress(StorageFull):
-                self.checkpoint("PASSIVE")
+                self.checkpoint(mode)
 
     def checkpoint(self, mode: str = "TRUNCATE") -> None:
-        """Move what was written ahead into the database, and see to the reserve."""
         with self.writing():
             try:
                 self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
@@ -317,9 +292,7 @@ class Operations:
 
     def watch(self, paths: Sequence[str]) -> None:
         """Refuse to commit once one of these files is not what it is now."""
-        self._watched = paths
         self.inodes.watch(paths)
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the log and of what was written ahead."""
         return size_of(self.path), size_of(write_ahead(self.path))

@@ -1,22 +1,24 @@
 """Reading an open log: rows, the lines in them that can be trusted, and what is found by conversation or by key.
 
-Rows that the index holds are found through it, later ones through `unindexed`.
+Rows that the index holds are found through it, later ones through `unindexed`. A hole in a conversation that no damage
+to the log explains makes the index be doubted.
 """
 
+import logging
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from itertools import chain, pairwise
-from typing import NamedTuple, Protocol
+from heapq import merge
+from itertools import chain, groupby, pairwise
+from typing import Protocol, TypeVar, TypeVarTuple
 
+from punchlistd.store.file.index import IndexDoubted
 from punchlistd.store.file.lines import (
     ROW,
     SPOILED,
     Row,
     Salvage,
-    checksum,
-    columns,
     is_lost,
     is_sparse,
     lost,
@@ -30,6 +32,11 @@ from punchlistd.store.file.unindexed import Unindexed
 from punchlistd.store.port import Damaged, Gap, Loaded, Stored, side_of
 from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_chain
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 ANYONE = ""
 """Among the conversations that may have lost an event: any that has no later one."""
 
@@ -37,15 +44,8 @@ ANYONE = ""
 class Readable(Protocol):
     """A log to read rows from: its connection, and its last position."""
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The database."""
-        ...
-
-    @property
-    def head(self) -> int:
-        """The last position."""
-        ...
+    connection: sqlite3.Connection
+    head: int
 
 
 def scan(log: Operations, after: int) -> None:
@@ -58,15 +58,58 @@ def scan(log: Operations, after: int) -> None:
             rest = _salvage(log, row)
             damaged.append((row, rest))
             lines = rest.good
-        log.unindexed.add_stored(lines, row[0])
-    if damaged:
-        known = {*log.unindexed.rows}
-        with suppress(sqlite3.DatabaseError):
-            known |= {name for (name,) in log.connection.execute("SELECT name FROM conversations")}
-        for row, rest in damaged:
-            for damage in _note_damage(log, rest, known, _members(log, row) | {ANYONE}):
-                if damage.conversation:
-                    log.unindexed.note(damage.conversation, row[0])
+        log.unindexed.add_stored(lines, row[0], is_first=after == 0)
+    if not damaged:
+        return
+    known = {*log.unindexed.rows}
+    with suppress(IndexDoubted):
+        known |= log.index.all_names()
+    for row, rest in damaged:
+        with suppress(IndexDoubted):
+            for name, seq in log.index.parts_between(row[1], row[0]):
+                log.unindexed.note(name, seq)
+        for damage in _note_damage(log, rest, known, _members(log, row) | {ANYONE}):
+            if damage.conversation:
+                log.unindexed.note(damage.conversation, row[0])
+
+
+def rebuild_index(log: Operations, reason: str) -> None:
+    """Build the index again from the log; all is unindexed then."""
+    logger.error("%s: the index is built again from the log (%s)", log.path, reason)
+    log.index_lost = reason
+    try:
+        scan(log, 0)  # the old index may still tell whose the damaged rows are
+        log.index.begin_again(log.epoch)
+    except IndexDoubted:
+        log.index.begin_again(log.epoch)
+        scan(log, 0)
+    log.indexed = 0
+
+
+def through_index(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+    """Run an operation that finds events with the index; if it doubts the index, again after that was built anew."""
+    try:
+        return operation(log, *args)
+    except IndexDoubted as doubt:
+        rebuild_index(log, str(doubt))
+    try:
+        return operation(log, *args)
+    except IndexDoubted as doubt:
+        raise Damaged("", 0, f"the index can't be read: {doubt}") from doubt
+
+
+def ask_index(log: Operations, operation: Callable[[Operations], T]) -> T:
+    """Run an operation that relies on what was saved in the index.
+
+    Raises:
+        Damaged: The index was built again, and holds nothing. `index_lost` says why until it is cleared.
+    """
+    if not log.index_lost:
+        try:
+            return operation(log)
+        except IndexDoubted as doubt:
+            rebuild_index(log, str(doubt))
+    raise Damaged("", 0, f"the index can't be read: {log.index_lost}")
 
 
 def rows(log: Readable, after: int) -> Generator[Row]:
@@ -131,30 +174,23 @@ def _readable(log: Readable, due: int) -> int:
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
     """Yield the rows after a position that hold lines of a conversation; a lost row stands for each unreadable one."""
-    if not log.index_bypassed:
-        where = "WHERE name = ? AND parts.seq > ? ORDER BY parts.seq"
-        known = "FROM conversations JOIN parts ON parts.conversation = conversations.id"
-        try:
-            joined = f"SELECT {columns('parts.seq')} {known} LEFT JOIN log ON log.seq = parts.seq {where}"
-            for row in _select(log, joined, (conversation, after)):
-                _check_position(row[0])
-                yield _in_place(log, row)
-                after = row[0]
-        except sqlite3.DatabaseError:
-            indexed = log.connection.execute(f"SELECT parts.seq {known} {where}", (conversation, after)).fetchall()
-            for (seq,) in indexed:
-                _check_position(seq)
-                yield row_at(log, seq)
-                after = seq
-    for seq in log.unindexed.rows.get(conversation, ()):
-        if seq > after:
-            yield row_at(log, seq)
+    later = [seq for seq in log.unindexed.rows.get(conversation, ()) if seq > after]
+    for seq, _ in groupby(merge(log.index.rows_of(conversation, after), later)):
+        row = row_at(log, seq)
+        if is_lost(row) and _has_other_row(log, seq):
+            raise IndexDoubted(f"no row ends at {seq}, where {conversation} should have one")
+        yield row
 
 
-def _check_position(seq: object) -> None:
-    """Refuse what a damaged record of the index makes of a position, as pages that can't be read are."""
-    if not isinstance(seq, int):
-        raise sqlite3.DatabaseError("the index leads to no position")
+def _has_other_row(log: Operations, seq: int) -> bool:
+    """Whether the log has a sound row for a position that does not end there."""
+    if seq > log.head:
+        return True
+    with suppress(sqlite3.DatabaseError):
+        query = f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1"
+        row = log.connection.execute(query, (seq,)).fetchone()
+        return row is not None and row[1] <= seq and split(row) is not None
+    return False
 
 
 def row_at(log: Operations, seq: int) -> Row:
@@ -215,21 +251,11 @@ def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[st
     for seq, named, line in rest.bad:
         begins = named and b'","version":1,' in line[:200]  # then nobody could know it yet
         alike = [named] if named in known or begins else [name for name in known if may_be_of(name, seq, line)]
-        damage = log.damage[seq] = Damaged(alike[0] if len(alike) == 1 else "", seq, "its checksum does not match")
-        if damage.conversation:
-            log.spoiled.setdefault(damage.conversation, damage)
-        else:
-            log.ownerless[seq] = frozenset(alike or losers)
-        noted.append(damage)
+        owner = alike[0] if len(alike) == 1 else ""
+        if not owner:
+            log.damage.ownerless[seq] = frozenset(alike or losers)
+        noted.append(log.damage.note(Damaged(owner, seq, "its checksum does not match")))
     return noted
-
-
-class Found(NamedTuple):
-    """The readable events in order, the damage that ends them early if any, and the last version."""
-
-    events: list[Stored]
-    damage: Damaged | None
-    last_version: int | None = None
 
 
 def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
@@ -259,44 +285,66 @@ def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored
 
 
 def _behind(log: Operations, seq: int) -> int:
-    """The position behind a spoiled event and those that follow it."""
-    while seq in log.damage:
+    while seq in log.damage.events:
         seq += 1
     return seq
 
 
-def read_of(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> Found:
-    """Read whole groups of events of one conversation after a position, up to the first unreadable one."""
+def read_of(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    """Read whole groups of events of one conversation after a position, up to the first unreadable one.
+
+    Raises:
+        Damaged: That is the very next one.
+    """
     taken: list[Stored] = []
-    size, missing = 0, None
+    size, missing, is_torn = 0, None, False
     version = _version_at(log, conversation, after)
     with closing(rows_of(log, conversation, after)) as found:
         for row in found:
-            if is_lost(row):  # later events may prove that nothing of it is
-                missing = missing or _missing(conversation, row)
+            if is_lost(row):  # later events may prove that nothing of it is missing
+                missing, is_torn = missing or row, True
                 continue
-            lines, damage = lines_of(log, row, conversation, after)
-            if not lines and damage is None and row[1] > after:
-                missing = missing or _missing(conversation, row)
+            lines, damage = _lines_of_one(log, row, conversation, after)
             lines, hole = _dense(lines, version)
+            if hole and is_torn:
+                log.damage.note(hole)
             length = sum(len(stored.line) for stored in lines)
             if len(taken) + len(lines) > limit or size + length > max_bytes:
                 # A row that was cut ends the answer, or the rest of it would be skipped.
-                return Found(taken + take_groups(lines, limit - len(taken), max_bytes - size), None)
+                return taken + take_groups(lines, limit - len(taken), max_bytes - size)
             taken += lines
             size += length
-            if (damage := hole or damage) is not None:
-                return Found(taken, damage)
+            if damage := hole or damage:
+                damage = _hole(log, damage)
+                if taken:
+                    return taken
+                raise damage
             if lines:
                 version, missing = lines[-1].version, None
+            elif row[1] > after:
+                missing = missing or row
             if len(taken) >= limit or size >= max_bytes:
-                return Found(taken, None)
-    missing = missing or _missed(log, conversation, taken[-1].seq if taken else after)
-    return Found(taken, missing, None if missing else version)
+                return taken
+    if damage := _missed(log, conversation, missing, taken[-1].seq if taken else after):
+        if taken:
+            return taken
+        raise damage
+    return taken
 
 
-def _missing(conversation: str, row: Row) -> Damaged:
-    return Damaged(conversation, row[1], "the index leads to it, and it is not there")
+def _lines_of_one(log: Operations, row: Row, conversation: str, after: int) -> tuple[list[Stored], Damaged | None]:
+    """The lines of a row that the conversation should have, as `lines_of`."""
+    lines, damage = lines_of(log, row, conversation, after)
+    if not lines and damage is None and row[1] > after and split(row) is not None:
+        raise IndexDoubted(f"the row at {row[0]} holds nothing of {conversation}")
+    return lines, damage
+
+
+def _hole(log: Operations, damage: Damaged) -> Damaged:
+    """Return what is wrong with a conversation, as far as it is not the index's fault."""
+    if damage.seq not in log.damage.events and not log.index.is_new:
+        raise IndexDoubted(str(damage))
+    return damage
 
 
 def _version_at(log: Operations, conversation: str, after: int) -> int | None:
@@ -308,8 +356,6 @@ def _version_at(log: Operations, conversation: str, after: int) -> int | None:
     for row in (begun, previous_row(log, conversation, after + 1)):
         if row is not None and row[1] <= after:
             lines, spoiled = split(row), 0
-            if is_lost(row) and not log.scanned:
-                return 0  # that may be the index's fault: versions that seem to be missing make the log be scanned
             if lines is None:
                 rest = _salvage(log, row)
                 lines, spoiled = rest.good, max((seq for seq, _, _ in rest.bad if seq <= after), default=0)
@@ -331,9 +377,12 @@ def _dense(lines: list[Stored], version: int | None) -> tuple[list[Stored], Dama
     return lines, None
 
 
-def _missed(log: Operations, conversation: str, last: int) -> Damaged | None:
-    """A spoiled event that may be the conversation's, which has no later one to prove that nothing is missing."""
-    for seq, losers in sorted(log.ownerless.items()):
+def _missed(log: Operations, conversation: str, lost_row: Row | None, last: int) -> Damaged | None:
+    """A spoiled event that is or may be the conversation's, which has no later one to prove that nothing is missing."""
+    if lost_row is not None:
+        reason = "the index leads to it, and it is not there"
+        return log.damage.note(Damaged(conversation, lost_row[1], reason))
+    for seq, losers in sorted(log.damage.ownerless.items()):
         if seq > last and (conversation in losers or (last and ANYONE in losers)):
             return Damaged(conversation, seq, "it is spoiled and may be of this conversation")
     return None
@@ -341,66 +390,54 @@ def _missed(log: Operations, conversation: str, last: int) -> Damaged | None:
 
 def load(log: Operations, conversation: str) -> Loaded:
     """Load the newest snapshot that matches the log, and all events after it."""
-    saved = None
-    with suppress(sqlite3.DatabaseError):
-        saved = log.connection.execute(
-            """SELECT state, version, snapshots.seq, chain, sum FROM conversations AS named
-            JOIN conversations AS one NOT INDEXED ON one.id = named.id AND +one.name = named.name
-            JOIN snapshots ON snapshots.conversation = one.id WHERE named.name = ?""",  # index and table agree on it
-            (conversation,),
-        ).fetchone()
-    if saved and isinstance(saved[0], bytes) and checksum(saved[0]) == saved[4]:
+    if saved := log.index.snapshot(conversation):
         with suppress(Damaged):  # a snapshot is only a short cut: the log decides
-            return _load_after(log, conversation, Loaded(*saved[:4]))
-    return _load_after(log, conversation, Loaded())
+            return _load_after(log, conversation, saved)
+    try:
+        return _load_after(log, conversation, Loaded())
+    except Damaged as damage:
+        raise _hole(log, damage) from None
 
 
 def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
     newer: list[Stored] = []
-    missing = None
+    missing, is_torn = None, False
     with closing(rows_of(log, conversation, saved.seq)) as found:
         for row in found:
             if is_lost(row):
-                missing = missing or _missing(conversation, row)
+                missing, is_torn = missing or row, True
                 continue
-            lines, damage = lines_of(log, row, conversation, saved.seq)
+            lines, damage = _lines_of_one(log, row, conversation, saved.seq)
             if damage is not None:
                 raise damage
             newer += lines
             if lines:
                 missing = None
             elif row[1] > saved.seq:
-                missing = missing or _missing(conversation, row)
-    verify_chain(conversation, saved.version, saved.check, newer)
-    if missing := missing or _missed(log, conversation, newer[-1].seq if newer else saved.seq):
-        raise missing
+                missing = missing or row
+    try:
+        verify_chain(conversation, saved.version, saved.check, newer)
+    except Damaged as hole:
+        raise log.damage.note(hole) if is_torn else hole from None
+    if damage := _missed(log, conversation, missing, newer[-1].seq if newer else saved.seq):
+        raise damage
     return Loaded(saved.state, saved.version, saved.seq, saved.check, newer)
 
 
 def keys(log: Operations, conversation: str) -> list[int]:
-    """Return the hashes of all keys of a conversation."""
-    indexed: list[tuple[int]] = []
-    if not log.index_bypassed:
-        indexed = log.connection.execute(
-            "SELECT hash FROM keys JOIN conversations ON id = keys.conversation WHERE name = ?", (conversation,)
-        ).fetchall()
-    return [row[0] for row in indexed] + [key_hash(key) for key in log.unindexed.keys.get(conversation, ())]
+    return log.index.keys(conversation) + [key_hash(key) for key in log.unindexed.keys.get(conversation, ())]
 
 
 def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
     """Return the newest group of events that used a key."""
-    candidates: list[tuple[int]] = []
-    if not log.index_bypassed:
-        candidates = log.connection.execute(
-            """SELECT seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ? AND hash = ?
-            ORDER BY seq DESC""",
-            (conversation, key_hash(key)),
-        ).fetchall()
+    indexed = log.index.find_key(conversation, key)
     recent = log.unindexed.keys.get(conversation, {}).get(key)
-    for seq in ([recent] if recent else []) + [row[0] for row in candidates]:
+    for seq in ([recent] if recent else []) + indexed:
         group = _group_at(log, conversation, seq)
         if side_of(group[0]).key == key:
             return group
+    if indexed and not log.index.is_new:
+        raise IndexDoubted(f"the events of a key of {conversation} do not have it")
     return []
 
 
@@ -412,35 +449,19 @@ def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
                 return take_groups(lines, 1, 1)
             if damage is not None:
                 raise damage
-    raise Damaged(conversation, seq, "the event is missing")
+    raise _hole(log, Damaged(conversation, seq, "the event is missing"))
 
 
 def _members(log: Operations, row: Row) -> set[str]:
-    """Conversations that have lines in a row, as far as the index knows."""
     names = {name for name, known in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
-    with suppress(sqlite3.DatabaseError):
-        names |= {
-            name
-            for (name,) in log.connection.execute(
-                """SELECT DISTINCT name FROM parts JOIN conversations ON id = parts.conversation
-                WHERE parts.seq BETWEEN ? AND ?""",
-                (row[1], row[0]),
-            )
-        }
+    with suppress(IndexDoubted):
+        names |= {name for name, _ in log.index.parts_between(row[1], row[0])}
     return names
 
 
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
-    """Return the conversation's last row before a position, or None."""
-    indexed = 0
-    if not log.index_bypassed:
-        indexed = log.connection.execute(
-            """SELECT coalesce(max(parts.seq), 0) FROM parts JOIN conversations ON id = parts.conversation
-            WHERE name = ? AND parts.seq < ?""",
-            (conversation, seq),
-        ).fetchone()[0]
-        _check_position(indexed)
-    known = max([indexed, *(row for row in log.unindexed.rows.get(conversation, ()) if row < seq)])
+    later = [row for row in log.unindexed.rows.get(conversation, ()) if row < seq]
+    known = max([log.index.last_row(conversation, seq), *later])
     return row_at(log, known) if known else None
 
 

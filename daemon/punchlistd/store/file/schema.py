@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Sequence
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 from urllib.parse import quote
 
 from punchlistd.store.file.files import KEPT_AHEAD, discard, publish, size_of, write_ahead
@@ -26,29 +26,14 @@ TABLES = (
     """CREATE TABLE log(
         seq INTEGER PRIMARY KEY, first INTEGER NOT NULL, sum INTEGER NOT NULL, body BLOB NOT NULL) STRICT""",
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
-    # From here on everything follows from the log. updated_at is the position of the newest event; it was a time in
-    # milliseconds in earlier versions.
-    """CREATE TABLE conversations(
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, user TEXT NOT NULL DEFAULT '',
-        open INTEGER NOT NULL DEFAULT 0, in_progress INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL DEFAULT 0,
-        deleted INTEGER NOT NULL DEFAULT 0, tombstone INTEGER NOT NULL DEFAULT 0 /* of events still to be erased */,
-        search TEXT NOT NULL DEFAULT '', summary BLOB NOT NULL DEFAULT x'' /* empty: not to be listed */) STRICT""",
-    "CREATE INDEX newest ON conversations(updated_at DESC, name) WHERE deleted = 0 AND summary <> x''",
-    "CREATE INDEX users ON conversations(user, name)",
-    """CREATE TABLE snapshots(
-        conversation INTEGER PRIMARY KEY, version INTEGER NOT NULL, seq INTEGER NOT NULL, chain TEXT NOT NULL,
-        sum INTEGER NOT NULL, state BLOB NOT NULL) STRICT""",
-    "CREATE TABLE sessions(session TEXT PRIMARY KEY, conversation INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE INDEX attached ON sessions(conversation)",
-    # Rows of the log that hold lines of a conversation.
-    """CREATE TABLE parts(conversation INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(conversation, seq))
-        STRICT, WITHOUT ROWID""",
-    # seq: the first event of the group that used the key. Hashes may collide; the line decides.
-    """CREATE TABLE keys(conversation INTEGER NOT NULL, hash INTEGER NOT NULL, seq INTEGER NOT NULL,
-        PRIMARY KEY(conversation, hash, seq)) STRICT, WITHOUT ROWID""",
 )
 
-UPGRADES: tuple[tuple[str, ...], ...] = ()
+DERIVED = ("sessions", "keys", "parts", "snapshots", "conversations")
+"""Tables of version 1: what follows from the log is kept in another file since (see `index`)."""
+
+UPGRADES: tuple[tuple[str, ...], ...] = (
+    (*(f"DROP TABLE {name}" for name in DERIVED), "DELETE FROM meta WHERE name = 'indexed'"),
+)
 """Statements that lead from version 1 to 2, from 2 to 3 and so on; a new entry here is a new version."""
 
 SETTINGS: tuple[tuple[str, str, str | int], ...] = (
@@ -73,8 +58,6 @@ BUSY_S = 5.0
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
-
-T = TypeVar("T")
 
 
 def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str, str, str | int]] = SETTINGS) -> None:
@@ -172,21 +155,21 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)
-    connection.execute("INSERT INTO meta VALUES('epoch', ?), ('indexed', 0)", (secrets.token_hex(8),))
+    connection.execute("INSERT INTO meta VALUES('epoch', ?)", (secrets.token_hex(8),))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {1 + len(UPGRADES)}")
     connection.execute("COMMIT")
 
 
-def read_meta(connection: sqlite3.Connection, path: str, name: str, type_: type[T]) -> T:
-    """Return a value that belongs to the log as a whole.
+def read_epoch(connection: sqlite3.Connection, path: str) -> str:
+    """Return the random id of a log.
 
     Raises:
         LogUnusable: The log does not have it.
     """
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    if row is None or not isinstance(row[0], type_):
-        raise LogUnusable(f"{path} does not say its {name}; repair it: punch daemon verify --repair")
+    row = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
+    if row is None or not isinstance(row[0], str):
+        raise LogUnusable(f"{path} does not say its epoch; repair it: punch daemon verify --repair")
     return row[0]
 
 

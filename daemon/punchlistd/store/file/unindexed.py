@@ -16,7 +16,6 @@ class Unindexed:
         self.tombstones: dict[str, int] = {}
 
     def add(self, entries: Sequence[Sealed], first: int, row: int) -> None:
-        """Take in a batch that was written as one row."""
         rows = self.rows
         for seq, entry in enumerate(entries, first):
             known = rows.get(entry.conversation)
@@ -29,14 +28,16 @@ class Unindexed:
             if entry.tombstone:
                 self.tombstones[entry.conversation] = seq
 
-    def add_stored(self, lines: Iterable[Stored], row: int) -> None:
-        """Take in a row that was read back."""
+    def add_stored(self, lines: Iterable[Stored], row: int, *, is_first: bool = False) -> None:
+        """Take in a row that was read back; `is_first` if no index knows what was before these rows."""
         for stored in lines:
             conversation = stored.conversation
+            # A tombstone with nothing before it has done its work: its conversation was erased.
+            is_erased = is_first and conversation not in self.rows
             self.note(conversation, row)
             if not is_plain(stored.line) and (key := side_of(stored).key):
                 self._note_key(conversation, key, stored.seq)
-            if holds_tombstone(stored.line):
+            if holds_tombstone(stored.line) and not is_erased:
                 self.tombstones[conversation] = stored.seq
 
     def note(self, conversation: str, row: int) -> None:

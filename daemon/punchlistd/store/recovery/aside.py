@@ -9,7 +9,7 @@ from punchlistd.store.file.files import sync_directory
 from punchlistd.store.port import LogUnusable
 
 _OWN = ("log.db", "log.db-wal", "log.db-journal", "log.db-shm", "log.mark", "log.reserve")
-_DERIVED = "log.search"
+_DERIVED = ("log.index", "log.search")
 _NOTE = "restoring"
 """A file with the name of the backup, as long as the data directory holds neither the log of before nor the next."""
 
@@ -73,5 +73,4 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
 
 
 def _names(data_dir: str) -> set[str]:
-    """Return the names of the log in a directory, and of all that belongs to it."""
     return {name for name in os.listdir(data_dir) if name in _OWN or name.startswith(_DERIVED)}

@@ -1,7 +1,8 @@
 """A copy of a log that is in use, and putting one in the place of a lost log.
 
 The copy is made in small steps on the log's own connection, so that commits go on in between. The log only grows, so
-what was copied stays right; only an erase makes it begin again, because a copy must not keep what was to vanish.
+what was copied stays right; only an erase makes it begin again, because a copy must not keep what was to vanish. The
+index is no part of it: the daemon that starts on a restored log makes its own.
 """
 
 import contextlib
@@ -10,9 +11,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Generator
-from typing import Any, Literal
-
-import msgspec
+from typing import Literal
 
 from punchlistd.store.file import schema
 from punchlistd.store.file.files import FULL, discard, publish, size_of, write_ahead
@@ -27,22 +26,6 @@ LOG_NAME = "log.db"
 
 STEP_ROWS = 200
 """Rows copied at a time."""
-
-
-class _Table(msgspec.Struct, frozen=True):
-    name: str
-    key: tuple[str, ...]
-    condition: str = "1"
-
-
-_TABLES = (
-    _Table("log", ("seq",)),
-    _Table("conversations", ("id",)),
-    _Table("snapshots", ("conversation",)),
-    _Table("sessions", ("session",)),
-    _Table("parts", ("conversation", "seq"), "seq <= :indexed"),
-    _Table("keys", ("conversation", "hash", "seq"), "seq <= :indexed"),
-)
 
 
 class BackupFailed(Exception):
@@ -69,9 +52,7 @@ class Copy:
         self.path = path
         self.unfinished = f"{path}.{secrets.token_hex(4)}.new"
         self._target: sqlite3.Connection | None = None
-        self._tables = list(_TABLES)
-        self._after: tuple[Any, ...] = ()
-        self._indexed = self._erased = 0
+        self._after = self._erased = 0
 
     def step(self) -> bool:
         """Copy some rows. Whether there is more to do."""
@@ -79,12 +60,9 @@ class Copy:
             if self._target is not None and self._log.erased != self._erased:
                 self.close()
             target = self._target or self._begin()
-            if self._tables:
-                if not self._copy(target, self._tables[0], STEP_ROWS):
-                    self._tables.pop(0)
-                    self._after = ()
+            if self._copy(target):
                 return True
-            self._finish(target)
+            target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
             return False
 
     def _begin(self) -> sqlite3.Connection:
@@ -94,36 +72,22 @@ class Copy:
         self._target = schema.connect(self.unfinished, "rw")
         self._target.execute("PRAGMA synchronous = OFF")  # it is flushed once, when it is published
         schema.build(self._target)
-        self._indexed, self._erased = self._log.indexed, self._log.erased
-        self._tables, self._after = list(_TABLES), ()
+        self._after, self._erased = 0, self._log.erased
         return self._target
 
-    def _copy(self, target: sqlite3.Connection, table: _Table, limit: int) -> bool:
+    def _copy(self, target: sqlite3.Connection) -> bool:
         """Copy the rows that follow. Whether there may be more of them."""
-        key = ", ".join(table.key)
-        values = {f"k{number}": value for number, value in enumerate(self._after)}
-        following = f"({key}) > ({', '.join(f':{name}' for name in values)})" if values else "1"
-        query = f"SELECT {key}, * FROM {table.name} WHERE {following} AND {table.condition} ORDER BY {key} LIMIT :limit"
+        query = "SELECT * FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
         try:
-            cursor = self._log.connection.execute(query, {**values, "limit": limit, "indexed": self._indexed})
-            rows = cursor.fetchall()
+            rows = self._log.connection.execute(query, (self._after, STEP_ROWS)).fetchall()
         except sqlite3.DatabaseError as error:
             raise BackupFailed(f"{self._log.path} can't be read: {error}", "damaged") from error
         if rows:
-            width = len(table.key)
-            marks = ", ".join("?" * (len(rows[0]) - width))
             target.execute("BEGIN")
-            target.executemany(f"INSERT OR REPLACE INTO {table.name} VALUES({marks})", [row[width:] for row in rows])
+            target.executemany("INSERT INTO log VALUES(?, ?, ?, ?)", rows)
             target.execute("COMMIT")
-            self._after = rows[-1][:width]
-        return len(rows) == limit
-
-    def _finish(self, target: sqlite3.Connection) -> None:
-        """Copy the events that came since, so that no snapshot is ahead of the log."""
-        self._after = target.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
-        self._copy(target, _TABLES[0], -1)
-        target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self._log.epoch,))
-        target.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
+            self._after = rows[-1][0]
+        return len(rows) == STEP_ROWS
 
     def close(self, *, whole: bool = False) -> None:
         """Let go of the copy, and of its file unless it is whole."""

@@ -23,11 +23,12 @@ EVENT_LOST = {"type": "EventLost"}
 ACTOR = "punch daemon verify --repair"
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A log to read from: its connection, and its last position as far as that is known."""
+class Source(msgspec.Struct):
+    """A log to read from, its last position as far as that is known, and an index of it (or an empty database)."""
 
     connection: sqlite3.Connection
     head: int
+    index: sqlite3.Connection
 
 
 class _Filler(msgspec.Struct, frozen=True):
@@ -249,18 +250,19 @@ def _filled(seq: int, filler: _Filler, check: str, left: int) -> Stored:
 
 
 def appended(entries: Iterable[bytes], head: int) -> Row:
-    """The row of lines that follow a position."""
     lines = list(entries)
     body = join(lines)
     return head + len(lines), head + 1, checksum(body), body
 
 
-def last_position(connection: sqlite3.Connection, noted: int) -> int:
-    """The log's last position, as far as it can be told."""
+def last_position(connection: sqlite3.Connection, index: sqlite3.Connection, noted: int) -> int:
     found = noted
-    for query in (f"SELECT {ROW} FROM log ORDER BY seq DESC LIMIT 1", "SELECT max(seq) FROM parts"):
+    for database, query in (
+        (connection, f"SELECT {ROW} FROM log ORDER BY seq DESC LIMIT 1"),
+        (index, "SELECT max(seq) FROM parts"),
+    ):
         try:
-            row = connection.execute(query).fetchone()
+            row = database.execute(query).fetchone()
         except sqlite3.DatabaseError:
             continue
         found = max(found, row[0] or 0 if row else 0)

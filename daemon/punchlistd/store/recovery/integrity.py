@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing, suppress
 
 from punchlistd.store.file.files import size_of, write_ahead
-from punchlistd.store.file.schema import build
+from punchlistd.store.file.schema import DERIVED, build
 from punchlistd.store.port import LogUnusable
 
 _HEADER = 32
@@ -63,6 +63,8 @@ def check_schema(connection: sqlite3.Connection, path: str) -> None:
         build(fresh)
         listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
         expected, found = {*fresh.execute(listed)}, {*connection.execute(listed)} - {_STATISTICS}
+    if connection.execute("PRAGMA user_version").fetchone() == (1,):
+        found = {row for row in found if row[2] not in DERIVED}  # an upgrade drops them unread
     if found > expected:
         kind, name, *_ = min(found - expected, key=lambda row: (row[3] is None, str(row)))
         raise LogUnusable(

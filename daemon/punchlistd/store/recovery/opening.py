@@ -3,11 +3,28 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from punchlist_schemas.system import os_calls
 from punchlistd.store.file import reading, schema
-from punchlistd.store.file.filesystem import file_system_of, is_remote
+from punchlistd.store.file.files import size_of, write_ahead
+from punchlistd.store.file.index import IndexDoubted
 from punchlistd.store.file.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.recovery import integrity
+
+# Write-ahead logging needs locks and memory that are shared by everybody who sees the file. A network file system
+# promises neither, so it is refused before it can lose anything.
+_REMOTE = frozenset(
+    "9p afpfs afs beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs smb3 "
+    "smbfs vboxsf vmhgfs webdav".split()
+)
+_LOCAL_FUSE = frozenset(
+    f"fuse.{name}" for name in "bindfs encfs fuse-overlayfs gocryptfs lxcfs mergerfs ntfs ntfs-3g securefs".split()
+)
+
+
+def is_remote(kind: str) -> bool:
+    """Whether a file system is served by another machine, or by a program that may well be asking one."""
+    return kind in _REMOTE or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE)
 
 
 def _unusable(path: str, error: Exception) -> LogUnusable:
@@ -25,7 +42,7 @@ def open_log(
     twin: str | None = None,
     reserve_bytes: int = 0,
     allow_network: bool = False,
-    file_system: Callable[[str], str] = file_system_of,
+    file_system: Callable[[str], str] = os_calls.file_system,
 ) -> Operations:
     """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
     kind = file_system(path)
@@ -38,10 +55,18 @@ def open_log(
         integrity.check_pages(path)
         connection = schema.connect(path, "rw")
         schema.apply_settings(connection)
+        if connection.execute("PRAGMA user_version").fetchone() == (1,):
+            integrity.check_schema(connection, path)  # before the upgrade changes it
         schema.upgrade(connection, path, schema.UPGRADES)
         integrity.check_schema(connection, path)
         operations = Operations(connection, path, reserve_bytes, watch, twin)
-        reading.scan(operations, operations.indexed)
+        try:
+            reading.scan(operations, operations.indexed)
+        except IndexDoubted as doubt:
+            reading.rebuild_index(operations, str(doubt))
+        if operations.index.seq == 0:
+            # A tombstone with nothing before it counts as erased, and a kill may have left the bytes written ahead.
+            operations.checkpoint_if(size_of(write_ahead(path)) > 0, "TRUNCATE")
         return operations
     except BaseException as error:
         if connection is not None:

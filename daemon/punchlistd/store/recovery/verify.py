@@ -10,16 +10,15 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from itertools import starmap
 
 import msgspec
 
 from punchlistd.store.file.files import beside, size_of, write_ahead
 from punchlistd.store.file.high_water_mark import read_position
 from punchlistd.store.file.lines import ROW, Row, Salvage, salvage, split
-from punchlistd.store.file.schema import UPGRADES, connect, identify, read_meta
-from punchlistd.store.port import LogUnusable, Stored, side_of
-from punchlistd.store.record import is_tombstone, key_hash, parse, verify
+from punchlistd.store.file.schema import UPGRADES, connect, identify, read_epoch
+from punchlistd.store.port import LogUnusable, Stored
+from punchlistd.store.record import is_tombstone, parse, verify
 from punchlistd.store.recovery.integrity import check_pages, check_schema
 
 
@@ -43,16 +42,12 @@ class Report(msgspec.Struct):
     problems: list[Problem] = []
 
 
-def _nobody(_done: int) -> None:
-    """Who is told how far it is, if nobody wants to know."""
-
-
-def verify_file(path: str, progress: Callable[[int], None] = _nobody) -> Report:
+def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Check all that a start checks, and every row, line, chain and group, of a log that no daemon has open.
 
     Args:
         path: The log.
-        progress: Told the position that was come to, again and again.
+        progress: Called with each position that was come to.
 
     Raises:
         LogUnusable: It is no log of ours, or can't be read at all.
@@ -118,14 +113,10 @@ class _Check:
         self._report = Report(path)
         self._heads: dict[str, tuple[int, str]] = {}
         self._holes: set[str] = set()
-        self._indexed = 0
-        self._parts = 0
-        self._keys = 0
 
     def run(self) -> Report:
         report = self._report
-        report.epoch = read_meta(self._connection, report.path, "epoch", str)
-        self._indexed = read_meta(self._connection, report.path, "indexed", int)
+        report.epoch = read_epoch(self._connection, report.path)
         try:
             structure = self._connection.execute("PRAGMA quick_check").fetchone()[0]
         except sqlite3.DatabaseError as error:
@@ -139,32 +130,28 @@ class _Check:
             report.head = last
             report.rows += 1
             self._progress(last)
-            names = self._row(row)
-            if last <= self._indexed:
-                self._parts += sum(_weight(name, last) for name in names)
-        self._check_index()
+            self._row(row)
         report.conversations = len(self._heads)
         return report
 
-    def _row(self, row: Row) -> set[str]:
+    def _row(self, row: Row) -> None:
         lines = split(row)
         if lines is not None:
-            return self._lines(lines)
+            self._lines(lines)
+            return
         rest = salvage(row, lambda name, _: self._heads.get(name, (0, ""))[1])
         for seq, name, _ in rest.bad or [(row[1], "", b"")]:
             self._problem(name, seq, "its checksum does not match")
         self._skip(rest)
-        names = self._lines(rest.good, whole=False)
+        self._lines(rest.good, whole=False)
         self._skip(rest)
-        return names | rest.names
 
     def _skip(self, rest: Salvage) -> None:
         """Versions that a damaged row took with it were reported once and are not missed again."""
         for _, name, _ in rest.bad:
             self._holes.update([name] if name else [*self._heads, *rest.names])
 
-    def _lines(self, lines: list[Stored], *, whole: bool = True) -> set[str]:
-        names: set[str] = set()
+    def _lines(self, lines: list[Stored], *, whole: bool = True) -> None:
         left, group = 0, ""
         for stored in lines:
             try:
@@ -173,17 +160,13 @@ class _Check:
                 self._problem("", stored.seq, str(error))
                 continue
             name = stored.conversation
-            names.add(name)
             self._follow(stored, name)
-            if stored.seq <= self._indexed and (key := side_of(stored).key):
-                self._keys += _weight(name, stored.seq, key_hash(key))
             if whole and left and (stored.left != left - 1 or name != group):
                 self._problem(group, stored.seq, f"{left} events of a group are missing before it")
             left, group = stored.left, name
             self._report.events += 1
         if whole and left:
             self._problem(group, lines[-1].seq, f"{left} events of its group are missing")
-        return names
 
     def _follow(self, stored: Stored, name: str) -> None:
         version, check = self._heads.get(name, (0, ""))
@@ -196,23 +179,5 @@ class _Check:
             self._problem(name, stored.seq, "it does not follow from the event before it")
         self._heads[name] = stored.version, stored.check
 
-    def _check_index(self) -> None:
-        """Compare where the index says that events and keys are with where they were found."""
-        sound = not self._report.problems
-        for table, columns, found in (("parts", "seq", self._parts), ("keys", "seq, hash", self._keys)):
-            try:
-                indexed = self._connection.execute(
-                    f"SELECT name, {columns} FROM {table} LEFT JOIN conversations ON id = {table}.conversation"
-                )
-                if sum(starmap(_weight, indexed)) != found and sound:
-                    self._problem("", 0, f"the index ({table}) does not match the log; it can be built again")
-            except sqlite3.DatabaseError as error:
-                self._problem("", 0, f"the index ({table}) can't be read ({error}); it can be built again")
-
     def _problem(self, conversation: str, seq: int, reason: str) -> None:
         self._report.problems.append(Problem(conversation, seq, reason))
-
-
-def _weight(*values: str | int | None) -> int:
-    """A number of a row, so that sets of rows can be compared by their sums."""
-    return hash(values)

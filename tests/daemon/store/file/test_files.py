@@ -1,17 +1,13 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from punchlistd.store.file.files import Inodes, OpenName, Reserve, beside, discard, fill, publish, size_of
+from punchlistd.store.file.files import Inodes, OpenName, Reserve, fill, publish
 from punchlistd.store.port import StorageFailed
-
-
-def test_names_beside_a_log() -> None:
-    assert beside("/a.b/log.db", ".mark") == "/a.b/log.mark"
 
 
 def test_publishing_gives_a_file_its_name_and_never_takes_one(tmp_path: Path) -> None:
@@ -40,32 +36,9 @@ def test_publishing_works_without_hard_links(tmp_path: Path, monkeypatch: pytest
     assert name.read_text() == "first"
 
 
-def test_discarding_takes_what_sqlite_left_too(tmp_path: Path) -> None:
-    for suffix in ("", "-wal", "-journal"):
-        (tmp_path / f"x{suffix}").write_text("")
-    discard(str(tmp_path / "x"))
-    assert list(tmp_path.iterdir()) == []
-    assert size_of(str(tmp_path / "x")) == 0
-
-
 def replace(path: Path) -> None:
     (path.parent / "fresh").write_text("")
     (path.parent / "fresh").rename(path)
-
-
-@pytest.mark.parametrize("change", [Path.unlink, replace])
-@pytest.mark.parametrize("name", ["own", "other"])
-def test_a_file_that_is_not_what_it_was_is_noticed(tmp_path: Path, name: str, change: Callable[[Path], None]) -> None:
-    for each in ("own", "other", "unwatched"):
-        (tmp_path / each).write_text("")
-    inodes = Inodes([str(tmp_path / "own")])
-    inodes.watch([str(tmp_path / "unwatched")])
-    inodes.watch([str(tmp_path / "other")])
-    (tmp_path / "unwatched").unlink()
-    inodes.check()
-    change(tmp_path / name)
-    with pytest.raises(StorageFailed, match=name):
-        inodes.check()
 
 
 def test_watching_again_does_not_forgive_a_replaced_file_of_our_own(tmp_path: Path) -> None:
@@ -84,21 +57,6 @@ def flushed(tmp_path: Path) -> Iterator[Inodes]:
     inodes = Inodes([str(tmp_path / "own")], flushed=str(tmp_path / "flushed"))
     yield inodes
     inodes.close()
-
-
-def move(path: Path) -> None:
-    path.rename(path.parent / "moved")
-
-
-@pytest.mark.parametrize("change", [Path.unlink, replace, move])
-def test_the_name_of_the_flushed_file_is_watched_too(
-    tmp_path: Path, flushed: Inodes, change: Callable[[Path], None]
-) -> None:
-    (tmp_path / "flushed").write_text("goes on")
-    flushed.check()
-    change(tmp_path / "flushed")
-    with pytest.raises(StorageFailed, match="flushed was removed or replaced"):
-        flushed.check()
 
 
 def test_looking_at_the_flushed_file_does_not_read_its_times(

@@ -8,9 +8,8 @@ import pytest
 
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, Scribe, said
-from punchlistd.store import index
 from punchlistd.store.file.operations import Operations
-from punchlistd.store.port import Damaged, StorageFailed, StorageFull
+from punchlistd.store.port import StorageFailed, StorageFull
 from punchlistd.store.recovery.opening import open_log
 
 
@@ -80,13 +79,6 @@ def test_a_full_database_is_rolled_back_and_may_be_tried_again(operations: Opera
     operations.connection.execute(f"PRAGMA max_page_count = {pages + 1000}")
     operations.append(entries)
     assert operations.head == 1
-
-
-def test_an_index_that_can_not_be_read_is_damage_and_no_failure(operations: Operations) -> None:
-    operations.connection.execute("DROP TABLE sessions")
-    with pytest.raises(Damaged, match="index"):
-        operations.guarded(index.resolve, operations, "s")
-    assert not operations.failed
 
 
 def test_closing_does_not_mind_watched_files_that_went_before(path: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.recovery.aside import check_whole, replacing
 
-NAMES = ("log.db", "log.db-wal", "log.mark", "log.reserve", "log.search")
+NAMES = ("log.db", "log.db-wal", "log.mark", "log.reserve", "log.index", "log.index-wal", "log.search")
 
 
 def filled(directory: Path) -> Path:

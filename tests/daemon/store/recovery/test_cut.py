@@ -71,7 +71,7 @@ def test_what_is_sound_stays_what_is_lost_is_told_and_the_rest_is_a_sound_log(
                 else:
                     connection.execute("UPDATE log SET body = ? WHERE seq = ?", (spoiled, seq))
                 hurt |= {*range(first, seq + 1)}
-            source = Source(connection, last_position(connection, len(lines)))
+            source = Source(connection, last_position(connection, out, len(lines)), out)
             assert source.head == len(lines)
             cut = plan(source, {})
             schema.build(out)

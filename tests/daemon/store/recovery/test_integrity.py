@@ -77,7 +77,7 @@ async def test_a_flipped_bit_of_the_size_costs_no_memory(tmp_path: Path) -> None
 async def test_a_flipped_bit_in_the_definition_of_a_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
     sound = path.read_bytes()
-    for name in (b"body", b"in_progress", b"chain"):
+    for name in (b"body", b"value"):
         at = sound.index(name)
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
         with pytest.raises(LogUnusable, match="put a backup in its place"):

@@ -96,8 +96,9 @@ def damaged(home: Path) -> None:
             peer.close()
 
     anyio.run(write)
-    with closing(sqlite3.connect(home / "data" / "log.db", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(home / "data" / "log.index", isolation_level=None)) as connection:
         connection.execute("DELETE FROM snapshots").close()
+    with closing(sqlite3.connect(home / "data" / "log.db", isolation_level=None)) as connection:
         connection.execute("UPDATE log SET body = CAST(replace(body, 'second', 'secund') AS BLOB)").close()
 
 

@@ -28,7 +28,6 @@ _decode_shown = msgspec.json.Decoder(_Shown).decode
 
 
 def fold(text: str) -> str:
-    """The form in which texts are compared, whatever their case."""
     return text.casefold()
 
 
@@ -52,7 +51,6 @@ def is_timed(summary: bytes, unfinished: int) -> bool:
 
 
 def cursor_of(seq: int, conversation: str) -> str:
-    """The cursor that goes on after a conversation."""
     return base64.urlsafe_b64encode(f"{seq}:{conversation}".encode()).decode().rstrip("=")
 
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.store.file.filesystem import file_system_of, is_remote
+from punchlist_schemas.system import os_calls
+from punchlistd.store.recovery.opening import is_remote
 
 TABLE = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -26,15 +27,15 @@ TABLE = """\
 )
 def test_the_deepest_and_latest_mount_holds_a_path(tmp_path: Path, path: str, kind: str) -> None:
     (tmp_path / "table").write_text(TABLE)
-    assert file_system_of(path, str(tmp_path / "table")) == kind
+    assert os_calls.file_system(path, str(tmp_path / "table")) == kind
 
 
 def test_a_system_without_a_table_of_mounts_has_no_answer(tmp_path: Path) -> None:
-    assert file_system_of("/x", str(tmp_path / "missing")) == ""
+    assert os_calls.file_system("/x", str(tmp_path / "missing")) == ""
 
 
 def test_the_real_table_is_understood(tmp_path: Path) -> None:
-    kind = file_system_of(str(tmp_path / "log.db"))
+    kind = os_calls.file_system(str(tmp_path / "log.db"))
     assert kind and not is_remote(kind)
 
 
