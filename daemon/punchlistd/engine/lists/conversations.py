@@ -52,7 +52,6 @@ class Conversations:
         with_claims: Shown | None = None,
         present: Present = nobody,
     ) -> None:
-        """No conversation is loaded."""
         self.loaded: dict[str, LoadedConversation] = {}
         self.lanes: dict[str, Lane] = {}
         """Of each list that machines share the way of its changes."""
@@ -71,7 +70,6 @@ class Conversations:
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
-        """Return the loaded conversation of this id, or None."""
         found = self.loaded.get(id)
         if found is not None:
             found.in_use = True
@@ -218,7 +216,6 @@ class Conversations:
             self._listings.drop(opened)
 
     def drop_empty(self, id: str) -> None:
-        """Unload a conversation that does not exist."""
         if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
             self.drop(id)
 
@@ -288,7 +285,6 @@ def due_snapshots(changed: list[LoadedConversation], everything: bool = False) -
 
 
 def saved(changed: list[LoadedConversation], snapshots: list[Snapshot]) -> None:
-    """Record that the store has these snapshots."""
     for opened, snapshot in zip(changed, snapshots, strict=True):
         opened.summarised = snapshot.version
         if snapshot.state is not None:

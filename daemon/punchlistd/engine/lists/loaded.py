@@ -66,23 +66,17 @@ class Lane(Protocol):
     """The way of the changes of one shared list; see `punchlistd.replication.lanes.lane`."""
 
     @property
-    def base(self) -> Place:
-        """Where the list was before the first post that the log tells of."""
-        ...
+    def base(self) -> Place: ...
 
     def placed(self, place: Place) -> Place:
         """Where a place of the list is now: it moves if posts are lost and put back."""
         ...
 
     @property
-    def shared(self) -> Shared | None:
-        """What is said of the list while its newest changes may be missing."""
-        ...
+    def shared(self) -> Shared | None: ...
 
     @property
-    def audience(self) -> Audience:
-        """Who loses the list if it is deleted here."""
-        ...
+    def audience(self) -> Audience: ...
 
     def take(self, item: Any) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
@@ -129,7 +123,6 @@ class LoadedConversation:
     )
 
     def __init__(self, state: State, check: str, seq: int, saved_version: int) -> None:
-        """A conversation as a snapshot left it, at position `seq`."""
         self.state = state
         state.seq = state.floor = seq
         self.check = check
@@ -155,7 +148,6 @@ class LoadedConversation:
         self.counted: tuple[int, int] = (0, 0)
 
     def follow(self, stored: Stored) -> bool:
-        """Apply the stored event that comes after the present state."""
         fact = fact_of(stored)
         evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
         self.check = stored.check
@@ -218,11 +210,9 @@ class LoadedConversation:
 
     @property
     def shared(self) -> Shared | None:
-        """What is said of a shared list whose newest changes may be missing."""
         return None if self.lane is None else self.lane.shared
 
     def view(self) -> Conversation:
-        """The conversation as answers show it."""
         seen = self.state.conversation_view()
         running = self.with_departures(seen.running)
         return msgspec.structs.replace(seen, damaged=self.cut, shared=self.shared, running=running)
@@ -277,9 +267,7 @@ def departure_of(task: Task) -> dict[str, Any]:
 class Listed(Protocol):
     """What has an encoded list."""
 
-    def forget_listing(self) -> None:
-        """Encode it anew the next time."""
-        ...
+    def forget_listing(self) -> None: ...
 
 
 class Listings:
@@ -290,7 +278,6 @@ class Listings:
     """
 
     def __init__(self, limit: int = LISTED_BYTES) -> None:
-        """None are kept."""
         self._limit = limit
         self._sizes: dict[Listed, int] = {}
         self._size = 0
@@ -306,7 +293,6 @@ class Listings:
             oldest.forget_listing()
 
     def drop(self, listed: Listed) -> None:
-        """It is kept no more."""
         self._size -= self._sizes.pop(listed, 0)
 
 

@@ -21,12 +21,10 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 
 
 def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
-    """conversation.get."""
     return _encode(r.ConversationGetResult(conversation=opened.view(), name=opened.short_name))
 
 
 def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
-    """task.get."""
     task = opened.state.tasks.get(params.task)
     if task is None:
         return (
@@ -41,7 +39,6 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
 
 
 def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
-    """task.explain."""
     state = opened.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
