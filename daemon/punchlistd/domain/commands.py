@@ -1,6 +1,7 @@
 """What `decide` takes and gives: a stamped command, and the facts that follow from it."""
 
 from collections.abc import Iterable
+from typing import final
 
 import msgspec
 
@@ -19,6 +20,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     event: AnyEvent
 
 
+@final
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What follows from a command: its events, in order, as one group.
 

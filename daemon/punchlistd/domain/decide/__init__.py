@@ -66,10 +66,10 @@ def decide(state: State, command: Command) -> Parts:
     if params.expect_version is not None and params.expect_version != state.version:
         return (version_conflict("The conversation", params.expect_version, state.version),)
     decided = RULES[type(params)](state, params, command)
-    if isinstance(decided, Rejection):
+    if type(decided) is Rejection:
         return (decided,)
     opens = not (state.exists or isinstance(params, OPENS_NOTHING))
-    if not isinstance(decided, Decision):
+    if type(decided) is not Decision:
         return _collect(decided, command, opens=opens)
     if opens and not (decided.events and isinstance(decided.events[0], ConversationOpened)):
         decided = Decision((_opened(command), *decided.events))

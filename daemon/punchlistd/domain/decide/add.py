@@ -27,7 +27,7 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    dated = with_moments(params)
+    dated = params if params.due_day is params.not_before_day is None else with_moments(params)
     if isinstance(dated, Rejection):
         return dated
     task = added_task(name, dated)

@@ -28,20 +28,17 @@ def follow_up(
     An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
     in progress.
     """
-    return _follow_up(state, params, events, present(state)) if _has_follow_ups(state, events) else ()
-
-
-def _has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
-    """Return whether applied events can have follow-ups, given the list's settings."""
     settings = state.settings
-    if settings.max_attempts or settings.execution == "serial" or any(map(may_lack_claim, events)):
-        return True
     how = settings.complete_parents
-    if how == "never":
-        return False
-    if state.ended_headings or (how == "auto" and state.ended_parents):
-        return True
-    return bool(state.families) and any(map(_may_reopen, events))
+    if (
+        settings.max_attempts
+        or settings.execution == "serial"
+        or (how != "never" and (state.ended_headings or (how == "auto" and state.ended_parents)))
+        or any(map(may_lack_claim, events))
+        or (how != "never" and state.families and any(map(_may_reopen, events)))
+    ):
+        return _follow_up(state, params, events, present(state))
+    return ()
 
 
 def _may_reopen(event: KnownEvent) -> bool:

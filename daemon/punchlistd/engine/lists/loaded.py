@@ -186,6 +186,10 @@ class LoadedConversation:
                 self.listings.add(self, len(listing))
         return listing
 
+    def missing(self, rejection: Rejection) -> Rejection:
+        """Return the rejection of what is not there; of a list that is cut at damage, it may be behind that."""
+        return rejection if self.cut is None or self.damage is None else self.damage
+
     @property
     def damaged_member(self) -> bytes:
         """What every answer about a list says that is not whole, as a further member of a JSON object."""

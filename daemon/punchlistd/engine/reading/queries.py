@@ -164,10 +164,9 @@ class Queries:
             return opened
         wanted, newest = params.at_version or 0, opened.state.version
         if wanted > newest:
-            if opened.cut is not None and opened.damage is not None:
-                return opened.damage
             text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
-            return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
+            facts = {"field": "at_version", "expected": f"0 to {newest}"}
+            return opened.missing(Rejection("invalid_params", text, facts))
         name, history = opened.state.conversation, self._history
         return await history.at(name, wanted, opened.seq, lambda state, seq: made(filtered, params, state, seq))
 
@@ -226,9 +225,7 @@ class Queries:
             ids.reverse()
         if params.after is not None:
             if params.after not in opened.state.messages:
-                if opened.cut is not None and opened.damage is not None:
-                    return opened.damage
-                return message_not_found(params.after)
+                return opened.missing(message_not_found(params.after))
             ids = ids[ids.index(params.after) + 1 :]
         if (hidden := opened.state.hidden) and not params.all:
             ids = [id for id in ids if id not in hidden]
@@ -262,9 +259,7 @@ class Queries:
         if not opened.state.exists and opened.cut is None:
             return conversation_not_found(params.conversation)
         if params.message not in opened.state.messages:
-            if opened.cut is not None and opened.damage is not None:
-                return opened.damage
-            return message_not_found(params.message)
+            return opened.missing(message_not_found(params.message))
         (message,) = await self._messages(opened.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 

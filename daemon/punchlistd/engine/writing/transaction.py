@@ -95,20 +95,6 @@ class Transaction:
     `owing` those of all together. `place` is where the post leads to whose last group is being appended.
     """
 
-    __slots__ = (
-        "deleted",
-        "entries",
-        "head",
-        "items",
-        "lines",
-        "owed",
-        "owing",
-        "parts",
-        "place",
-        "sessions",
-        "touched",
-    )
-
     def __init__(self, head: int) -> None:
         self.head = head
         self.items: list[Item] = []
@@ -144,23 +130,22 @@ class Transaction:
         if name not in self.touched:
             self.touched[name] = opened
             opened.dirty += 1
-        happened: list[KnownEvent] = []
         for event in events:
-            if happened:
+            if event is not events[0]:
                 yield
             self.head = opened.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
-            happened.append(event)
+        happened = [*events]
         # What follows is asked for only now: a list may be serial only since these events.
         for event in () if params is None else follow_up(state, params, events, opened.present):
             yield
             self.head = opened.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
             happened.append(event)
-        if len(happened) > 1:
-            self.parts += len(happened)
+        if (left := len(happened)) > 1:
+            self.parts += left
         owner = state.user or owner  # of an opened one and of a deleted one too
-        call, left, first = 0, len(happened), state.version - len(happened) + 1
+        call, first = 0, state.version - left + 1
         for event in happened:
             if call:
                 yield
@@ -306,7 +291,7 @@ class Transactor:
             item.to(Stage.PARKED)
         else:
             item.to(Stage.DECIDED)
-            if isinstance(decision, Rejection):
+            if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
             else:
                 yield from self._record(item, decision, opened, transaction)

@@ -189,7 +189,8 @@ class Writer:
         if forming.items:
             if not self._committing and self._is_quick(forming):
                 self._committing = True
-                self._publish(await self._commit(self._take()))
+                batch, self._forming = forming, Transaction(forming.head)
+                self._publish(await self._commit(batch))
                 self._committing = False
             else:
                 self._formed.give()
@@ -241,7 +242,7 @@ class Writer:
                 if self._is_quick(self._forming):
                     self._publish(done)
                     done = None
-                batch = self._take()
+                batch, self._forming = self._forming, Transaction(self._forming.head)
                 self._moved.give()
                 with anyio.CancelScope(shield=True):  # a commit that has begun is seen to its end, whoever stops this
                     done = await self._commit(batch, done)
@@ -252,10 +253,6 @@ class Writer:
     def _is_quick(self, batch: Transaction) -> bool:
         """Whether a commit would take next to no time, and hold up nobody."""
         return not batch.entries or (self._log.quick and not batch.deleted)
-
-    def _take(self) -> Transaction:
-        batch, self._forming = self._forming, Transaction(self._forming.head)
-        return batch
 
     async def _commit(self, batch: Transaction, before: Transaction | None = None) -> Transaction | None:
         """Make a transaction durable, and publish the one before it while the disk has it.
