@@ -90,8 +90,8 @@ class Lane(Protocol):
 class LoadedConversation:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
-    `dirty` counts the batches that touched the state, or are about to, and are not published yet: while there are any
-    it may run ahead of the log, and reads wait. `dropped` says that it is not the conversation's state any more;
+    `dirty` counts the batches that touched the state and are not published yet: while there are any it may run ahead
+    of the log, and reads wait. `dropped` says that it is not the conversation's state any more;
     `unnamed`, of one that does not exist, that no session of its id is attached to another one either. With `damage` it
     takes no changes, and with `cut` the state is not whole either: it ends before the damage. A shared one has a
     `lane`, and `place` says up to where of the shared log the state goes.

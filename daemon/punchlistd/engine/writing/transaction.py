@@ -298,14 +298,13 @@ class Transactor:
 
     def consider(self, item: Write, opened: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
         """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
-        state, params, asked = opened.state, item.params, item.command
+        state, params = opened.state, item.params
         if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
             self._conversations.refusal(self._log.spoiled[state.conversation])
         decision: Decision | Rejection | None = opened.damage
         if decision is None and not state.exists and item.caller.user is None:
             decision = self._name_refusal(state)
         if decision is None:
-            opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
             try:
                 if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
                     decision = self._refused_before(item, opened)
@@ -320,15 +319,12 @@ class Transactor:
                     # Last: nobody should confirm what is refused afterwards.
                     lane, check = opened.lane, self._confirmer.check
                     audience = None if lane is None else lane.audience
-                    refusal = check(item.method.name, params, state, item.caller, asked.at, audience)
+                    refusal = check(item.method.name, params, state, item.caller, item.command.at, audience)
                     decision = refusal or decision
             except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
                 raise
             except Exception:
                 decision = _fault(item)
-            finally:
-                opened.dirty -= 1
-                item.command = asked
         assert decision is not None, "a command has at least one part"
         return self._claims.decided(item, params, state, decision) if type(params) is TaskClaim else decision
 
