@@ -1,8 +1,9 @@
-"""Work in slices: what takes long is a generator that pauses after each step, and all others go on between slices."""
+"""Work in slices: long work is an iterable of its steps, and other calls go on between slices of it."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -11,19 +12,28 @@ SLICE_EVENTS = 32
 """How many steps of work, or stored events, are done before all others have their turn."""
 
 
-async def in_slices(work: Generator[None, None, T], turn: AbstractAsyncContextManager[None] | None = None) -> T:
-    """Run work that pauses after each step, and give what it returns.
+async def in_slices(steps: Iterable[T], turn: AbstractAsyncContextManager[None] | None = None) -> T | None:
+    """Go through the steps of some work; return the last one.
 
     Args:
-        work: what to do.
-        turn: entered for each slice, where only one of several works may have its turn at a time.
+        steps: The steps, each done when it is asked for.
+        turn: Entered for each slice, where only one of several works may have its turn at a time.
     """
-    turn = turn or nullcontext()
+    turn, steps = turn or nullcontext(), iter(steps)
+    last = None
     while True:
         async with turn:
-            for _ in range(SLICE_EVENTS):
-                try:
-                    next(work)
-                except StopIteration as end:
-                    return end.value
+            slice_ = list(islice(steps, SLICE_EVENTS))
+            last = slice_[-1] if slice_ else last
+            if len(slice_) < SLICE_EVENTS:
+                return last
             await asyncio.sleep(0)
+
+
+def run_through(work: Generator[None, None, T]) -> T:
+    """Do work without its pauses, and return its result."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value

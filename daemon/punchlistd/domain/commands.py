@@ -1,7 +1,7 @@
 """What `decide` takes and gives: a stamped command, and the facts that follow from it."""
 
-from collections.abc import Generator
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import final
 
 import msgspec
 
@@ -20,6 +20,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     event: AnyEvent
 
 
+@final
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What follows from a command: its events, in order, as one group.
 
@@ -39,8 +40,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
 
     `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
-    message that brings none. `decided` is what follows from a call that takes long, worked out
-    before in slices: an undo, which takes a walk through the history, or one that looks at very many tasks.
+    message that brings none. `decided` is what follows from an undo, worked out before from the history.
     Of a claim, `session` says that its owner is an agent that has entered, and `left` is the fence of the claim
     that it may end, since that one's owner has left. `is_abandoned` says that the session has left that its task is
     reserved for.
@@ -57,19 +57,10 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     is_abandoned: bool = False
 
 
-T = TypeVar("T")
+NOTHING = Decision()
 
-Deciding = Generator[None, None, Decision | Rejection]
-"""A decision that pauses after each of its parts. The state stays as it is until it ends."""
-
-
-def to_the_end(work: Generator[None, None, T]) -> T:
-    """What work comes to that pauses, without its pauses."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+Parts = Iterable[Decision | Rejection]
+"""The decisions on the parts of a call, made lazily while the state stays as it is. A rejection is that of the call."""
 
 
 class Wake(Mutation, frozen=True, kw_only=True):

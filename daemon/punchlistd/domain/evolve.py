@@ -36,7 +36,7 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.things import TALK, Metadata, Note, Task
 from punchlistd.domain.state import Claim, State
-from punchlistd.domain.state.members import DAYS, EDITABLE, HAS_RARE, RARE, RESTORABLE, arguments, written
+from punchlistd.domain.state.members import DAYS, EDITABLE, RARE, rare_of
 from punchlistd.domain.state.ordering import default_key
 
 
@@ -117,7 +117,26 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     tasks = state.tasks
     if name in tasks:
         return
-    task = _begun(added, version, at)
+    task = Task(
+        id=name,
+        title=added.title,
+        status=added.status,
+        priority=added.priority,
+        description=added.description,
+        active_form=added.active_form,
+        owner=added.owner,
+        metadata=added.metadata,
+        result_summary=added.result_summary,
+        fail_reason=added.fail_reason,
+        attempts=added.attempts,
+        created_at=added.created_at or at,
+        updated_at=at,
+        status_changed_at=added.status_changed_at or at,
+        version=version,
+    )
+    # In a second step, since Python 3.11 makes a dict of 16 arguments before it calls.
+    if any(rare := rare_of(added)):
+        task = replace(task, **_effective(dict(zip(RARE, rare, strict=True)), at))
     if added.parent is not None and added.parent in tasks:
         task = replace(task, parent=added.parent)
     if added.blocked_by:
@@ -125,10 +144,6 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     state.insert(task, event.rank)
     if len(name) <= _MAX_DIGITS and name.isdecimal() and (number := int(name)) >= state.next_task:
         state.next_task = number + 1
-
-
-def _with_rare(task: Task, added: AddedTask, at: int) -> Task:
-    return replace(task, **_effective({name: getattr(added, name) for name in RARE}, at))
 
 
 def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
@@ -139,20 +154,6 @@ def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
     if not_before is not None and not_before <= at:
         changes["not_before"] = changes["not_before_day"] = None
     return changes
-
-
-_TIMES = {
-    "created_at": "it.created_at or at",
-    "updated_at": "at",
-    "status_changed_at": "it.status_changed_at or at",
-    "version": "version",
-}
-_COMMON = [name for name in RESTORABLE if name not in ("parent", "blocked_by", *_TIMES, *RARE)]
-# Python 3.11 makes a dict of 16 arguments before it calls, so the rare members come in a second step.
-_TASK = f"Task({arguments('it', (*_COMMON, *_TIMES), _TIMES, keywords=True)})"
-_begun: Callable[[AddedTask, int, int], Task] = written(
-    "it, version, at", f"with_rare({_TASK}, it, at) if {HAS_RARE} else {_TASK}", Task=Task, with_rare=_with_rare
-)
 
 
 def _with_blockers(state: State, task: Task, added: AddedTask) -> Task:

@@ -18,7 +18,6 @@ def task_not_found(task: str, next_id: int = 0) -> Rejection:
 
 
 def message_not_found(message: str) -> Rejection:
-    """There is no such message."""
     return Rejection("not_found", f"There is no message {message}.", {"what": "message", "id": message})
 
 
@@ -36,12 +35,10 @@ def ambiguous(name: str, ids: Sequence[str]) -> Rejection:
 
 
 def invalid(field: str, expected: str, message: str) -> Rejection:
-    """A parameter has the right type but makes no sense here."""
     return Rejection("invalid_params", message, {"field": field, "expected": expected})
 
 
 def version_conflict(what: str, expected: int, actual: int) -> Rejection:
-    """Something changed since the caller looked at it."""
     message = f"{what} is at version {actual}, not {expected}; read it again and repeat the call."
     return Rejection("version_conflict", message, {"expected": expected, "actual": actual})
 
@@ -56,7 +53,6 @@ def cycle(path: Sequence[str]) -> Rejection:
 
 
 def lease_held(task: Task, owner: str) -> Rejection:
-    """Somebody else has the task."""
     message = (
         f"Task #{task.id} is held by {owner}; claim another one, or wait. "
         "Pausing or reopening the task takes it away from its owner."
@@ -74,7 +70,6 @@ def reserved(task: Task) -> Rejection:
 
 
 def lease_lost(task: Task, fence: int | None) -> Rejection:
-    """The claim that a call refers to has ended."""
     again = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
     if task.status == "in_progress" and task.owner:
         again = f"{task.owner} has it without a claim and may claim it; pausing or reopening it frees it for others."
@@ -84,7 +79,6 @@ def lease_lost(task: Task, fence: int | None) -> Rejection:
 
 
 def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
-    """The task waits for others."""
     facts = [{"id": blocker.id, "title": blocker.title, "status": blocker.status} for blocker in blockers]
     names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(facts) > _DRAWN else "")
     message = f"Task #{task.id} waits for {names}; complete or delete them first, or remove the edges."
@@ -96,7 +90,6 @@ _CHILDREN_TOLD = 100
 
 
 def open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
-    """The task has unfinished children, which come first."""
     facts = [{"id": child.id, "title": child.title, "status": child.status} for child in children[:_CHILDREN_TOLD]]
     count = "1 open task" if len(children) == 1 else f"{len(children):,} open tasks"
     names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(children) > _DRAWN else "")
@@ -128,7 +121,6 @@ def follows_its_children(task: Task, to: Status) -> Rejection:
 
 
 def deferred(task: Task) -> Rejection:
-    """The task is not to be handed out yet."""
     message = (
         f"Task #{task.id} is deferred and not ready yet; claim another one, or wait. "
         "Editing `not_before` to null makes it ready, and setting its status starts it."

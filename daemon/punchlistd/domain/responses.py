@@ -33,13 +33,12 @@ from punchlist_schemas.results import (
     Written,
 )
 from punchlist_schemas.things import FINISHED, Message, Task, names_of
-from punchlistd.domain.commands import Decision, EndClaims, EndReservations, Wake, to_the_end
+from punchlistd.domain.commands import NOTHING, Decision, EndClaims, EndReservations, Wake
 from punchlistd.domain.decide.serial import current
 from punchlistd.domain.state import State
 from punchlistd.domain.state.equal import equal_task, equal_tasks
 from punchlistd.domain.undo.trace import named
 
-_NOTHING = Decision()
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
 
 
@@ -58,7 +57,7 @@ def respond(  # noqa: PLR0913 - what an answer is made of
     state: State,
     events: Sequence[KnownEvent],
     seq: int,
-    decision: Decision = _NOTHING,
+    decision: Decision = NOTHING,
     actor: str = "",
 ) -> Written:
     """The answer to a mutation.
@@ -92,7 +91,7 @@ def _added_many(params: p.TaskAddMany, done: _Done) -> TasksResult:
     names, kept = added, tuple[str, ...]()
     if params.keep_equal:  # each task of the call is there now: it was kept, or it is the next of those added
         rest, new = iter(added), set(added)
-        equal = to_the_end(equal_tasks(done.state, params.tasks))
+        equal = equal_tasks(done.state, params.tasks)
         asked = zip(params.tasks, equal, strict=True)
         names = [name if name and name not in new else next(rest) for one, name in asked if one.task is None]
         kept = tuple(name for name in names if name not in new)
@@ -136,7 +135,6 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
 
 
 def _next(state: State, task: Task, actor: str) -> Task | None:
-    """The task that a serial list runs now, else the one that the caller would get next."""
     if state.settings.execution == "serial":
         running = next((name for name in current(state) if name != task.id), None)
         if running is not None:

@@ -49,19 +49,13 @@ class Holder(Protocol):
         ...
 
     @property
-    def pid(self) -> int:
-        """The process id of the peer."""
-        ...
+    def pid(self) -> int: ...
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it is closed."""
-        ...
+    def is_gone(self) -> bool: ...
 
     @property
-    def is_agents(self) -> bool:
-        """Return whether agents speak over it."""
-        ...
+    def is_agents(self) -> bool: ...
 
     @property
     def unsent_bytes(self) -> int:
@@ -78,9 +72,7 @@ class Caller(Protocol):
         ...
 
     @property
-    def user(self) -> str | None:
-        """The user that the connection is bound to."""
-        ...
+    def user(self) -> str | None: ...
 
     @property
     def confirm(self) -> bool:
@@ -96,9 +88,7 @@ class Caller(Protocol):
         """Put a reply (an encoded result or a refusal) into the outgoing bytes; nothing for a notification."""
         ...
 
-    def flush(self) -> None:
-        """Hand the outgoing bytes to the system."""
-        ...
+    def flush(self) -> None: ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Enter it to make a long answer: one at a time for each connection, and not before its peer took the last."""
@@ -117,18 +107,14 @@ class Nobody:
     confirm = False
     holder = None
 
-    def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Nobody listens."""
+    def answer(self, id: bytes | None, outcome: Outcome) -> None: ...
 
-    def flush(self) -> None:
-        """Nothing to hand on."""
+    def flush(self) -> None: ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """It is always its turn."""
         return nullcontext()
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """Nothing is kept."""
         return outcome
 
 
@@ -200,7 +186,6 @@ class Write(msgspec.Struct, eq=False):
     unwanted: Rejection | None = None
 
     def to(self, stage: Stage) -> None:
-        """Go on to another stage."""
         assert stage in NEXT[self.stage], f"{self.method.name} can't go from {self.stage.name} to {stage.name}"
         self.stage = stage
 
@@ -240,12 +225,10 @@ class Read(msgspec.Struct, eq=False):
     lane: Lane | None = None
 
     def answer(self, outcome: Outcome) -> None:
-        """Answer the caller."""
         long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
         self.caller.answer(self.id, self.caller.admit(outcome) if long else outcome)
 
     def refuse(self, rejection: Rejection) -> None:
-        """Answer the caller out of turn."""
         self.answer(rejection)
         self.caller.flush()
 
@@ -258,7 +241,6 @@ class Barrier(msgspec.Struct, eq=False):
     params: None = None
 
     def reached(self) -> None:
-        """Everything before it is published."""
         if not self.done.done():
             self.done.set_result(None)
 
@@ -290,7 +272,8 @@ class Arrival(msgspec.Struct, eq=False):
     """What was decided for a shared list: a post's groups in their order, or what the present state answers.
 
     `first` is the version of its first event, `behind` the place in the shared log that it follows, and `place` the one
-    that it leads to. `arrived` is called once: with None when it is published, else with the reason why it is not.
+    that it leads to. `alone` is as in `Write`. `arrived` is called once: with None when it is published, else with the
+    reason why it is not.
     """
 
     conversation: str
@@ -301,15 +284,15 @@ class Arrival(msgspec.Struct, eq=False):
     arrived: Callable[[Rejection | None], None]
     opened: LoadedConversation | None = None
     refusal: Rejection | None = None
+    alone: bool = False
     params: None = None
 
     @property
     def is_alone(self) -> bool:
-        """Whether it changes where names lead."""
-        return any(type(event) in _LEADING for step in self.steps for event in step.events)
+        """Whether it takes long or changes where names lead."""
+        return self.alone or any(type(event) in _LEADING for step in self.steps for event in step.events)
 
     def refuse(self, rejection: Rejection) -> None:
-        """It is not published."""
         self.arrived(rejection)
 
 

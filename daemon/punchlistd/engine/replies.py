@@ -41,7 +41,6 @@ class Pieces(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """The length of all pieces together."""
         return sum(map(len, self.parts))
 
 

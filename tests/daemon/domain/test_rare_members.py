@@ -6,13 +6,11 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import TaskAdded, TaskWoken
 from punchlist_schemas.things import Link, SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Wake
 from punchlistd.domain.decide.edit import MOST_LABELS
 from punchlistd.domain.decide.notes import MOST_NOTES, NOTES_CHARACTERS
-from punchlistd.domain.evolve import evolve
 from punchlistd.domain.explain import explain
 from punchlistd.domain.state.snapshot import dump_state, load_state
 
@@ -37,18 +35,6 @@ def note(recorder: Recorder, text: str) -> Any:
 
 def shown(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in MEMBERS}
-
-
-def test_they_come_with_a_new_task_and_with_many_and_through_a_snapshot() -> None:
-    recorder = Recorder()
-    recorder.add("a", **MEMBERS)
-    recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="b", **MEMBERS),)))
-    note(recorder, "seen")
-    assert [shown(task) for task in recorder.state.ordered()] == [MEMBERS, MEMBERS]
-    loaded = load_state(CONVERSATION, dump_state(recorder.state))
-    assert loaded.ordered() == recorder.state.ordered()
-    assert loaded.wakes_at == LATER
-    check_invariants(loaded)
 
 
 @pytest.mark.parametrize("member", MEMBERS)
@@ -164,21 +150,6 @@ def test_nothing_is_deferred_until_a_time_that_is_over() -> None:
     assert recorder.state.counts().ready == 2
 
 
-def test_events_about_tasks_that_are_gone_change_nothing() -> None:
-    recorder = Recorder()
-    recorder.add("a")
-    before = recorder.state.ordered()
-    evolve(recorder.state, TaskWoken("7"), 9, 9, 9)
-    assert recorder.state.ordered() == before
-
-
-def test_an_event_of_an_earlier_version_has_none_of_them() -> None:
-    recorder = Recorder()
-    recorder.add("a")
-    (event,) = (fact.event for group in recorder.history for fact in group.facts if isinstance(fact.event, TaskAdded))
-    assert shown(recorder.state.tasks["1"]) == {name: getattr(event.task, name) for name in MEMBERS}
-
-
 def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer() -> None:
     recorder = Recorder()
     brought = (p.WrittenNote(text="hello", author="ann", at=5), p.WrittenNote(text="hm", at=6), "mine")
@@ -203,20 +174,6 @@ def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer() -> None:
     recorder.do(p.ListUndo(**C, to_version=version))
     assert [one.actor for one in recorder.state.tasks["1"].notes] == ["ann", "me", "me"]
     recorder.do(p.ListUndo(**C, redo=True))
-
-
-def test_an_imported_note_comes_back_with_its_author() -> None:
-    recorder = Recorder()
-    recorder.add("a")
-    recorder.do(
-        p.TaskAddMany(**C, tasks=(p.NewTask(title="a", task="1", notes=(p.WrittenNote(text="x", author="ann"),)),))
-    )
-    (note,) = recorder.state.tasks["1"].notes
-    recorder.do(p.ListUndo(**C))
-    assert recorder.state.tasks["1"].notes == ()
-    recorder.do(p.ListUndo(**C, redo=True))
-    (back,) = recorder.state.tasks["1"].notes
-    assert (back.actor, back.at, back.imported_by) == (note.actor, note.at, "me")
 
 
 def test_long_notes_from_elsewhere_count_as_any() -> None:

@@ -156,21 +156,6 @@ async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(run
     assert (await peer.result("task.list", conversation=C))["version"] == made == MANY + 1
 
 
-async def test_a_call_of_few_parts_and_many_events_uses_up_its_token_once(running: Engine, peer: Peer) -> None:
-    await peer.result("task.add", conversation=C, title="x")
-    params = {"conversation": C, "tasks": linked(), "keep_unfinished": False, "ask": True}
-    asked = await peer.refusal("list.replace", **params)
-    done = await peer.result("list.replace", **params, answered=True, confirm=asked["token"])
-    assert len(done["tasks"]) == len(linked())
-
-
-async def test_a_call_of_few_parts_and_many_events_counts_once_against_a_rate(running: Engine, peer: Peer) -> None:
-    await peer.result("conversation.open", conversation=C, settings={"rate_limit": 2})
-    for _ in range(2):
-        await peer.result("task.add_many", conversation=C, tasks=linked())
-    assert (await peer.refusal("task.add_many", conversation=C, tasks=linked()))["kind"] == "rate_limited"
-
-
 async def test_calls_of_few_parts_and_many_events_that_come_together_are_all_made(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:

@@ -91,7 +91,8 @@ class Recorder:
             decided=taken_back,
             session=isinstance(params, p.TaskClaim) and params.owner in self.present,
         )
-        return decide(self.state, command)
+        *_, decision = decide(self.state, command)
+        return decision
 
     def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
         """What an undo has to know of all that happened."""
@@ -103,12 +104,8 @@ class Recorder:
         return past
 
     def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
-        steps = take_back_calls(self.looked_back(aim(params), depth), params, self.at)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return cast(Decision | Rejection | None, end.value)
+        *_, decision = take_back_calls(self.looked_back(aim(params), depth), params, self.at)
+        return decision
 
     def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
         """Make a call: what follows has happened when this returns."""
@@ -131,7 +128,7 @@ class Recorder:
 
         def following() -> Iterator[e.AnyEvent]:
             if params is not None:
-                yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events), self.present)
+                yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events), lambda _: self.present)
 
         for event in chain(events, following()):
             self.seq += 1

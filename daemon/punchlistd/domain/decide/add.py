@@ -1,33 +1,33 @@
 """Adding a task, and what adding many shares with it."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
-from punchlist_schemas.things import TASK_LINKS, Link, Metadata, Task
+from punchlist_schemas.things import TASK_LINKS, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
 from punchlistd.domain.decide.serial import refused_start
+from punchlistd.domain.evolve import merged
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 from punchlistd.domain.state.circles import circle
 from punchlistd.domain.state.dependencies import cycle_through
 from punchlistd.domain.state.equal import equal_task
-from punchlistd.domain.state.members import arguments, written
 
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
-    """task.add."""
     if params.keep_equal and (kept := equal_task(state, params)) is not None:
         return _refused_relations(state, kept.id, params) or Decision(_edges(state, kept, params.blocked_by))
     if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
-    dated = with_moments(params)
+    dated = params if params.due_day is params.not_before_day is None else with_moments(params)
     if isinstance(dated, Rejection):
         return dated
     task = added_task(name, dated)
@@ -62,33 +62,32 @@ def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[Dependenc
     return tuple(DependencyAdded(kept.id, one) for one in new)
 
 
-def _without_nulls(metadata: Metadata) -> Metadata:
-    return {key: value for key, value in metadata.items() if value is not None}
-
-
-_BEGINS_AS = {
-    "id": "name",
-    "parent": "None",
-    "blocked_by": "()",
-    "metadata": "without_nulls(asked.metadata) if asked.metadata else asked.metadata",
-    "attempts": '1 if asked.status == "in_progress" else 0',
-    "notes": "()",
-    "waits_for": "None",
-    "spent_ms": "0",
-    "created_at": "0",
-    "status_changed_at": "0",
-}
-added_task: Callable[[str, p.TaskAdd | p.NewTask], AddedTask] = written(
-    "name, asked",
-    f"AddedTask({arguments('asked', AddedTask.__struct_fields__, _BEGINS_AS)})",
-    AddedTask=AddedTask,
-    without_nulls=_without_nulls,
-)
-"""The task as it begins, still without parent and edges."""
+def added_task(name: str, asked: p.TaskAdd | p.NewTask) -> AddedTask:
+    """The task as it begins, still without parent and edges."""
+    return AddedTask(
+        id=name,
+        title=asked.title,
+        status=asked.status,
+        priority=asked.priority,
+        description=asked.description,
+        active_form=asked.active_form,
+        owner=asked.owner,
+        metadata=merged({}, asked.metadata) if asked.metadata else asked.metadata,
+        result_summary=asked.result_summary,
+        fail_reason=asked.fail_reason,
+        attempts=1 if asked.status == "in_progress" else 0,
+        due=asked.due,
+        not_before=asked.not_before,
+        labels=asked.labels,
+        links=asked.links,
+        estimate_ms=asked.estimate_ms,
+        gate=asked.gate,
+        due_day=asked.due_day,
+        not_before_day=asked.not_before_day,
+    )
 
 
 def distinct(ids: Iterable[str]) -> tuple[str, ...]:
-    """The ids without repetitions."""
     return tuple(dict.fromkeys(ids))
 
 
@@ -106,37 +105,67 @@ def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection 
     return None if path is None else cycle(path)
 
 
-def refs_of(tasks: Sequence[p.NewTask], names: Sequence[str]) -> dict[str, str] | Rejection:
-    """Which id each temporary ref stands for."""
+class Item(msgspec.Struct, frozen=True):
+    """A task of a call of many: its id, what is asked of it, and its relations with refs resolved."""
+
+    name: str
+    asked: p.NewTask
+    blocked_by: tuple[str, ...]
+    parent: str | None
+
+
+def items_of(
+    tasks: Sequence[p.NewTask], names: Sequence[str], there: Container[str], next_task: int = 0
+) -> Iterator[Item | Rejection]:
+    """Yield the items of a call; a rejection, which comes last, takes their place. Refs win over ids.
+
+    Args:
+        tasks: What is asked for.
+        names: The id of each task.
+        there: Other tasks to which they may refer.
+        next_task: The number of the next new task, for rejections.
+    """
     refs: dict[str, str] = {}
-    for task, name in zip(tasks, names, strict=True):
-        if task.ref is None:
-            continue
-        if task.ref in refs:
-            return invalid("ref", "a different ref for each task", f"The ref {task.ref!r} is used twice; rename one.")
-        refs[task.ref] = name
-    return refs
+    for asked, name in zip(tasks, names, strict=True):
+        if asked.ref in refs:
+            yield invalid("ref", "a different ref for each task", f"The ref {asked.ref!r} is used twice; rename one.")
+            return
+        if asked.ref is not None:
+            refs[asked.ref] = name
+    for name, asked in zip(names, tasks, strict=True):
+        for other in asked.blocked_by if asked.parent is None else (*asked.blocked_by, asked.parent):
+            if other not in refs and other not in there:
+                yield task_not_found(other, next_task)
+                return
+        dated = with_moments(asked)
+        if isinstance(dated, Rejection):
+            yield dated
+            return
+        if asked.links:
+            links = (
+                replace(one, to=refs.get(one.to, one.to)) if one.kind in TASK_LINKS else one for one in asked.links
+            )
+            dated = replace(dated, links=tuple(links))
+        blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
+        yield Item(name, dated, blockers, None if asked.parent is None else refs.get(asked.parent, asked.parent))
 
 
-def tied_links(links: Sequence[Link], refs: Mapping[str, str]) -> tuple[Link, ...]:
-    """Links with the refs in them resolved, as far as their kind leads to tasks."""
-    return tuple(replace(one, to=refs.get(one.to, one.to)) if one.kind in TASK_LINKS else one for one in links)
+def added_item(item: Item) -> AddedTask:
+    return replace(added_task(item.name, item.asked), blocked_by=item.blocked_by, parent=item.parent)
 
 
 def additions(
-    state: State, events: Iterable[TaskAdded | TaskMoved]
-) -> Generator[None, None, tuple[list[KnownEvent], list[KnownEvent]]]:
-    """The events that add tasks which may refer to each other in any direction, and those to follow them.
+    state: State, events: Iterable[TaskAdded | TaskMoved], later: list[KnownEvent]
+) -> Iterator[TaskAdded | TaskMoved]:
+    """Yield the events that add tasks which may refer to each other in any direction.
 
-    What a task refers to must be there when it is added: other edges and parents come behind, when all are there.
+    What a task refers to must be there when it is added. Other edges and parents are added to `later`, for the time
+    when all are there.
     """
-    added: list[KnownEvent] = []
-    later: list[KnownEvent] = []
     there = set(state.tasks)
     for event in events:
-        yield
         if isinstance(event, TaskMoved):
-            added.append(event)
+            yield event
             continue
         task = event.task
         later.extend(DependencyAdded(task.id, other) for other in task.blocked_by if other not in there)
@@ -145,6 +174,5 @@ def additions(
             later.append(TaskEdited(task.id, parent=parent))
             parent = None
         kept = tuple(other for other in task.blocked_by if other in there)
-        added.append(replace(event, task=replace(task, parent=parent, blocked_by=kept)))
+        yield replace(event, task=replace(task, parent=parent, blocked_by=kept))
         there.add(task.id)
-    return added, later

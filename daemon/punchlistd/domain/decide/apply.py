@@ -8,9 +8,9 @@ from msgspec.structs import asdict, replace
 from punchlist_schemas import params as p
 from punchlist_schemas.changes import CHANGES, ListApply, method_of
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import KnownEvent, ListCleared
+from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import TASK_LINKS
-from punchlistd.domain.commands import Command, Deciding, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import add, claim, edit, notes, order, status
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import invalid
@@ -34,27 +34,24 @@ _MANY = frozenset(
 """The members of changes that hold a task's id, and those that hold several."""
 
 
-def apply(state: State, params: ListApply, command: Command) -> Deciding:
-    """list.apply."""
+def apply(state: State, params: ListApply, command: Command) -> Parts:
     ahead = state.copy()
-    events: list[KnownEvent] = []
     is_over = False
     for index, call in enumerate(calls_of(state, params)):
         decision = call if isinstance(call, Rejection) else RULES[type(call)](ahead, call, command)
         if isinstance(decision, Rejection):
-            return at_change(params, index, decision)
+            yield at_change(params, index, decision)
+            return
+        yield NOTHING
         for event in decision.events:
             # A list that clears itself looks at what all changes leave: one behind this may add a task.
             if isinstance(event, ListCleared):
                 is_over = True
                 continue
             evolve(ahead, event, ahead.seq + 1, ahead.version + 1, command.at)
-            events.append(event)
-            yield
-        yield
+            yield Decision((event,))
     if is_over and not ahead.remaining:
-        events.append(ListCleared())
-    return Decision(tuple(events))
+        yield Decision((ListCleared(),))
 
 
 def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
@@ -88,7 +85,6 @@ def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection
 
 
 def at_change(params: ListApply, index: int, refusal: Rejection) -> Rejection:
-    """The refusal of the whole call because of one change."""
     message = f"changes[{index}] ({method_of(params.changes[index])}): {refusal.message} Nothing was changed."
     return Rejection(refusal.kind, message, {**refusal.data, "change": index})
 

@@ -10,14 +10,12 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
 from punchlist_schemas.things import Task, names_of
-from punchlistd.domain.commands import Command, Decision, EndClaims
+from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims
 from punchlistd.domain.decide.parents import refused_start as refused_by_children
 from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped, refused_start
 from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, reserved, task_not_found
 from punchlistd.domain.state import HELD, State
-
-NOTHING = Decision()
 
 
 def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rejection:
@@ -87,7 +85,6 @@ def available(state: State, count: int, names: Sequence[str]) -> list[Task]:
 
 
 def _current(state: State) -> list[Task]:
-    """Return what a serial list hands out: its task in progress, else the next one, reserved or not."""
     if running := current(state):
         free = (state.tasks[name] for name in running if name not in state.claims)
         return [task for task in free if not task.open_blockers]
@@ -111,7 +108,6 @@ def renew(state: State, params: p.TaskRenew, _command: Command) -> Decision | Re
 
 
 def release(state: State, params: p.TaskRelease, command: Command) -> Decision | Rejection:
-    """task.release."""
     refused = refused_claim(state, params.task, params.owner, params.fence)
     return refused or Decision((_released(state, params.task, "released", command.at),))
 

@@ -6,7 +6,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, ConversationDeleted, ConversationOpened
 from punchlist_schemas.things import Metadata, Settings, SettingsPatch
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 
@@ -14,7 +14,7 @@ from punchlistd.domain.state import State
 def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision:
     """conversation.open: what is there is found as it is, whatever else is asked."""
     if state.exists:
-        return Decision()
+        return NOTHING
     user = command.user or params.user or ""
     metadata = _merged({}, params.metadata)
     opened = ConversationOpened(params.title, user, patched(Settings(), params.settings), params.kind, metadata)
@@ -32,13 +32,12 @@ def configure(state: State, params: p.ConversationConfigure, _command: Command) 
         settings=UNSET if settings == state.settings else settings,
         metadata=UNSET if metadata == state.metadata else metadata,
     )
-    return Decision() if event == ConversationConfigured() else Decision((event,))
+    return NOTHING if event == ConversationConfigured() else Decision((event,))
 
 
 def attach(state: State, params: p.ConversationAttach, _command: Command) -> Decision:
-    """conversation.attach."""
     if params.session in state.sessions:
-        return Decision()
+        return NOTHING
     return Decision((ConversationConfigured(attached=params.session),))
 
 
@@ -47,12 +46,11 @@ def detach(state: State, params: p.ConversationDetach, _command: Command) -> Dec
     if not state.exists:
         return conversation_not_found(params.conversation)
     if params.session not in state.sessions:
-        return Decision()
+        return NOTHING
     return Decision((ConversationConfigured(detached=params.session),))
 
 
 def delete(state: State, params: p.ConversationDelete, _command: Command) -> Decision | Rejection:
-    """conversation.delete."""
     if not state.exists:
         return conversation_not_found(params.conversation)
     return Decision((ConversationDeleted(),))
@@ -68,12 +66,10 @@ def _too_many(state: State) -> Rejection:
 
 
 def _merged(metadata: Metadata, patch: Metadata) -> Metadata:
-    """Metadata with the keys of the patch, but those that are null."""
     return {name: value for name, value in {**metadata, **patch}.items() if value is not None}
 
 
 def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:
-    """Settings with those that the patch names."""
     if patch is None:
         return settings
     given = {name: value for name, value in structs.asdict(patch).items() if value is not None}

@@ -18,7 +18,7 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import Metadata, Task, is_heading
-from punchlistd.domain.commands import Command, Decision, Wake
+from punchlistd.domain.commands import NOTHING, Command, Decision, Wake
 from punchlistd.domain.decide.claim import refused_claim
 from punchlistd.domain.decide.days import edit_with_moments
 from punchlistd.domain.decide.gates import refused_opening
@@ -39,7 +39,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejection:
-    """task.edit."""
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
@@ -207,9 +206,9 @@ def is_over(state: State) -> bool:
 
 def end_turn(state: State, _params: p.TurnEnd, _command: Command) -> Decision:
     """turn.end: a list that is not over stays as it is."""
-    return Decision((ListCleared(),)) if is_over(state) else Decision()
+    return Decision((ListCleared(),)) if is_over(state) else NOTHING
 
 
 def clear(state: State, params: p.ListClear, _command: Command) -> Decision:
     """list.clear: an empty list that numbers from 1 is clear already."""
-    return Decision((ListCleared(params.quote),)) if state.next_task > 1 else Decision()
+    return Decision((ListCleared(params.quote),)) if state.next_task > 1 else NOTHING

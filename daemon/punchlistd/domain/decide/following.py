@@ -5,7 +5,7 @@ committed, seen and undone together with them.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from punchlist_schemas import params as p
 from punchlist_schemas.events import Deleted, KnownEvent, StatusChanged, TaskAdded, TaskEdited
@@ -19,29 +19,26 @@ from punchlistd.domain.undo.trace import named
 
 
 def follow_up(
-    state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Set[str] = frozenset()
+    state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Callable[[State], Set[str]]
 ) -> Iterable[KnownEvent]:
     """Yield the follow-ups of `events`, which came from `params` and have been applied. Apply each before the next.
 
-    `present` has the names of the agents that are present.
+    `present` returns the names of the agents that are present.
 
     An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
     in progress.
     """
-    return _follow_up(state, params, events, present) if has_follow_ups(state, events) else ()
-
-
-def has_follow_ups(state: State, events: Sequence[KnownEvent]) -> bool:
-    """Return whether applied events can have follow-ups, given the list's settings."""
     settings = state.settings
-    if settings.max_attempts or settings.execution == "serial" or any(map(may_lack_claim, events)):
-        return True
     how = settings.complete_parents
-    if how == "never":
-        return False
-    if state.ended_headings or (how == "auto" and state.ended_parents):
-        return True
-    return bool(state.families) and any(map(_may_reopen, events))
+    if (
+        settings.max_attempts
+        or settings.execution == "serial"
+        or (how != "never" and (state.ended_headings or (how == "auto" and state.ended_parents)))
+        or any(map(may_lack_claim, events))
+        or (how != "never" and state.families and any(map(_may_reopen, events)))
+    ):
+        return _follow_up(state, params, events, present(state))
+    return ()
 
 
 def _may_reopen(event: KnownEvent) -> bool:
@@ -81,7 +78,6 @@ def _follow_up(
 
 
 def _finished(state: State) -> Iterator[KnownEvent]:
-    """Finish the parents whose children are all finished, from the lowest up."""
     waiting = deque(ended(state))
     while waiting:
         task = state.tasks[waiting.popleft()]

@@ -8,7 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, NoteAdded, StatusChanged
 from punchlist_schemas.things import Status, Task, Waits
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.notes import refused_notes
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status, with_the_list
@@ -24,7 +24,7 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
     if task is None:
         return task_not_found(params.task, state.next_task)
     if task.status == "completed" and params.accept:
-        return Decision()
+        return NOTHING
     refusal = _refused(task, params, command.actor)
     if refusal is None:
         refusal = _refused_yes(state, task, params) if params.accept else _refused_no(params)

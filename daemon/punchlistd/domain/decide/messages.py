@@ -10,7 +10,6 @@ from punchlistd.domain.state import State
 
 
 def append(state: State, params: p.MessageAppend, command: Command) -> Decision | Rejection:
-    """message.append."""
     message = params.message or command.message_id
     if message in state.messages:
         sentence = f"There is a message {message!r} already; leave `message` out to get a fresh id."
@@ -21,7 +20,6 @@ def append(state: State, params: p.MessageAppend, command: Command) -> Decision 
 
 
 def retract(state: State, params: p.MessageRetract, _command: Command) -> Decision | Rejection:
-    """message.retract."""
     if params.message not in state.messages:
         return message_not_found(params.message)
     by = state.hidden.get(params.message)
@@ -32,7 +30,6 @@ def retract(state: State, params: p.MessageRetract, _command: Command) -> Decisi
 
 
 def _lasts(state: State, role: str, message: str) -> Rejection | None:
-    """Why a message of this role can't supersede another."""
     if role in TALK:
         sentence = "What user and assistant say supersedes nothing; append it as a message of its own."
         return invalid("supersedes", "nothing, for a message of role user or assistant", sentence)

@@ -31,7 +31,6 @@ def added(task: str, asked: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded
 
 
 def refused_notes(task: Task | None, name: str, notes: Sequence[p.NoteText | p.WrittenNote]) -> Rejection | None:
-    """Why a task, which may be new, can't take these notes."""
     old = () if task is None else task.notes
     texts = [one if isinstance(one, str) else one.text for one in notes]
     size = sum(len(note.text) for note in old) + sum(map(len, texts))

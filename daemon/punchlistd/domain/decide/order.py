@@ -5,7 +5,7 @@ import msgspec
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import TaskMoved
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.rejections import invalid, task_not_found
 from punchlistd.domain.state import State
 from punchlistd.domain.state.ordering import between, default_key
@@ -38,7 +38,6 @@ def spot(state: State, before: str | None, after: str | None, moved: str | None 
 
 
 def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Rejection:
-    """task.move."""
     task = params.task
     if task not in state.tasks:
         return task_not_found(task, state.next_task)
@@ -59,5 +58,5 @@ def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Reje
     position = state.index(task)
     behind = ids[position + 1] if position + 1 < len(ids) else None
     if behind == place.before:
-        return Decision()
+        return NOTHING
     return Decision((TaskMoved(task=task, before=place.before, rank=place.rank),))

@@ -5,12 +5,11 @@ A replacement states how things are; the table of transitions and open blockers,
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace as changed
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
@@ -24,10 +23,9 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import FINISHED, Task
-from punchlistd.domain.commands import Command, Deciding, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import notes
-from punchlistd.domain.decide.add import added_task, additions, distinct, refs_of, tied_links
-from punchlistd.domain.decide.days import with_moments
+from punchlistd.domain.decide.add import Item, added_item, additions, items_of
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
 from punchlistd.domain.decide.gates import refused_opening
 from punchlistd.domain.decide.reserving import free
@@ -39,21 +37,12 @@ from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.state.ordering import between, default_key
 
 
-class _Item(msgspec.Struct, frozen=True):
-    """A task of the new list: its id, what is asked of it, and its relations with refs resolved."""
-
-    name: str
-    asked: p.NewTask
-    blocked_by: tuple[str, ...]
-    parent: str | None
-
-
 class _Plan(msgspec.Struct, frozen=True):
     """The ids of the tasks that go and of those that stay in front, and what follows them."""
 
     dropped: dict[str, None]
     kept: list[str]
-    items: list[_Item]
+    items: list[Item]
 
     def blockers(self, task: Task) -> list[str]:
         """The edges of an old task that are left when the dropped ones are gone."""
@@ -69,67 +58,59 @@ class _Plan(msgspec.Struct, frozen=True):
         return parent
 
 
-def replace(state: State, params: p.ListReplace, command: Command) -> Deciding:
+def replace(state: State, params: p.ListReplace, command: Command) -> Parts:
     """list.replace. What an item leaves at its default is not touched in a kept task, except its status."""
-    plan = yield from _planned(state, params)
-    if isinstance(plan, Rejection):
-        return plan
-    refusal = yield from _refused_cycle(state, plan)
-    if refusal is not None:
-        return refusal
-    placed, later = yield from additions(state, (yield from _placements(state, plan)))
-    edits: list[KnownEvent] = []
-    ties: list[KnownEvent] = list(later)
-    for item in plan.items:
-        task = state.tasks.get(item.name)
-        if task is not None:
-            for event in updates(task, item.asked, command.at):
-                refusal = refused_edit(task, event, command.actor) if isinstance(event, TaskEdited) else None
-                if refusal is not None:
-                    return refusal
-                edits.append(event)
-            loosened, tied = _relations(state, plan, item, task)
-            edits.extend(loosened)
-            ties.extend(tied)
-        if (refusal := notes.refused_notes(task, item.name, item.asked.notes)) is not None:
-            return refusal
-        ties.extend(notes.added(item.name, one, command.actor) for one in item.asked.notes)
-        yield
-    return Decision((*map(Deleted, plan.dropped), *placed, *edits, *ties))
-
-
-def refused_edit(task: Task, edited: TaskEdited, actor: str) -> Rejection | None:
-    """Why a task can't be brought up to date."""
-    return (None if edited.gate is UNSET else refused_opening(task, actor)) or too_much_metadata(task, edited)
-
-
-def _planned(state: State, params: p.ListReplace) -> Generator[None, None, _Plan | Rejection]:
-    names = yield from _names(state, params.tasks)
+    names = _names(state, params.tasks)
     if isinstance(names, Rejection):
-        return names
+        yield names
+        return
+    plan = _plan(state, params, names)
+    for item in items_of(params.tasks, names, state.tasks.keys() - plan.dropped.keys()):
+        if isinstance(item, Rejection):
+            yield item
+            return
+        plan.items.append(item)
+        yield NOTHING
+    if (refusal := _refused_cycle(state, plan)) is not None:
+        yield refusal
+        return
+    yield Decision(tuple(map(Deleted, plan.dropped)))
+    ties: list[KnownEvent] = []
+    for event in additions(state, _placements(state, plan), ties):
+        yield Decision((event,))
+    for item in plan.items:
+        task, edits = state.tasks.get(item.name), list[KnownEvent]()
+        if task is not None:
+            loosened, tied = _relations(state, plan, item, task)
+            edits += (*updates(task, item.asked, command.at), *loosened)
+            ties += tied
+        refusal = refused_edits(task, edits, command.actor) or notes.refused_notes(task, item.name, item.asked.notes)
+        if refusal is not None:
+            yield refusal
+            return
+        ties += (notes.added(item.name, one, command.actor) for one in item.asked.notes)
+        yield Decision(tuple(edits))
+    yield Decision(tuple(ties))
+
+
+def refused_edits(task: Task | None, changes: Iterable[KnownEvent], actor: str) -> Rejection | None:
+    for event in changes:
+        if task is not None and isinstance(event, TaskEdited):
+            refusal = (None if event.gate is UNSET else refused_opening(task, actor)) or too_much_metadata(task, event)
+            if refusal is not None:
+                return refusal
+    return None
+
+
+def _plan(state: State, params: p.ListReplace, names: Iterable[str]) -> _Plan:
     staying = set(names)
     rest = [task for task in state.ordered() if task.id not in staying]
     kept = [task.id for task in rest if params.keep_unfinished and task.status not in FINISHED]
     dropped = dict.fromkeys(task.id for task in rest if not params.keep_unfinished or task.status in FINISHED)
-    refs = refs_of(params.tasks, names)
-    if isinstance(refs, Rejection):
-        return refs
-    plan = _Plan(dropped, kept, [])
-    for name, asked in zip(names, params.tasks, strict=True):
-        for other in (*asked.blocked_by, *(() if asked.parent is None else (asked.parent,))):
-            if other not in refs and (other not in state.tasks or other in dropped):
-                return task_not_found(other)
-        parent = None if asked.parent is None else refs.get(asked.parent, asked.parent)
-        dated = with_moments(asked)
-        if isinstance(dated, Rejection):
-            return dated
-        tied = changed(dated, links=tied_links(asked.links, refs)) if asked.links else dated
-        plan.items.append(_Item(name, tied, distinct(refs.get(other, other) for other in asked.blocked_by), parent))
-        yield
-    return plan
+    return _Plan(dropped, kept, [])
 
 
-def _names(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, list[str] | Rejection]:
+def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
     """The id of each task of the new list: the one it says, that of an old task of its title, or a new one."""
     named: set[str] = set()
     for asked in tasks:
@@ -141,7 +122,6 @@ def _names(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, li
     for task in state.ordered():
         if task.id not in named:
             same_title[task.title].append(task.id)
-        yield
     names: list[str] = []
     number = state.next_task
     for asked in tasks:
@@ -152,13 +132,15 @@ def _names(state: State, tasks: Sequence[p.NewTask]) -> Generator[None, None, li
         else:
             names.append(str(number))
             number += 1
-        yield
     return names
 
 
-def _refused_cycle(state: State, plan: _Plan) -> Generator[None, None, Rejection | None]:
+def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
     tasks = state.tasks
     items = {item.name: item for item in plan.items}
+    related = [item.name for item in plan.items if item.blocked_by or item.parent is not None]
+    if not related:
+        return None
 
     def blockers(name: str) -> Iterable[str]:
         item = items.get(name)
@@ -173,35 +155,33 @@ def _refused_cycle(state: State, plan: _Plan) -> Generator[None, None, Rejection
             above = plan.parent(tasks, tasks[name])
         return () if above is None else (above,)
 
-    path = (yield from find_cycle(items, blockers)) or (yield from find_cycle(items, parent))
+    path = find_cycle(related, blockers) or find_cycle(related, parent)
     if path is None:
         below: dict[str, list[str]] = {}
         for name in dict.fromkeys((*tasks, *items)):
             for above in parent(name):
                 below.setdefault(above, []).append(name)
-        path = (yield from find_cycle(items, waits(blockers, lambda name: below.get(name, ())))) if below else None
+        path = find_cycle(related, waits(blockers, lambda name: below.get(name, ()))) if below else None
     if path is None:
         return None
     return cycle([_spelled(items.get(name), name, tasks) for name in path])
 
 
-def _spelled(item: _Item | None, name: str, tasks: Mapping[str, Task]) -> str:
+def _spelled(item: Item | None, name: str, tasks: Mapping[str, Task]) -> str:
     """A new task is known to the caller by its ref."""
     return item.asked.ref or name if item is not None and name not in tasks else name
 
 
-def _placements(state: State, plan: _Plan) -> Generator[None, None, list[TaskAdded | TaskMoved]]:
+def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
     """Brings the tasks into order, in order: those that stand right already stay where they are."""
     items = {item.name: item for item in plan.items}
     wanted = [*plan.kept, *items]
     keys = {name: state.key(name) for name in wanted if name in state.tasks}
-    fixed = yield from _longest_rise(keys)
+    fixed = _longest_rise(keys)
     ahead = [name for name in reversed(wanted) if name in fixed]
     number = state.next_task
     low = ""
-    placed: list[TaskAdded | TaskMoved] = []
     for name in wanted:
-        yield
         is_new = name not in keys
         number += is_new
         if name in fixed:
@@ -212,16 +192,12 @@ def _placements(state: State, plan: _Plan) -> Generator[None, None, list[TaskAdd
         rank = "" if is_new and before is None and low < default_key(name) else between(low, high)
         low = rank or default_key(name)
         if is_new:
-            item = items[name]
-            task = changed(added_task(name, item.asked), blocked_by=item.blocked_by, parent=item.parent)
-            placed.append(TaskAdded(task, before, rank))
+            yield TaskAdded(added_item(items[name]), before, rank)
         else:
-            placed.append(TaskMoved(task=name, before=before, rank=rank))
-    return placed
+            yield TaskMoved(task=name, before=before, rank=rank)
 
 
-def _longest_rise(keys: Mapping[str, str]) -> Generator[None, None, set[str]]:
-    """The largest set of names whose keys rise in the order of the mapping (patience sorting)."""
+def _longest_rise(keys: Mapping[str, str]) -> set[str]:
     tops: list[str] = []
     names: list[str] = []
     below: dict[str, str | None] = {}
@@ -230,7 +206,6 @@ def _longest_rise(keys: Mapping[str, str]) -> Generator[None, None, set[str]]:
         below[name] = names[pile - 1] if pile else None
         tops[pile : pile + 1] = [key]
         names[pile : pile + 1] = [name]
-        yield
     rise: set[str] = set()
     name = names[-1] if names else None
     while name is not None:
@@ -261,7 +236,7 @@ def updates(task: Task, asked: p.NewTask, at: int) -> Iterator[KnownEvent]:
             yield from free(task, event)
 
 
-def _relations(state: State, plan: _Plan, item: _Item, task: Task) -> tuple[Sequence[KnownEvent], Sequence[KnownEvent]]:
+def _relations(state: State, plan: _Plan, item: Item, task: Task) -> tuple[Sequence[KnownEvent], Sequence[KnownEvent]]:
     """What is loosened and what is tied afterwards: in this order no step on the way closes a cycle."""
     loosened: list[KnownEvent] = []
     tied: list[KnownEvent] = []

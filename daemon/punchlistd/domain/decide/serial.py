@@ -23,7 +23,6 @@ _STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Rele
 
 
 def is_serial(state: State) -> bool:
-    """Whether the list runs one task at a time."""
     return state.settings.execution == "serial"
 
 

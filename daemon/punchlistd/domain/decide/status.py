@@ -6,7 +6,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, ListCleared, StatusChanged
 from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.claim import refused_claim, spent_ms
 from punchlistd.domain.decide.parents import finished_with
 from punchlistd.domain.decide.parents import refused_status as refused_by_children
@@ -27,11 +27,8 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
 _NEEDS_NO_BLOCKERS = frozenset({"in_progress", "completed"})
 _COUNTS_AS_START = frozenset({"pending", "failed"})
 
-_NOTHING = Decision()
-
 
 def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decision | Rejection:
-    """task.set_status."""
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
@@ -44,7 +41,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
         return refused
     event = status_change(task, to, params.result_summary, params.fail_reason, command.at)
     if event is None:
-        return _NOTHING
+        return NOTHING
     if ends_the_list(state, task, event.to):
         return Decision(with_the_list(state, task, event, command.at))
     return Decision((event, *free(task, event)))
@@ -92,7 +89,6 @@ def _first_need(gate: Gate) -> Waits | None:
 
 
 def needs_yes(gate: Gate) -> bool:
-    """Whether a person has to agree."""
     return gate.yes or bool(gate.by)
 
 

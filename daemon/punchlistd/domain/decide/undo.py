@@ -1,6 +1,6 @@
 """Undo: calls are taken back by new events; nothing is erased."""
 
-from collections.abc import Generator, Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import msgspec
 
@@ -8,7 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, Released, StatusChanged, TaskAdded
 from punchlist_schemas.things import Task
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.claim import refused_work
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.rejections import conversation_not_found
@@ -21,14 +21,12 @@ from punchlistd.domain.undo.trace import Change, named
 NO_CALL = (0,)
 """What an undo records as undone that took back nothing but parts of calls: no event has version 0."""
 
-Taking = Generator[None, None, Decision | Rejection | None]
-
 
 def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejection:
     """list.undo. What follows was worked out from the history by `take_back_calls`."""
     if not state.exists:
         return conversation_not_found(params.conversation)
-    return command.decided or Decision()
+    return command.decided or NOTHING
 
 
 def wanted(params: p.ListUndo) -> int | None:
@@ -40,24 +38,26 @@ def wanted(params: p.ListUndo) -> int | None:
 
 def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and every way in which one of them ends it
     past: Lookback, params: p.ListUndo, at: int
-) -> Taking:
+) -> Iterator[Decision | Rejection | None]:
     """Take back the newest calls that are meant, newest first, in a copy of the history's state.
 
-    Calls that were undone, or that left nothing to undo, are passed over. It pauses after each change, and in taking
-    back a clear after each task.
+    Calls that were undone, or that left nothing to undo, are passed over.
 
-    Returns:
-        What follows, or why that is refused; None if there may be further calls to take back that `past` does not hold.
+    Yields:
+        The decision on each change, made lazily, and of a clear on each task. The last one is that on the whole: None
+        if there may be further calls to take back that `past` does not hold.
     """
     refused = _refused(past, params)
     if refused is not None:
-        return refused
+        yield refused
+        return
     run = Undoing(past.state.copy(), at, past.touched, past.returned, past.claimed)
     if params.to_version is not None:
         if past.then is not None:
             yield from revert(run, past.then)
             yield from _settle(run, past.state)
-        return _decision(run, params, (), (), params.to_version)
+        yield _decision(run, params, (), (), params.to_version)
+        return
     last_clear, count = past.last_clear, wanted(params)
     taken: list[int] = []
     finished: list[int] = []
@@ -65,7 +65,8 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
         if len(taken) == count:
             break
         if params.whole and (conflict := _conflict(past, first, changes)) is not None:
-            return conflict
+            yield conflict
+            return
         message = len(run.lines)
         run.begin_call(first)
         for change in reversed(changes):
@@ -73,26 +74,30 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
                 yield from take_back(run, change)
             elif is_undoable(change.event, claims=True):
                 run.skip(change, "the list was cleared since")
-            yield
+            yield run.part()
         run.end_call()
         if params.whole and run.skipped:
-            return _skipped(past, first, run)
+            yield _skipped(past, first, run)
+            return
         if params.whole and len(run.lines) == message and (conflict := _overtaken(past, first, changes)) is not None:
-            return conflict
+            yield conflict
+            return
         if len(run.lines) > message:
             taken.append(first)
             if run.complete:
                 finished.append(-first if first in past.undos else first)
     if len(taken) != count and past.is_cut and params.call is None:
-        return None
+        yield None
+        return
     yield from _settle(run, past.state)
     if len(taken) != count and _is_as_it_was(past.state, run):  # all is undone but what only adds up to nothing
-        return Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
+        yield Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
+        return
     is_redo = any(first in past.undos for first in taken)
-    return _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
+    yield _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
 
 
-def _settle(run: Undoing, was: State) -> Generator[None]:
+def _settle(run: Undoing, was: State) -> Iterator[Decision]:
     """Keep what came back within the rules for calls: the list may have changed around it since.
 
     A task stays completed if no gate was set since. It stays in progress if no new blocker, no running task of a serial
@@ -107,14 +112,14 @@ def _settle(run: Undoing, was: State) -> Generator[None]:
             assert event is not None, "its gate asks for a check or a yes"
             run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
             run.note(f"{name_of(task)}: paused, since its gate was set after it was completed")
-        yield
+        yield run.part()
     skipped = {task for task, _, _ in run.skipped}
     running = [(task.id, then) for task, then in came_back if task.status == then.status == "in_progress"]
     for name, then in sorted(running, key=lambda one: state.key(one[0]), reverse=True):
         refusal = None if name in was.running else _refused_return(state, state.tasks[name], then, skipped)
         if refusal is not None:
             _put_back(run, state.tasks[name], refusal)
-        yield
+        yield run.part()
 
 
 def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
@@ -133,7 +138,6 @@ def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> 
 
 
 def _put_back(run: Undoing, task: Task, refusal: Rejection) -> None:
-    """Make a task pending that came back in progress and can't be."""
     claim = run.state.claims.get(task.id)
     if claim is not None:
         run.apply(Released(task=task.id, owner=claim.owner, reason="released"))
@@ -163,7 +167,6 @@ def _is_as_it_was(state: State, run: Undoing) -> bool:
 
 
 def _unstamped(task: Task | None) -> Task | None:
-    """A task without the stamps that every change moves on."""
     return None if task is None else msgspec.structs.replace(task, version=0, updated_at=0, status_changed_at=0)
 
 
@@ -177,7 +180,6 @@ def _decision(
 
 
 def _refused(past: Lookback, params: p.ListUndo) -> Rejection | None:
-    """Why nothing can be taken back at all."""
     if sum((params.call is not None, params.to_version is not None, params.redo)) > 1:
         return Rejection("invalid_params", "call, redo and to_version exclude each other.", {"field": "call"})
     version = past.state.version
@@ -196,7 +198,6 @@ def _refused(past: Lookback, params: p.ListUndo) -> Rejection | None:
 
 
 def _conflict(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
-    """The refusal if something newer rests on what a call made or completed."""
     for change in changes:
         for task in _foundations(past, change):
             if (touch := past.resting(task, change.version)) is not None:

@@ -67,7 +67,6 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def machine(self) -> str:
-        """The machine of its keeper; "" in a list that is not shared."""
         return machine_of(self.keeper)
 
 
@@ -210,7 +209,6 @@ class State:
     # reading
 
     def ordered(self) -> list[Task]:
-        """The tasks in the list's order."""
         tasks = self.tasks
         return [tasks[task] for task in self._order]
 
@@ -219,12 +217,10 @@ class State:
         return self._order
 
     def counts(self) -> Counts:
-        """How many tasks are in each state, at the cost of nothing."""
         return Counts(**self._totals, blocked=self._blocked, ready=len(self._ready))
 
     @property
     def remaining(self) -> int:
-        """How many tasks are unfinished."""
         totals = self._totals
         return totals["pending"] + totals["in_progress"] + totals["paused"]
 
@@ -236,7 +232,6 @@ class State:
             del self.agents[next(iter(self.agents))]
 
     def key(self, task: str) -> str:
-        """The sort key of a task."""
         return self.ranks.get(task) or default_key(task)
 
     def index(self, task: str, key: str | None = None) -> int:
@@ -244,7 +239,6 @@ class State:
         return bisect_left(self._order, (key or self.key(task), task), key=self._sort_key)
 
     def children(self, task: str) -> list[str]:
-        """The ids of the tasks whose parent this is."""
         return list(self.families.get(task, ()))
 
     def is_container(self, task: Task) -> bool:
@@ -256,7 +250,6 @@ class State:
         return self._open_children.get(task, 0)
 
     def open_children(self, task: str) -> list[Task]:
-        """Return the children that `open_count` counts, in list order."""
         if task not in self._open_children:
             return []
         children = (self.tasks[name] for name in self.families[task])
@@ -264,7 +257,6 @@ class State:
         return sorted(found, key=lambda child: self._sort_key(child.id))
 
     def failed_children(self, task: str) -> int:
-        """Return the number of failed children of a task."""
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
@@ -318,7 +310,6 @@ class State:
         return [self.tasks[entry[2]] for entry in nsmallest(count, (self._entry(self.tasks[name]) for name in tasks))]
 
     def urgent_first(self, tasks: Iterable[Task]) -> list[Task]:
-        """These tasks in the order in which they are handed out."""
         return sorted(tasks, key=self._entry)
 
     def ahead(self, task: Task, names: Sequence[str]) -> int:
@@ -337,7 +328,6 @@ class State:
         return self._ready
 
     def conversation_view(self) -> Conversation:
-        """The conversation as clients see it."""
         return Conversation(
             conversation=self.conversation,
             title=self.title,

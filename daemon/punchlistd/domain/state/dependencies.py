@@ -1,6 +1,6 @@
 """Cycles, found without recursion: a chain of any length is walked, never descended into."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from punchlist_schemas.things import Task
 
@@ -82,10 +82,8 @@ def _path(task: str, came: Mapping[str, str]) -> list[str]:
             return path[::-1]
 
 
-def find_cycle(
-    roots: Iterable[str], blockers_of: Callable[[str], Iterable[str]]
-) -> Generator[None, None, list[str] | None]:
-    """Any cycle that can be reached from `roots`, or None. The path's first id is its last. It pauses at each task."""
+def find_cycle(roots: Iterable[str], blockers_of: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """Any cycle that can be reached from `roots`, or None. The path's first id is its last."""
     done: set[str] = set()
     for root in roots:
         if root in done:
@@ -99,7 +97,6 @@ def find_cycle(
                 waiting.pop()
                 done.add(left := path.pop())
                 on_path.discard(left)
-                yield
             elif blocker in on_path:
                 return [*path[path.index(blocker) :], blocker]
             elif blocker not in done:

@@ -1,11 +1,12 @@
 """The members of a task as one table, which adding, editing, replacing, the fold, undo and snapshots walk.
 
 The structs of the contract declare a member; the table follows from which of them carry it. So a new member is a line
-in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and
-nothing in the domain. In `Task` it comes last, because a snapshot holds the members in that order.
+in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and in
+the domain one in `added_task`. In `Task` it comes last, because a snapshot holds the members in that order.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -59,7 +60,10 @@ RESTORABLE = tuple(row.name for row in MEMBERS.values() if row.restorable)
 STORED = tuple(row.name for row in MEMBERS.values() if row.stored)
 
 RARE = AddedTask.__struct_fields__[AddedTask.__struct_fields__.index("status_changed_at") + 1 :]
-"""What most tasks do not have. The hot path looks for all of them at once."""
+"""What most tasks do not have."""
+
+rare_of = attrgetter(*RARE)
+"""Returns the values of these members of a task."""
 
 
 def add_days(task: Task, changes: dict[str, Any], asked: Any) -> None:
@@ -68,28 +72,6 @@ def add_days(task: Task, changes: dict[str, Any], asked: Any) -> None:
         value = getattr(asked, day) or None
         if moment in changes and (value is not None or getattr(task, day) is not None):
             changes.setdefault(day, value)
-
-
-def written(arguments: str, expression: str, **names: Any) -> Callable[..., Any]:
-    """A function compiled from its text. Walking the table for each task would take several times as long.
-
-    Args:
-        arguments: The names of its arguments.
-        expression: What it returns.
-        names: What else the expression refers to.
-    """
-    code = compile(f"lambda {arguments}: {expression}", __file__, "eval")
-    return eval(code, names)  # the text comes from the table alone
-
-
-def arguments(source: str, names: Iterable[str], other: Mapping[str, str], *, keywords: bool = False) -> str:
-    """The text of arguments for a struct: each member as `source` has it, or the expression that `other` gives."""
-    texts = ((name, other.get(name, f"{source}.{name}")) for name in names)
-    return ", ".join(f"{name}={text}" if keywords else text for name, text in texts)
-
-
-HAS_RARE = " or ".join(f"it.{name}" for name in RARE) or "None"
-"""The text that asks `it` whether it has a member that most tasks do not have."""
 
 
 def named(members: Iterable[str]) -> str:

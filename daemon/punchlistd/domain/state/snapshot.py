@@ -4,7 +4,7 @@ Rows are arrays, and so is what came later in them: a member may be appended wit
 taken out. They are decoded without the checks of the wire, because what the log let in once must open for ever.
 """
 
-from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from punchlist_schemas.things import ListKind, Metadata, Settings, Task
 from punchlistd.domain.state import Claim, State
-from punchlistd.domain.state.members import HAS_RARE, MEMBERS, STORED, arguments, written
+from punchlistd.domain.state.members import MEMBERS, STORED, rare_of
 
 _FIRST = STORED[: STORED.index("version") + 1]
 """What each row has. The members that came later are one more, left empty by most tasks."""
@@ -20,7 +20,10 @@ _LATER = STORED[len(_FIRST) :]
 
 _TYPES = get_type_hints(Task)
 if TYPE_CHECKING:
-    _Later = _Row = tuple[Any, ...]
+
+    class _Row(Any): ...
+
+    _Later = _Row
 else:
     _Later = msgspec.defstruct(
         "_Later",
@@ -138,28 +141,35 @@ def load_state(conversation: str, data: bytes) -> State:
 _NO_METADATA: Metadata = {}
 """One for all tasks that have none: nobody changes a task's metadata in place."""
 
-_row: Callable[[Task], _Row] = written(
-    "it",
-    f"Row({arguments('it', _FIRST, {})}, Later({arguments('it', _LATER, {})}) if {HAS_RARE} else None)",
-    Row=_Row,
-    Later=_Later,
-)
+_first_of, _later_of = attrgetter(*_FIRST), attrgetter(*_LATER)
 
 
-def _with_later(task: Task, later: Any) -> Task:
-    return replace(task, **asdict(later))
+def _row(task: Task) -> _Row:
+    return _Row(*_first_of(task), _Later(*_later_of(task)) if any(rare_of(task)) else None)
 
 
-_SHARED = {  # equal times share one number, as in a state that was not saved in between
-    "metadata": "row.metadata or no_metadata",
-    "updated_at": "row.created_at if row.updated_at == row.created_at else row.updated_at",
-    "status_changed_at": "row.created_at if row.status_changed_at == row.created_at else row.status_changed_at",
-}
-_TASK = f"Task({arguments('row', _FIRST, _SHARED, keywords=True)})"
-_task: Callable[[_Row], Task] = written(
-    "row",
-    f"{_TASK} if row.later is None else with_later({_TASK}, row.later)",
-    Task=Task,
-    no_metadata=_NO_METADATA,
-    with_later=_with_later,
-)
+def _task(row: _Row) -> Task:
+    created_at = row.created_at  # equal times share one number, as in a state that was not saved in between
+    task = Task(
+        id=row.id,
+        title=row.title,
+        status=row.status,
+        priority=row.priority,
+        description=row.description,
+        active_form=row.active_form,
+        owner=row.owner,
+        parent=row.parent,
+        blocked_by=row.blocked_by,
+        blocks=row.blocks,
+        open_blockers=row.open_blockers,
+        metadata=row.metadata or _NO_METADATA,
+        result_summary=row.result_summary,
+        fail_reason=row.fail_reason,
+        attempts=row.attempts,
+        lease_expires_at=row.lease_expires_at,
+        created_at=created_at,
+        updated_at=created_at if row.updated_at == created_at else row.updated_at,
+        status_changed_at=created_at if row.status_changed_at == created_at else row.status_changed_at,
+        version=row.version,
+    )
+    return task if row.later is None else replace(task, **asdict(row.later))

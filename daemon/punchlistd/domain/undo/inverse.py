@@ -4,7 +4,7 @@ The rules work on a state of their own that runs ahead: each event they give has
 the next, older change is taken back in the list as it then is.
 """
 
-from collections.abc import Callable, Container, Generator, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from msgspec import UNSET
@@ -29,6 +29,7 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import FINISHED, Metadata, Note, Task
+from punchlistd.domain.commands import Decision
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
@@ -83,6 +84,7 @@ class Undoing:
         self.complete = True
         self.resumed: dict[str, Task] = {}
         self._begin = 0
+        self._part = 0
         self._first = 0
         self._resumed_in_call: set[str] = set()
         self._freed: dict[str, tuple[Claim, int]] = {}
@@ -116,9 +118,13 @@ class Undoing:
         return held is not None and held is self._claims.get(task) and self._claimed(task) > self._first
 
     def apply(self, event: KnownEvent) -> None:
-        """Let an event happen."""
         self.events.append(event)
         evolve(self.state, event, 0, self.state.version + 1, self.at)
+
+    def part(self) -> Decision:
+        """Return what happened since the last part."""
+        first, self._part = self._part, len(self.events)
+        return Decision(tuple(self.events[first:]))
 
     def note(self, line: str) -> None:
         """Tell what was taken back."""
@@ -180,13 +186,12 @@ def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
     return type(event) in _RULES
 
 
-def take_back(run: Undoing, change: Change) -> Iterable[None]:
-    """Take back one change, as far as it still stands; where that is much, it pauses between."""
+def take_back(run: Undoing, change: Change) -> Iterable[Decision]:
+    """Take back one change, as far as it still stands; a clear in parts, made lazily."""
     return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 
 def name_of(task: Task) -> str:
-    """A task in a sentence."""
     return f'#{task.id} "{task.title}"'
 
 
@@ -451,7 +456,6 @@ def _edge_removed(run: Undoing, change: Change) -> None:
 
 
 def _tie(run: Undoing, task: str, blocker: str) -> bool:
-    """Add an edge if there is none and it closes no cycle; tell whether."""
     tasks = run.state.tasks
     if task not in tasks or blocker not in tasks or blocker in tasks[task].blocked_by:
         return False
@@ -475,19 +479,19 @@ def _deleted(run: Undoing, change: Change) -> None:
         run.note(f"restored {name_of(task)}")
 
 
-def _cleared(run: Undoing, change: Change) -> Generator[None]:
+def _cleared(run: Undoing, change: Change) -> Iterator[Decision]:
     """The tasks come back first; those whose id is in use again are left out, and with them their relations."""
     back = {taken.task.id: taken for taken in change.taken if run.may_return(change, taken.task)}
     for taken in back.values():
         run.apply(_restored(run.state, taken, back))
-        yield
+        yield run.part()
     for taken in back.values():
         for dependent in taken.task.blocks:
             if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
                 run.apply(DependencyAdded(dependent, taken.task.id))
         _adopt(run, taken, None)
         run.resume(taken.task, taken.claim)
-        yield
+        yield run.part()
     if back:
         run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
     for taken in change.taken:
@@ -538,7 +542,7 @@ def _configured(run: Undoing, change: Change) -> None:
         run.leave()
 
 
-_RULES: dict[type, Callable[[Undoing, Change], Iterable[None] | None]] = {
+_RULES: dict[type, Callable[[Undoing, Change], Iterable[Decision] | None]] = {
     TaskAdded: _added,
     TaskEdited: _edited,
     TaskMoved: _moved,

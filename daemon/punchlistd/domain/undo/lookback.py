@@ -84,7 +84,6 @@ class Lookback:
     def __init__(
         self, conversation: str, aim: Aim, depth: int | None = None, state: State | None = None, seq: int = 0
     ) -> None:
-        """Nothing was followed yet."""
         self.state = initial_state(conversation) if state is None else state
         self.seq = seq
         self.calls: dict[int, list[Change]] = {}
@@ -149,14 +148,12 @@ class Lookback:
             self.calls.clear()  # what follows holds the version that is meant, or comes nearer to it
 
     def _is_meant(self) -> bool:
-        """Whether the call that is followed may be taken back."""
         aim = self._aim
         if aim.call is not None:
             return self._first <= aim.call
         return aim.to_version is None and aim.redo is self._is_undo and self._is_aims()
 
     def _is_aims(self) -> bool:
-        """Whether the call that is followed is of an actor whose calls are meant."""
         return self._aim.of is None or self._actor in self._aim.of
 
     def _note_touch(self, version: int, event: AnyEvent) -> None:

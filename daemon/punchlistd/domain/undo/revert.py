@@ -1,6 +1,6 @@
 """Reverting: the events that make a list what it was at an earlier version, whoever changed it since."""
 
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import Any
 
 from punchlist_schemas.events import (
@@ -17,18 +17,19 @@ from punchlist_schemas.events import (
     TaskMoved,
 )
 from punchlist_schemas.things import Task
+from punchlistd.domain.commands import Decision
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.members import EDITABLE, RESTORABLE, add_days, named
 from punchlistd.domain.undo.inverse import Undoing, name_of, note_again, place_of
 
 
-def revert(run: Undoing, then: State) -> Generator[None]:
-    """Make the run's state be `then`; claims that are over begin anew. Pauses after each task."""
+def revert(run: Undoing, then: State) -> Iterator[Decision]:
+    """Make the run's state be `then`; claims that are over begin anew. Yields a part for each task."""
     for task in list(run.state.ordered()):
         if not _is_same(then.tasks.get(task.id), task):
             run.apply(Deleted(task.id))
             run.note(f"removed {name_of(task)}")
-        yield
+        yield run.part()
     back = [task for task in then.ordered() if task.id not in run.state.tasks]
     for task in back:
         members: dict[str, Any] = {name: getattr(task, name) for name in RESTORABLE}
@@ -36,7 +37,7 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         rank, before = place_of(run.state, task.id, then.ranks.get(task.id, ""))
         run.apply(TaskAdded(AddedTask(**members), before, rank))
         run.note(f"restored {name_of(task)}")
-        yield
+        yield run.part()
     came_back = {task.id for task in back}
     for task in then.ordered():
         _release(run, task.id, then.claims.get(task.id))
@@ -46,7 +47,7 @@ def revert(run: Undoing, then: State) -> Generator[None]:
         run.resume(task, then.claims.get(task.id))
         if changed and task.id not in came_back:
             run.note(f"{name_of(task)}: {named(changed)} put back")
-        yield
+        yield run.part()
     _configure(run, then)
 
 

@@ -50,7 +50,6 @@ def trace(state: State, fact: Fact) -> Change:
 
 
 def named(event: AnyEvent) -> str:
-    """The id of the task that an event names, or an empty string."""
     task = getattr(event, "task", "")
     return task if isinstance(task, str) else task.id
 

@@ -51,7 +51,6 @@ class Claims:
     """
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
-        """Nobody has anything, and nobody waits."""
         self.leases = Leases(grace_s, submit)
         self.agents = Agents(self._agent_left, self._agent_back)
         self.reservations = Reservations(self.agents, self._is_elsewhere, submit)
@@ -157,13 +156,11 @@ class Claims:
             self.waiting.wake(state)
 
     def forget(self, write: Write) -> None:
-        """Drop a call that was answered."""
         self.waiting.forget(write)
 
     # what happens to those who have them
 
     def loaded(self, state: State) -> None:
-        """Keep the leases of a conversation that was loaded."""
         self.leases.adopt(state)
         self.reservations.follow(state)
 
@@ -187,7 +184,6 @@ class Claims:
         self.waiting.give_up(write, answer)
 
     def close(self) -> None:
-        """Stop all timers."""
         self.leases.close()
         self.reservations.close()
 

@@ -39,14 +39,10 @@ class Peer(Protocol):
         ...
 
     @property
-    def user(self) -> str | None:
-        """The user to which the connection is bound."""
-        ...
+    def user(self) -> str | None: ...
 
     @property
-    def pid(self) -> int:
-        """The process id of the peer."""
-        ...
+    def pid(self) -> int: ...
 
 
 _Key = tuple[str, str]
@@ -62,7 +58,6 @@ class Agents:
     """
 
     def __init__(self, left: Callable[[str], None], back: Callable[[str, int], None]) -> None:
-        """No agents."""
         self._on_left = left
         self._on_back = back
         self._present: dict[_Key, Agent] = {}
@@ -108,7 +103,6 @@ class Agents:
         self._end(key)
 
     def closed(self, peer: Peer) -> None:
-        """Record that a connection has closed."""
         for key in self._of_peer.pop(peer, {}):
             peers = self._peers[key]
             del peers[peer]
@@ -129,7 +123,6 @@ class Agents:
             self._left.popitem(last=False)
 
     def called(self, user: str | None, actor: str, conversation: str) -> None:
-        """Record a change by an actor."""
         now = now_ms()
         for name in names_of(actor):
             for key in ((user or "", name), ("", name)):

@@ -64,7 +64,6 @@ class Leases:
     """
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
-        """No claims."""
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
         """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
@@ -83,15 +82,12 @@ class Leases:
         self._rings_at = 0.0
 
     def __len__(self) -> int:
-        """How many claims are in force."""
         return self._count
 
     def __iter__(self) -> Iterator[Lease]:
-        """Yield all leases."""
         return (lease for held in self._held.values() for lease in held.values())
 
     def of(self, conversation: str) -> Mapping[str, Lease]:
-        """Return the leases of one conversation, by task."""
         return self._held.get(conversation, _NONE)
 
     def keeps(self, conversation: str) -> bool:
@@ -172,7 +168,6 @@ class Leases:
         return [each for each in self if each.session and not each.member and belongs_to(each.owner, agent)]
 
     def _check_session(self, lease: Lease) -> bool:
-        """Shorten the lease of a session that is not there; return whether it has left just now."""
         if not lease.session or lease.left is not None or self.present(lease.user, lease.owner):
             return False
         lease.leave(now_ms(), time.monotonic())
@@ -301,7 +296,6 @@ class Leases:
     # time
 
     def end(self, conversation: str, claims: Iterable[tuple[str, int]], reason: str) -> None:
-        """Ask for the end of claims."""
         params = EndClaims(conversation=conversation, claims=tuple(claims), reason=reason)
         for task, fence in params.claims:
             lease = self.of(conversation).get(task)
@@ -388,7 +382,6 @@ class Leases:
         self._arm()
 
     def close(self) -> None:
-        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

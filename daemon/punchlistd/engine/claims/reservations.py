@@ -106,13 +106,11 @@ class Reservations:
         return Departure(left_at, left_at + state.settings.leave_grace * 1000)
 
     def close(self) -> None:
-        """Stop all timers."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
 
     def _is_session(self, state: State, owner: str) -> bool:
-        """Return whether an owner is an agent's session that this daemon knows."""
         if self._agents.has_entered(state.user, owner):
             return True
         known = [claim for name in names_of(owner) if (claim := state.agents.get(name)) is not None]

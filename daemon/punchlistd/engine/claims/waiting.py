@@ -26,7 +26,6 @@ class WaitingClaim:
     __slots__ = ("params", "ticket", "timer", "waited", "write")
 
     def __init__(self, write: Write, params: TaskClaim, ticket: int) -> None:
-        """A claim that was not parked yet."""
         self.write = write
         self.params = params
         self.ticket = ticket
@@ -42,14 +41,12 @@ class WaitingClaims:
     """
 
     def __init__(self, submit: Callable[[Write], None]) -> None:
-        """Nobody waits."""
         self._submit = submit
         self._waiting: dict[str, dict[int, WaitingClaim]] = {}
         self._by_write: dict[Write, tuple[str, WaitingClaim]] = {}
         self._tickets = 0
 
     def __len__(self) -> int:
-        """How many claims wait."""
         return len(self._by_write)
 
     # between decision and commit

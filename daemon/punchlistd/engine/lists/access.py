@@ -101,7 +101,6 @@ class Access:
     """
 
     def __init__(self, log: EventLog, conversations: Conversations) -> None:
-        """Access to what is loaded and to what is not."""
         self._log = log
         self._conversations = conversations
         self._sessions = conversations.sessions
@@ -285,7 +284,6 @@ class Access:
     # events
 
     async def fill_short_names(self) -> None:
-        """Read, once, which lists there are."""
         if not self.short_names.is_filled:
             names = await self.names("")
             self.short_names.fill(names)

@@ -19,7 +19,7 @@ from punchlistd.engine.lists.history import History
 from punchlistd.engine.lists.loaded import Lane, Listings, LoadedConversation, Place, Present, Shown, nobody
 from punchlistd.engine.lists.sessions import Sessions
 from punchlistd.engine.lists.short_names import ShortNames
-from punchlistd.store.port import Damaged, EventLog, Gap, Snapshot, side_of
+from punchlistd.store.port import Damaged, EventLog, Gap, side_of
 
 T = TypeVar("T")
 
@@ -52,7 +52,6 @@ class Conversations:
         with_claims: Shown | None = None,
         present: Present = nobody,
     ) -> None:
-        """No conversation is loaded."""
         self.loaded: dict[str, LoadedConversation] = {}
         self.lanes: dict[str, Lane] = {}
         """Of each list that machines share the way of its changes."""
@@ -71,7 +70,6 @@ class Conversations:
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
-        """Return the loaded conversation of this id, or None."""
         found = self.loaded.get(id)
         if found is not None:
             found.in_use = True
@@ -116,9 +114,12 @@ class Conversations:
         async with self._indexing:
             await self._load_unindexed()
             changed = self.changed()
-            snapshots = due_snapshots(changed, everything)
+            snapshots = [opened.snapshot(is_snapshot_due(opened, everything=everything)) for opened in changed]
             await self._log.maintain(snapshots)
-            saved(changed, snapshots)
+            for opened, snapshot in zip(changed, snapshots, strict=True):
+                opened.summarised = snapshot.version
+                if snapshot.state is not None:
+                    opened.saved_version = snapshot.version
 
     async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Query the index; rebuild it from the log first if it can't be read.
@@ -218,7 +219,6 @@ class Conversations:
             self._listings.drop(opened)
 
     def drop_empty(self, id: str) -> None:
-        """Unload a conversation that does not exist."""
         if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
             self.drop(id)
 
@@ -273,23 +273,7 @@ def gap_of(gap: Gap) -> Rejection:
     )
 
 
-def due_snapshots(changed: list[LoadedConversation], everything: bool = False) -> list[Snapshot]:
-    """Return the snapshots to save of these conversations: full after enough events, else summaries."""
-    snapshots: list[Snapshot] = []
-    for opened in changed:
-        behind = opened.state.version - opened.saved_version
-        full = (
-            opened.damage is None
-            and behind > 0
-            and (everything or behind >= max(SNAPSHOT_EVENTS, len(opened.state.tasks)))
-        )
-        snapshots.append(opened.snapshot(full))
-    return snapshots
-
-
-def saved(changed: list[LoadedConversation], snapshots: list[Snapshot]) -> None:
-    """Record that the store has these snapshots."""
-    for opened, snapshot in zip(changed, snapshots, strict=True):
-        opened.summarised = snapshot.version
-        if snapshot.state is not None:
-            opened.saved_version = snapshot.version
+def is_snapshot_due(opened: LoadedConversation, *, everything: bool) -> bool:
+    behind = opened.state.version - opened.saved_version
+    enough = 1 if everything else max(SNAPSHOT_EVENTS, len(opened.state.tasks))
+    return opened.damage is None and behind >= enough

@@ -5,7 +5,7 @@ is read in such a turn as well, because commits wait for the database's thread.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
@@ -57,7 +57,6 @@ _recorded = msgspec.json.Decoder(Recorded)
 
 
 def fact_of(stored: Stored) -> Fact:
-    """Decode one stored event."""
     recorded = _recorded.decode(stored.wire)
     return Fact(recorded.seq, recorded.version, recorded.at, recorded.actor, decode_event(recorded.event))
 
@@ -80,7 +79,6 @@ class History:
     """
 
     def __init__(self, log: EventLog) -> None:
-        """Nothing was read yet."""
         self._log = log
         self._turn = asyncio.Lock()
         self._pasts: dict[str, Past] = {}
@@ -120,9 +118,9 @@ class History:
             part, following = following, _slice(source)
         return True
 
-    async def steps(self, work: Generator[None, None, T]) -> T:
-        """Run work that pauses after each step, in slices that have their turn as those of all readers."""
-        return await in_slices(work, self._turn)
+    async def steps(self, steps: Iterable[T]) -> T | None:
+        """Go through the steps of some work, in slices that have their turn as those of all readers."""
+        return await in_slices(steps, self._turn)
 
     async def follow(
         self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True

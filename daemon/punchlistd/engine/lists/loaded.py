@@ -66,23 +66,17 @@ class Lane(Protocol):
     """The way of the changes of one shared list; see `punchlistd.replication.lanes.lane`."""
 
     @property
-    def base(self) -> Place:
-        """Where the list was before the first post that the log tells of."""
-        ...
+    def base(self) -> Place: ...
 
     def placed(self, place: Place) -> Place:
         """Where a place of the list is now: it moves if posts are lost and put back."""
         ...
 
     @property
-    def shared(self) -> Shared | None:
-        """What is said of the list while its newest changes may be missing."""
-        ...
+    def shared(self) -> Shared | None: ...
 
     @property
-    def audience(self) -> Audience:
-        """Who loses the list if it is deleted here."""
-        ...
+    def audience(self) -> Audience: ...
 
     def take(self, item: Any) -> None:
         """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
@@ -96,8 +90,8 @@ class Lane(Protocol):
 class LoadedConversation:
     """A conversation in use: its state, the head of its hash chain, and what follows from them.
 
-    `dirty` counts the batches that touched the state, or are about to, and are not published yet: while there are any
-    it may run ahead of the log, and reads wait. `dropped` says that it is not the conversation's state any more;
+    `dirty` counts the batches that touched the state and are not published yet: while there are any it may run ahead
+    of the log, and reads wait. `dropped` says that it is not the conversation's state any more;
     `unnamed`, of one that does not exist, that no session of its id is attached to another one either. With `damage` it
     takes no changes, and with `cut` the state is not whole either: it ends before the damage. A shared one has a
     `lane`, and `place` says up to where of the shared log the state goes.
@@ -129,7 +123,6 @@ class LoadedConversation:
     )
 
     def __init__(self, state: State, check: str, seq: int, saved_version: int) -> None:
-        """A conversation as a snapshot left it, at position `seq`."""
         self.state = state
         state.seq = state.floor = seq
         self.check = check
@@ -155,7 +148,6 @@ class LoadedConversation:
         self.counted: tuple[int, int] = (0, 0)
 
     def follow(self, stored: Stored) -> bool:
-        """Apply the stored event that comes after the present state."""
         fact = fact_of(stored)
         evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
         self.check = stored.check
@@ -194,6 +186,10 @@ class LoadedConversation:
                 self.listings.add(self, len(listing))
         return listing
 
+    def missing(self, rejection: Rejection) -> Rejection:
+        """Return the rejection of what is not there; of a list that is cut at damage, it may be behind that."""
+        return rejection if self.cut is None or self.damage is None else self.damage
+
     @property
     def damaged_member(self) -> bytes:
         """What every answer about a list says that is not whole, as a further member of a JSON object."""
@@ -218,11 +214,9 @@ class LoadedConversation:
 
     @property
     def shared(self) -> Shared | None:
-        """What is said of a shared list whose newest changes may be missing."""
         return None if self.lane is None else self.lane.shared
 
     def view(self) -> Conversation:
-        """The conversation as answers show it."""
         seen = self.state.conversation_view()
         running = self.with_departures(seen.running)
         return msgspec.structs.replace(seen, damaged=self.cut, shared=self.shared, running=running)
@@ -277,9 +271,7 @@ def departure_of(task: Task) -> dict[str, Any]:
 class Listed(Protocol):
     """What has an encoded list."""
 
-    def forget_listing(self) -> None:
-        """Encode it anew the next time."""
-        ...
+    def forget_listing(self) -> None: ...
 
 
 class Listings:
@@ -290,7 +282,6 @@ class Listings:
     """
 
     def __init__(self, limit: int = LISTED_BYTES) -> None:
-        """None are kept."""
         self._limit = limit
         self._sizes: dict[Listed, int] = {}
         self._size = 0
@@ -306,7 +297,6 @@ class Listings:
             oldest.forget_listing()
 
     def drop(self, listed: Listed) -> None:
-        """It is kept no more."""
         self._size -= self._sizes.pop(listed, 0)
 
 

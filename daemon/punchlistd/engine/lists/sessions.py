@@ -5,7 +5,6 @@ class Sessions:
     """For each session the conversations that it is attached to: at most one of each owner, "" for nobody's."""
 
     def __init__(self) -> None:
-        """Nothing is attached yet."""
         self._targets: dict[str, dict[str, str]] = {}
 
     def target(self, user: str | None, session: str) -> str | None:

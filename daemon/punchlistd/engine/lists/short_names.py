@@ -12,7 +12,6 @@ class ShortNames:
     """The short names of all repositories' lists. Unknown until `fill` has had the names of all lists."""
 
     def __init__(self) -> None:
-        """Names that are still unknown."""
         self.is_filled = False
         self._names: set[str] = set()
         self._by_stem: dict[str, set[str]] = {}

@@ -73,7 +73,6 @@ class Queries:
         status: Callable[[str | None], Awaitable[r.StatusResult]],
         backup: Callable[[p.Backup], Awaitable[r.BackupResult | Rejection]],
     ) -> None:
-        """Queries over what the daemon has."""
         self.epoch = log.epoch
         self._access = access
         self._conversations = conversations
@@ -165,16 +164,13 @@ class Queries:
             return opened
         wanted, newest = params.at_version or 0, opened.state.version
         if wanted > newest:
-            if opened.cut is not None and opened.damage is not None:
-                return opened.damage
             text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
-            return Rejection("invalid_params", text, {"field": "at_version", "expected": f"0 to {newest}"})
+            facts = {"field": "at_version", "expected": f"0 to {newest}"}
+            return opened.missing(Rejection("invalid_params", text, facts))
         name, history = opened.state.conversation, self._history
         return await history.at(name, wanted, opened.seq, lambda state, seq: made(filtered, params, state, seq))
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
-        """conversation.list."""
-
         async def listed() -> tuple[list[bytes], str | None]:
             await self._refresh()
             return await self._log.list(
@@ -221,7 +217,6 @@ class Queries:
         return row if shared is None else b'%b,"shared":%b}' % (row[:-1], _encode(shared))
 
     async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
-        """message.list."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -230,9 +225,7 @@ class Queries:
             ids.reverse()
         if params.after is not None:
             if params.after not in opened.state.messages:
-                if opened.cut is not None and opened.damage is not None:
-                    return opened.damage
-                return message_not_found(params.after)
+                return opened.missing(message_not_found(params.after))
             ids = ids[ids.index(params.after) + 1 :]
         if (hidden := opened.state.hidden) and not params.all:
             ids = [id for id in ids if id not in hidden]
@@ -260,21 +253,17 @@ class Queries:
         return found, bool(ids)
 
     async def get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
-        """message.get."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
         if not opened.state.exists and opened.cut is None:
             return conversation_not_found(params.conversation)
         if params.message not in opened.state.messages:
-            if opened.cut is not None and opened.damage is not None:
-                return opened.damage
-            return message_not_found(params.message)
+            return opened.missing(message_not_found(params.message))
         (message,) = await self._messages(opened.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
     async def find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
-        """event.find."""
         opened = await self._access.durable(caller.user, params.conversation)
         if isinstance(opened, Rejection):
             return opened
@@ -342,7 +331,6 @@ class Queries:
         return opened if isinstance(opened, Rejection) else opened.state.conversation
 
     async def read_events(self, caller: Caller, params: p.EventRead) -> Outcome:
-        """event.read."""
         name = await self.position(caller, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
@@ -357,7 +345,6 @@ class Queries:
         return [event.wire for event in await self._access.visible(caller.user, stored)], seq
 
     async def wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
-        """event.wait."""
         after, events = params.after, list[bytes]()
         name = await self.position(caller, params.conversation, after, params.epoch)
         with anyio.move_on_after(params.timeout_ms / 1000):
@@ -380,17 +367,14 @@ class Queries:
         return made(lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch)))
 
     async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
-        """daemon.status."""
         return _encode(await self._status(caller.user))
 
     async def backup(self, _caller: Caller, params: p.Backup) -> Outcome:
-        """daemon.backup."""
         made = await self._backup(params)
         return made if isinstance(made, Rejection) else _encode(made)
 
 
 def _name_in(row: bytes) -> str:
-    """Return the id of an indexed conversation."""
     return msgspec.json.decode(row, type=_Named).conversation
 
 

@@ -24,7 +24,6 @@ class Resolver:
     """
 
     def __init__(self, access: Access, data_dir: str) -> None:
-        """A resolver that looks at nothing yet."""
         self._data_dir = data_dir
         self._access = access
         self._readers = anyio.CapacityLimiter(READERS)

@@ -68,7 +68,6 @@ class Search:
         access: Access,
         refresh: Callable[[], Awaitable[None]],
     ) -> None:
-        """Nothing is open before somebody searches."""
         self._refresh = refresh
         self._path = path
         self._log_path = log_path
@@ -117,7 +116,6 @@ class Search:
         return _encode(TaskSearchResult(hits=shown, total=total, damaged=tuple(damaged)))
 
     async def _listed(self, user: str | None) -> dict[str, int]:
-        """The version of each list of a user."""
         await self._conversations.rebuilt(self._refresh)
         found: dict[str, int] = {}
         cursor: str | None = None

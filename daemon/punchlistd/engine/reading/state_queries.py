@@ -20,20 +20,17 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 """The last members of a list: its version, the log's position, and how many tasks it has."""
 
 
+_OF_LEASES = ("lease_expires_at", "left_at", "silent_at", "machine")
+
+
 def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
-    """conversation.get."""
     return _encode(r.ConversationGetResult(conversation=opened.view(), name=opened.short_name))
 
 
 def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
-    """task.get."""
     task = opened.state.tasks.get(params.task)
     if task is None:
-        return (
-            opened.damage
-            if opened.cut is not None and opened.damage is not None
-            else task_not_found(params.task, opened.state.next_task)
-        )
+        return opened.missing(task_not_found(params.task, opened.state.next_task))
     path = b"" if task.parent is None else b',"path":%b' % _encode(opened.state.path(task))
     if opened.state.running or opened.state.reserved:
         (task,) = opened.shown([task])
@@ -41,19 +38,13 @@ def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outco
 
 
 def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
-    """task.explain."""
     state = opened.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
-        return (
-            opened.damage
-            if opened.cut is not None and opened.damage is not None
-            else task_not_found(params.task, opened.state.next_task)
-        )
+        return opened.missing(task_not_found(params.task, opened.state.next_task))
     explained = explain(state, task, params.owner)
-    shown = {
-        one.id: one for one in opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
-    }
+    by = opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
+    shown = {one.id: {name: getattr(one, name) for name in _OF_LEASES} for one in by}
     return _encode(
         r.TaskExplainResult(
             task=None if task is None else opened.shown([task])[0],
@@ -63,16 +54,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
             completable=explained.completable,
             ahead=explained.ahead,
             next=explained.next,
-            reasons=tuple(
-                structs.replace(
-                    each,
-                    lease_expires_at=shown[each.by].lease_expires_at,
-                    left_at=shown[each.by].left_at,
-                    silent_at=shown[each.by].silent_at,
-                    machine=shown[each.by].machine,
-                )
-                for each in explained.reasons
-            ),
+            reasons=tuple(structs.replace(each, **shown[each.by]) for each in explained.reasons),
             more=explained.more,
             version=state.version,
             seq=head,
@@ -131,7 +113,7 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
     "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
     "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
     "parent": lambda task, wanted, _state: task.parent == wanted,
-    "label": lambda task, wanted, _state: _labels(wanted).issubset(task.labels),
+    "label": lambda task, wanted, _state: {*((wanted,) if isinstance(wanted, str) else wanted)}.issubset(task.labels),
     "waits_for": lambda task, wanted, _state: task.waits_for == wanted,
     "text": lambda task, wanted, _state: wanted.casefold() in _words(task),
 }
@@ -157,10 +139,6 @@ _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "title": lambda task: task.title.casefold(),
 }
 """What a list is sorted by; tasks that are equal in that stay in the list's own order."""
-
-
-def _labels(asked: str | tuple[str, ...]) -> set[str]:
-    return {asked} if isinstance(asked, str) else set(asked)
 
 
 def _words(task: Task) -> str:

@@ -29,7 +29,6 @@ class Deferrals:
     """
 
     def __init__(self, submit: Callable[[Write], None], clock: Callable[[], int] = now_ms) -> None:
-        """No deferred tasks."""
         self.due: dict[str, int] = {}
         """The time of the first deferred task of each list that has one."""
         self._submit = submit
@@ -71,7 +70,6 @@ class Deferrals:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def close(self) -> None:
-        """Wake nothing any more."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -33,7 +33,6 @@ class Idle:
     """
 
     def __init__(self, after_s: float, submit: Callable[[Write], None], agents_s: float = AGENTS_S) -> None:
-        """No lists."""
         self._after_s = after_s
         self._agents_s = agents_s
         self._submit = submit
@@ -42,7 +41,6 @@ class Idle:
         self._closed = False
 
     def __len__(self) -> int:
-        """How many lists are going to be cleared."""
         return len(self._timers)
 
     def follow(self, state: State, *, undone: bool = False, by: Holder | None = None) -> None:
@@ -76,7 +74,6 @@ class Idle:
         self._submit(Write(Nobody(), None, _TURN_END, params, Command(params, now_ms(), Nobody.actor)))
 
     def close(self) -> None:
-        """Clear nothing any more."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

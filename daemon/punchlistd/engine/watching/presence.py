@@ -23,14 +23,10 @@ class Peer(Protocol):
     """The part of a connection that others may see."""
 
     @property
-    def actor(self) -> str | None:
-        """Its name; None for what is no connection and so is nowhere."""
-        ...
+    def actor(self) -> str | None: ...
 
     @property
-    def user(self) -> str | None:
-        """The user to which the connection is bound."""
-        ...
+    def user(self) -> str | None: ...
 
 
 class Follower(Protocol):
@@ -69,13 +65,11 @@ class Presence:
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        """Nobody is anywhere."""
         self._tell = tell
         self._rosters: dict[str, _Roster] = {}
         self._changed: dict[str, None] = {}
 
     def come(self, follower: Follower) -> None:
-        """Note a subscription that begins."""
         if (name := follower.conversation) is not None and follower.sink.actor is not None:
             roster = self._rosters.setdefault(name, _Roster())
             roster.followers[follower] = None
@@ -83,7 +77,6 @@ class Presence:
             self._note(name, roster)
 
     def go(self, follower: Follower) -> None:
-        """Note a subscription that ends."""
         name = follower.conversation
         roster = None if name is None else self._rosters.get(name)
         if name is None or roster is None or follower not in roster.followers:

@@ -3,12 +3,18 @@
 A live subscriber is pushed each commit's events as it is published, as bytes made once for all. One whose connection
 does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile. When its connection
 takes bytes again it catches up, from recent commits in memory or from the log, in pieces of whole calls, until it is
-live again. Nothing here waits for a subscriber, and no subscriber waits for another.
+live again. Nothing here waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of its life:
+
+    ─▶ BEHIND ◀──▶ LIVE ──────▶ OVER
+         │ ▲                     ▲
+         ▼ │                     │
+       FETCHING ─────────────────┘   (BEHIND ends, too)
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from enum import IntEnum, auto
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -46,18 +52,14 @@ class Sink(Protocol):
         ...
 
     @property
-    def user(self) -> str | None:
-        """The user that the connection is bound to."""
-        ...
+    def user(self) -> str | None: ...
 
     @property
     def paused(self) -> bool:
         """True while the peer takes no bytes."""
         ...
 
-    def push(self, payload: Reply) -> None:
-        """Pass one notification to the connection."""
-        ...
+    def push(self, payload: Reply) -> None: ...
 
     @property
     def push_framed(self) -> Callable[[bytes], Any]:
@@ -78,23 +80,42 @@ class Sink(Protocol):
         ...
 
 
-class Subscription:
-    """A cursor: everything up to `position` has been pushed to the sink, and while it is `live` up to the log's head.
+class Phase(IntEnum):
+    """How near a subscription is to the log's head."""
 
-    `individual` means that it catches up after each commit, since its pushes are not those of the others; `fetching`
-    that a piece of the log is on its way; `over` that it has ended. For a view that shows what changed, `stale` are the
-    conversations whose newest state has still to be pushed, complete up to position `known`. `since` is when it began,
-    in milliseconds since 1970.
+    BEHIND = auto()
+    """It catches up as soon as its connection takes bytes."""
+    FETCHING = auto()
+    """A piece of the log is on its way to it."""
+    LIVE = auto()
+    """Everything up to the log's head has been pushed, and so is each commit when it is published."""
+    OVER = auto()
+    """It has ended."""
+
+
+NEXT: dict[Phase, frozenset[Phase]] = {
+    Phase.BEHIND: frozenset({Phase.FETCHING, Phase.LIVE, Phase.OVER}),
+    Phase.FETCHING: frozenset({Phase.BEHIND, Phase.OVER}),
+    Phase.LIVE: frozenset({Phase.BEHIND, Phase.OVER}),
+    Phase.OVER: frozenset(),
+}
+"""Where a subscription may go from each phase."""
+
+
+class Subscription:
+    """A cursor: everything up to `position` has been pushed to the sink, and while it is live up to the log's head.
+
+    `individual` means that it catches up after each commit, since its pushes are not those of the others. For a view
+    that shows what changed, `stale` are the conversations whose newest state has still to be pushed, complete up to
+    position `known`. `since` is when it began, in milliseconds since 1970.
     """
 
     __slots__ = (
         "conversation",
-        "fetching",
         "id",
-        "known",
         "individual",
-        "live",
-        "over",
+        "known",
+        "phase",
         "position",
         "shown",
         "since",
@@ -106,7 +127,6 @@ class Subscription:
     def __init__(
         self, id: str, sink: Sink, view: str, conversation: str | None, position: int, shown: View | None = None
     ) -> None:
-        """A subscription of `sink` to one conversation, or (None) to all of them; `shown` shows what changed."""
         self.id = id
         self.sink = sink
         self.view = view
@@ -114,12 +134,24 @@ class Subscription:
         self.conversation = conversation
         self.position = position
         self.known = position
-        self.live = False
+        self.phase = Phase.BEHIND
         self.shown = shown
         self.individual = shown is not None or sink.user is not None
-        self.fetching = False
-        self.over = False
         self.stale: dict[str, None] = {}
+
+    @property
+    def live(self) -> bool:
+        """Whether it has everything up to the log's head."""
+        return self.phase is Phase.LIVE
+
+    @property
+    def may_push(self) -> bool:
+        """Whether it is behind, and its connection takes bytes."""
+        return self.phase is Phase.BEHIND and not self.sink.paused
+
+    def to(self, phase: Phase) -> None:
+        assert phase in NEXT[self.phase], f"a subscription can't go from {self.phase.name} to {phase.name}"
+        self.phase = phase
 
 
 class _Group:
@@ -188,7 +220,6 @@ class Subscriptions:
         settings: Settings,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """No subscribers."""
         self._log = log
         self._conversations = conversations
         self._access = access
@@ -214,9 +245,8 @@ class Subscriptions:
         self.presence.come(subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        """Forget a subscription."""
-        subscription.over = True
-        self._stop(subscription)
+        self._fall_behind(subscription, self.head)
+        subscription.to(Phase.OVER)
         group = self._group(subscription)
         group.individual.pop(subscription, None)
         if not (group.individual or group.live):
@@ -241,8 +271,7 @@ class Subscriptions:
             if isinstance(subscription.shown, Lists | Rows):
                 if isinstance(subscription.shown, Rows):
                     subscription.shown.show(tasks)
-                subscription.stale[conversation] = None
-                self.catch_up(subscription)
+                self._show_to(subscription, conversation)
         if opened is not None:
             self._show_in_board(opened.state)
 
@@ -258,8 +287,12 @@ class Subscriptions:
         group = self._groups.get(followed)
         for subscription in [] if group is None else list(group.individual):
             if concerns(subscription):
-                subscription.stale[conversation] = None
-                self.catch_up(subscription)
+                self._show_to(subscription, conversation)
+
+    def _show_to(self, subscription: Subscription, conversation: str) -> None:
+        subscription.stale[conversation] = None
+        self._fall_behind(subscription, subscription.position)
+        self.catch_up(subscription)
 
     @property
     def subscribed(self) -> int:
@@ -271,22 +304,23 @@ class Subscriptions:
         if self._delivering:
             self._pausing.append(subscription)  # it gets the push of this commit, as the others do, and then no more
         else:
-            self._stop(subscription)
+            self._fall_behind(subscription, self.head)
 
     def _group(self, subscription: Subscription) -> _Group:
         return self._groups.setdefault(subscription.conversation, _Group())
 
-    def _start(self, subscription: Subscription) -> None:
-        subscription.live = True
+    def _go_live(self, subscription: Subscription) -> None:
+        subscription.to(Phase.LIVE)
         if not subscription.individual:
             sink, live = subscription.sink, self._group(subscription).live
             live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
 
-    def _stop(self, subscription: Subscription) -> None:
+    def _fall_behind(self, subscription: Subscription, position: int) -> None:
+        """Push to a live subscription no more until it catches up from a position."""
         if not subscription.live:
             return
-        subscription.live = False
-        subscription.position = self.head
+        subscription.to(Phase.BEHIND)
+        subscription.position = position
         if not subscription.individual:
             key, live = (subscription.id, subscription.sink.framing), self._group(subscription).live
             del live[key][subscription]
@@ -306,7 +340,7 @@ class Subscriptions:
         try:
             await once.pushed
         finally:
-            if not subscription.over:
+            if subscription.phase is not Phase.OVER:
                 self.remove(subscription)
 
     # pushes
@@ -336,14 +370,15 @@ class Subscriptions:
         self._same = {}
         pausing, self._pausing = self._pausing, []
         for subscription in pausing:
-            self._stop(subscription)
+            self._fall_behind(subscription, self.head)
 
     def _deliver(self, group: _Group, lines: Sequence[PublishedEvent], before: int) -> None:
         joined = b",".join(map(_wire, lines))
         behind = list(group.individual)
         if len(joined) > self._chunk:
             behind += [subscription for live in group.live.values() for subscription in live]
-            group.live = {}
+            for subscription in behind:
+                self._fall_behind(subscription, before)
         for (id, _), live in group.live.items():
             framed = next(iter(live)).sink.framed(_EVENTS % (id.encode(), joined))
             for push in live.values():
@@ -351,11 +386,10 @@ class Subscriptions:
         for subscription in behind:
             if subscription.shown is not None:
                 _note_stale(subscription, lines, before, self.head)
-            if subscription.live:
-                subscription.live, subscription.position = False, before
+            self._fall_behind(subscription, before)
             if len(joined) <= self._chunk:
                 self.catch_up(subscription)
-            elif not subscription.fetching:
+            elif subscription.phase is Phase.BEHIND:
                 self._fetch(subscription, self._take_turn)
 
     # catching up
@@ -365,9 +399,9 @@ class Subscriptions:
         if subscription.shown is not None:
             self._catch_up_view(subscription, subscription.shown)
             return
-        while _may_push(subscription) and not subscription.live:
+        while subscription.may_push:
             if subscription.position >= self.head:
-                self._start(subscription)
+                self._go_live(subscription)
             elif self._recent and subscription.position + 1 >= self._recent[0].first:
                 self._from_memory(subscription)
             else:
@@ -398,7 +432,7 @@ class Subscriptions:
 
     def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
         """Get something from the log, and then let the subscription catch up."""
-        subscription.fetching = True
+        subscription.to(Phase.FETCHING)
         self._spawn(self._fetched(subscription, fetch))
 
     async def _fetched(
@@ -411,7 +445,8 @@ class Subscriptions:
         except Gap as gap:
             self._end(subscription, gap_of(gap), gap.first - 1)
         finally:
-            subscription.fetching = False
+            if subscription.phase is Phase.FETCHING:
+                subscription.to(Phase.BEHIND)
         self.catch_up(subscription)
 
     async def _from_log(self, subscription: Subscription) -> None:
@@ -442,7 +477,7 @@ class Subscriptions:
 
     def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
         """End a subscription: say why nothing more comes, and the position to go on from."""
-        if not subscription.over:
+        if subscription.phase is not Phase.OVER:
             self.remove(subscription)
             error = msgspec.to_builtins(error_object(rejection))
             push = EndPush(subscription=subscription.id, error=error, next=position)
@@ -450,19 +485,19 @@ class Subscriptions:
 
     def _push(self, subscription: Subscription, wires: Iterable[bytes], seq: int) -> None:
         subscription.position = max(seq, subscription.position)
-        if not subscription.over and (joined := b",".join(wires)):
+        if subscription.phase is not Phase.OVER and (joined := b",".join(wires)):
             subscription.sink.push(_EVENTS % (subscription.id.encode(), joined))
 
     def _catch_up_view(self, subscription: Subscription, shown: View) -> None:
         """The newest of each conversation that changed, as long as the connection takes them."""
-        while _may_push(subscription):
+        while subscription.may_push:
             name = next(iter(subscription.stale), None)
             opened = None if name is None else self._conversations.loaded.get(name)
             if subscription.conversation is None and subscription.known < self.head:
                 self._fetch(subscription, self._note_stale_from_log)
             elif name is None:
-                subscription.position, subscription.live = self.head, True
-                return
+                subscription.position = self.head
+                self._go_live(subscription)
             elif opened is None or opened.dirty:
                 self._fetch(subscription, self._load_list)
             else:
@@ -475,7 +510,7 @@ class Subscriptions:
                     del subscription.stale[name]
                 if push is not None:
                     subscription.sink.push(push)
-                if more:
+                if more and subscription.phase is Phase.BEHIND:
                     self._fetch(subscription, self._take_turn)
 
     async def _note_stale_from_log(self, subscription: Subscription) -> None:
@@ -499,11 +534,6 @@ _wire = attrgetter("wire")
 def _shows_lists(subscription: Subscription) -> bool:
     """Return True if it shows tasks or lists, not events and not who is there."""
     return subscription.view in ("list", "rows", "board")
-
-
-def _may_push(subscription: Subscription) -> bool:
-    """Return True if something can be pushed now."""
-    return not (subscription.over or subscription.fetching or subscription.sink.paused)
 
 
 def _without(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:

@@ -141,7 +141,6 @@ class Confirmer:
     """
 
     def __init__(self, valid_s: float, later_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is asked."""
         self._valid_s = valid_s
         self._later_s = later_s
         self._clock = clock

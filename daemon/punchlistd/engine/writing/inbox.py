@@ -20,7 +20,6 @@ LET_OTHERS = 2
 
 
 def is_alone(item: Item) -> bool:
-    """Whether a call must be a transaction of its own."""
     if type(item) is Write:
         return item.alone or type(item.params) in ALONE
     return type(item) is Arrival and item.is_alone
@@ -35,7 +34,6 @@ class Signal:
     __slots__ = ("_given", "_waiters")
 
     def __init__(self) -> None:
-        """Not given yet."""
         self._given = False
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -70,7 +68,6 @@ class Inbox:
     """
 
     def __init__(self) -> None:
-        """Nothing waits."""
         self.queue: deque[Item] = deque()
         self.work = Signal()
         self.pausing: list[asyncio.Future[None]] = []
@@ -105,12 +102,13 @@ class Inbox:
             return
         reads_only = head.let_others > 0
         head.let_others += 1
-        first, later, holders = list[Item](), list[Item](), set[Holder | None]()
+        first, later, holders = list[Item](), list[Item](), set[Holder | str | None]()
         for item in self.queue:
             if type(item) is Barrier:  # it has to stay behind whatever was before it
                 is_later = bool(later)
             else:
-                holder = item.caller.holder if type(item) is not Arrival else None
+                # The posts of a list have an order, too.
+                holder = item.conversation if type(item) is Arrival else item.caller.holder
                 is_later = (
                     is_alone(item)
                     or (reads_only and type(item) is not Read)
@@ -136,6 +134,5 @@ class Inbox:
         await done
 
     def close(self) -> None:
-        """Accept no more calls."""
         self.closing = True
         self.work.give()

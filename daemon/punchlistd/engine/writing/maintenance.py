@@ -35,7 +35,6 @@ class Totals:
     """
 
     def __init__(self, changed: Callable[[int, int], None]) -> None:
-        """Totals that are not known yet."""
         self.known = False
         self._changed = changed
         self._unfinished = 0
@@ -91,7 +90,6 @@ class Maintenance:
         wake: Callable[[], None],
         forget: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Nothing is due."""
         self._log = log
         self._conversations = conversations
         self._totals = totals

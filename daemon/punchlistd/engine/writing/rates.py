@@ -32,7 +32,6 @@ class Rates:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nobody has made a change."""
         self._clock = clock
         self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
 

@@ -6,8 +6,7 @@ outside before the transaction is in the log: the conversations that it touches 
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -17,7 +16,6 @@ from punchlist_schemas.events import (
     AnyEvent,
     ConversationConfigured,
     ConversationDeleted,
-    ConversationOpened,
     KnownEvent,
 )
 from punchlist_schemas.params import (
@@ -26,13 +24,15 @@ from punchlist_schemas.params import (
     ListReplace,
     ListUndo,
     Mutation,
+    TaskAdd,
     TaskAddMany,
     TaskClaim,
     TaskDelete,
+    TaskEdit,
 )
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
-from punchlistd.domain.commands import Command, Decision, EndClaims, EndReservations, Wake, to_the_end
-from punchlistd.domain.decide import IN_PARTS, decide, deciding, follow_up, has_follow_ups
+from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims, EndReservations, Wake
+from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import ambiguous, conversation_not_found
 from punchlistd.domain.responses import respond
@@ -55,10 +55,14 @@ from punchlistd.store.record import key_hash, seal
 
 logger = logging.getLogger(__name__)
 
-_UNMARKED = Decision()
-
 MOST_PARTS = 512
-"""A call with more parts takes long: it is decided and recorded in slices. Of others so many are taken together."""
+"""A call with more parts takes long: it is decided and recorded in slices, as a transaction of its own.
+
+Of others so many are taken together.
+"""
+
+Steps = Generator[None, None, None]
+"""Work that pauses after each of its parts."""
 
 OWING_BYTES = 4 * REPLY_BYTES
 """While answers of so many bytes wait for a commit, further reads are answered behind it."""
@@ -91,22 +95,7 @@ class Transaction:
     `owing` those of all together. `place` is where the post leads to whose last group is being appended.
     """
 
-    __slots__ = (
-        "deleted",
-        "entries",
-        "head",
-        "items",
-        "lines",
-        "owed",
-        "owing",
-        "parts",
-        "place",
-        "sessions",
-        "touched",
-    )
-
     def __init__(self, head: int) -> None:
-        """An empty transaction that follows position `head`."""
         self.head = head
         self.items: list[Item] = []
         self.entries: list[Sealed] = []
@@ -126,134 +115,60 @@ class Transaction:
         command: Command,
         side: Side | None = None,
         params: Mutation | None = None,
-        decision: Decision = _UNMARKED,
-    ) -> Sequence[KnownEvent]:
+        decision: Decision = NOTHING,
+    ) -> Generator[None, None, Sequence[KnownEvent]]:
         """Let a conversation's state run ahead by a group of events; all of the events.
 
         With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
-        group takes back.
+        group takes back. It pauses between events, and between the bytes of each. Nobody looks at the state meanwhile,
+        since it is dirty from the first one on.
         """
-        if len(events) <= 1:  # as nearly always
-            if not events:
-                return events
-            event = events[0]
-            if type(event) not in _CONFIGURES:
-                state = opened.state
-                self._happen(event, opened, command.at)
-                if params is not None and has_follow_ups(state, events):
-                    self.parts += 1
-                    happened = [event]
-                    return to_the_end(self._following(happened, opened, command, side, params, decision, state.user))
-                self._seal(event, opened, command, self.head, 0, side, state.user, 0, decision)
-                return events
-        self.parts += len(events)
-        return to_the_end(self.appending(events, opened, command, side, params, decision))
-
-    def appending(  # noqa: PLR0913 - whose events, and what is kept beside them
-        self,
-        events: Sequence[KnownEvent],
-        opened: LoadedConversation,
-        command: Command,
-        side: Side | None = None,
-        params: Mutation | None = None,
-        decision: Decision = _UNMARKED,
-    ) -> Generator[None, None, list[KnownEvent]]:
-        """As `append`, with a pause after each event, and after the bytes of each.
-
-        Nobody looks at the state meanwhile, since it is dirty from the first one on.
-        """
-        owner = opened.state.user
-        happened: list[KnownEvent] = []
+        if not events:
+            return events
+        state, at, owner = opened.state, command.at, opened.state.user
+        name = state.conversation
+        if name not in self.touched:
+            self.touched[name] = opened
+            opened.dirty += 1
         for event in events:
-            self._happen(event, opened, command.at)
-            happened.append(event)
+            if event is not events[0]:
+                yield
+            self.head = opened.seq = self.head + 1
+            evolve(state, event, self.head, state.version + 1, at)
+        happened = [*events]
+        # What follows is asked for only now: a list may be serial only since these events.
+        for event in () if params is None else follow_up(state, params, events, opened.present):
             yield
-        return (yield from self._following(happened, opened, command, side, params, decision, owner))
-
-    def _following(  # noqa: PLR0913, PLR0917 - as for `append`
-        self,
-        happened: list[KnownEvent],
-        opened: LoadedConversation,
-        command: Command,
-        side: Side | None,
-        params: Mutation | None,
-        decision: Decision,
-        owner: str,
-    ) -> Generator[None, None, list[KnownEvent]]:
-        """Apply the follow-ups of applied events, and append the bytes of all. `owner` is the task's former owner.
-
-        What follows is asked for only now: a list may be serial only since these events.
-        """
-        state = opened.state
-        for event in follow_up(state, params, (*happened,), opened.present(state)) if params is not None else ():
-            self._happen(event, opened, command.at)
+            self.head = opened.seq = self.head + 1
+            evolve(state, event, self.head, state.version + 1, at)
             happened.append(event)
-            yield
+        if (left := len(happened)) > 1:
+            self.parts += left
         owner = state.user or owner  # of an opened one and of a deleted one too
-        call, left, first = 0, len(happened), state.version - len(happened) + 1
+        call, first = 0, state.version - left + 1
         for event in happened:
+            if call:
+                yield
             left -= 1
+            is_deleted = type(event) is ConversationDeleted
             beside = side
-            if type(event) is ConversationDeleted:
-                self.deleted.append(state.conversation)
+            if is_deleted:
+                self.deleted.append(name)
                 opened.forget_replies()
                 beside = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
             elif type(event) is ConversationConfigured:
-                self.sessions.append((state.conversation, event))
-            self._seal(event, opened, command, self.head - left, left, beside, owner, call, decision)
-            call, side, decision = first, None, _UNMARKED  # the first one has said it
-            yield
+                self.sessions.append((name, event))
+            if left:
+                beside = msgspec.structs.replace(beside or _NO_SIDE, left=left)
+            elif (place := self.place) is not None:
+                beside = msgspec.structs.replace(beside or _NO_SIDE, position=place.position, chain=place.check)
+            seq, version, takes_back = self.head - left, state.version - left, (decision.touches, decision.reverts_to)
+            wire = _encode(_Wire(seq, name, version, at, command.actor, call, *takes_back, event))
+            line, opened.check = seal(opened.check, wire, beside)
+            self.entries.append(Sealed(name, version, line, "" if beside is None else beside.key, is_deleted))
+            self.lines.append(PublishedEvent(name, wire, left, owner))
+            call, side, decision = first, None, NOTHING  # the first one has said it
         return happened
-
-    def _happen(self, event: KnownEvent, opened: LoadedConversation, at: int) -> None:
-        """Let the conversation's state run ahead by an event."""
-        state = opened.state
-        if state.conversation not in self.touched:
-            self.touched[state.conversation] = opened
-            opened.dirty += 1
-        self.head = opened.seq = self.head + 1
-        evolve(state, event, self.head, state.version + 1, at)
-
-    def _seal(  # noqa: PLR0913, PLR0917 - an event, its place and its company; by name they cost twice as much
-        self,
-        event: KnownEvent,
-        opened: LoadedConversation,
-        command: Command,
-        seq: int,
-        left: int,
-        side: Side | None,
-        owner: str,
-        call: int,
-        decision: Decision,
-    ) -> None:
-        """Add the bytes of an event at `seq`, behind which `left` more of its group come.
-
-        `call` is the version of the group's first event, 0 of that one itself. The first one has what is kept beside
-        the group in `side`, and says what the group takes back.
-        """
-        name, version = opened.state.conversation, opened.state.version - left
-        if left:
-            side = msgspec.structs.replace(side or _NO_SIDE, left=left)
-        elif self.place is not None:
-            side = msgspec.structs.replace(side or _NO_SIDE, position=self.place.position, chain=self.place.check)
-        wire = _encode(
-            _Wire(seq, name, version, command.at, command.actor, call, decision.touches, decision.reverts_to, event)
-        )
-        line, opened.check = seal(opened.check, wire, side)
-        key = "" if side is None else side.key
-        self.entries.append(Sealed(name, version, line, key, type(event) is ConversationDeleted))
-        self.lines.append(PublishedEvent(name, wire, left, owner))
-
-
-class Unfinished(NamedTuple):
-    """What is left to be done of a call that takes long: in slices, and as the first of a transaction.
-
-    A call that `is_decided` is not decided again as long as its list stays as it is: its token is used up, and it
-    counts against its actor's rate. Of another one nothing is done yet.
-    """
-
-    work: Callable[[Transaction], Generator[None, None, None]]
-    is_decided: bool
 
 
 class Transactor:
@@ -282,7 +197,6 @@ class Transactor:
         confirmer: Confirmer,
         undos: Undos,
     ) -> None:
-        """A transactor over what the daemon has."""
         self._log = log
         self._conversations = conversations
         self._access = access
@@ -292,8 +206,6 @@ class Transactor:
         self._confirmer = confirmer
         self._undos = undos
         self._rates = Rates()
-        self.unfinished: Unfinished | None = None
-        """What `decide` left to be done of a call that takes long."""
 
     # before its turn
 
@@ -312,7 +224,6 @@ class Transactor:
         return late
 
     async def load(self, items: Sequence[Item]) -> None:
-        """Load what these calls need."""
         for item in items:
             if type(item) is Barrier:
                 continue
@@ -358,14 +269,12 @@ class Transactor:
 
     # in its turn
 
-    def decide(self, item: Item, transaction: Transaction) -> bool:  # noqa: C901 - one kind of call after the other
-        """Make a call part of the transaction: set its outcome or its stage, and append its events.
-
-        Returns:
-            Whether the outcome holds already: it rests on nothing that is not in the log yet.
-        """
+    def decide(self, item: Item, transaction: Transaction) -> Steps:
+        """Make a call part of the transaction: set its outcome or its stage, and append its events."""
+        if type(item) is Arrival:
+            yield from self._arrive(item, transaction)
         if type(item) is not Write:
-            return self._decide_other(item, transaction)
+            return
         opened, params, user = item.opened, item.params, item.caller.user
         if opened is not None and user is not None:  # again: a call before it may have opened it for somebody else
             item.outcome = refused(user, params.conversation, opened.state)
@@ -378,63 +287,53 @@ class Transactor:
             pass  # its outcome or its stage is set
         elif opened.lane is not None and opened.damage is None:
             item.to(Stage.POSTING)
-        elif type(params) in _PARTS and self._takes_long(params, opened.state, transaction):
-            self.unfinished = Unfinished(partial(self._in_slices, item, opened), is_decided=False)
-        elif (decision := (self.consider if type(params) is TaskClaim else self._decision)(item, opened)) is None:
+        elif (decision := (yield from self.consider(item, opened))) is None:
             item.to(Stage.PARKED)
-        elif type(decision) is Decision and (type(params) is ListUndo or len(decision.events) > MOST_PARTS):
-            self.unfinished = Unfinished(partial(self._recording, item, decision, opened), is_decided=True)
         else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
                 item.outcome = self._alike(item, opened, decision)
             else:
-                self._record(item, decision, opened, transaction)
-        return False
+                yield from self._record(item, decision, opened, transaction)
 
-    @staticmethod
-    def _takes_long(params: Mutation, state: State, transaction: Transaction) -> bool:
-        parts = _parts(params, state)
-        if parts <= MOST_PARTS:
-            transaction.parts += parts
-        return parts > MOST_PARTS
+    def consider(self, item: Write, opened: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
+        """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
+        state, params = opened.state, item.params
+        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
+            self._conversations.refusal(self._log.spoiled[state.conversation])
+        decision: Decision | Rejection | None = opened.damage
+        if decision is None and not state.exists and item.caller.user is None:
+            decision = self._name_refusal(state)
+        if decision is None:
+            try:
+                if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
+                    decision = self._refused_before(item, opened)
+                if decision is None:
+                    for part in decide(state, item.command):
+                        if decision is not None:
+                            yield
+                        decision = part
+                if type(decision) is Rejection:
+                    decision = self._claims.explained(state, decision)
+                elif type(params) in _CONFIRMABLE:
+                    # Last: nobody should confirm what is refused afterwards.
+                    lane, check = opened.lane, self._confirmer.check
+                    audience = None if lane is None else lane.audience
+                    refusal = check(item.method.name, params, state, item.caller, item.command.at, audience)
+                    decision = refusal or decision
+            except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
+                raise
+            except Exception:
+                decision = _fault(item)
+        assert decision is not None, "a command has at least one part"
+        return self._claims.decided(item, params, state, decision) if type(params) is TaskClaim else decision
 
-    def _work_out(self, item: Write, opened: LoadedConversation) -> Generator[None, None, None]:
-        """Work out what follows from a call that takes long, with a pause after each of its parts, for `_decision`."""
-        if type(item.params) not in IN_PARTS:
-            return
-        opened.dirty += 1  # nobody reads, drops or unloads meanwhile what is going to change
-        try:
-            decided = yield from deciding(opened.state, item.command)
-        except MemoryError:
-            raise
-        except Exception:
-            decided = _fault(item)
-        finally:
-            opened.dirty -= 1
-        item.command = msgspec.structs.replace(item.command, decided=decided)
+    def answer(self, item: Read, transaction: Transaction) -> bool:
+        """Answer a read if nothing stands in its way.
 
-    def _in_slices(
-        self, item: Write, opened: LoadedConversation, transaction: Transaction
-    ) -> Generator[None, None, None]:
-        """Decide and record a call that takes long, with a pause after each of its parts."""
-        yield from self._work_out(item, opened)
-        decision = self._decision(item, opened)
-        if type(decision) is Rejection:
-            item.to(Stage.DECIDED)
-            item.outcome = self._alike(item, opened, decision)
-        else:
-            yield from self._recording(item, decision, opened, transaction)
-
-    def _decide_other(self, item: Read | Barrier | Arrival, transaction: Transaction) -> bool:
-        if type(item) is Arrival:
-            work = partial(self._arrive, item)
-            if sum(len(step.events) for step in item.steps) > MOST_PARTS:
-                self.unfinished = Unfinished(work, is_decided=True)
-            else:
-                to_the_end(work(transaction))
-        if type(item) is not Read:
-            return False
+        Returns:
+            Whether the outcome holds already: it rests on nothing that is not in the log yet.
+        """
         opened, user = item.opened, item.caller.user
         if opened is not None and user is not None:
             item.outcome = refused(user, item.params.conversation, opened.state)  # again, as for a write
@@ -445,28 +344,8 @@ class Transactor:
         item.lane = None
         return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
 
-    def consider(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
-        """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
-        decision = self._decision(item, opened)
-        if type(item.params) is TaskClaim:
-            return self._claims.decided(item, item.params, opened.state, decision)
-        return decision
-
-    def considering(
-        self, item: Write, opened: LoadedConversation
-    ) -> Generator[None, None, Decision | Rejection | None]:
-        """As `consider`, with a pause after each part of a call that takes long."""
-        asked = item.command
-        if _parts(item.params, opened.state) > MOST_PARTS:
-            yield from self._work_out(item, opened)
-        decision = self.consider(item, opened)
-        item.command = asked  # what was worked out holds for this state alone
-        return decision
-
-    def _arrive(  # noqa: C901 - one step after the other
-        self, arrival: Arrival, transaction: Transaction
-    ) -> Generator[None, None, None]:
-        """Append what a post brought, and answer the calls that it holds, with a pause after each event of many."""
+    def _arrive(self, arrival: Arrival, transaction: Transaction) -> Steps:
+        """Append what a post brought, and answer the calls that it holds."""
         opened = arrival.opened
         assert opened is not None, "it was prepared"
         state = opened.state
@@ -488,12 +367,7 @@ class Transactor:
                     continue
             transaction.place = arrival.place if step is last else None
             command = Command(_NOTHING, step.at, step.actor)
-            happened = step.events, opened, command, step.side, None, step.decision
-            if len(step.events) <= 1:
-                events = transaction.append(*happened)
-            else:
-                transaction.parts += len(step.events)
-                events = yield from transaction.appending(*happened)
+            events = yield from transaction.append(step.events, opened, command, step.side, None, step.decision)
             if write is not None:
                 self._recorded(write, step.decision, opened, transaction, events, had_claims=had_claims)
                 continue
@@ -544,35 +418,8 @@ class Transactor:
         item.to(Stage.REPLAYING)
         return True
 
-    def _decision(self, item: Write, opened: LoadedConversation) -> Decision | Rejection:
-        state, params = opened.state, item.params
-        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
-            self._conversations.refusal(self._log.spoiled[state.conversation])
-        if (refused_list := opened.damage or self._name_refusal(item, state)) is not None:
-            return refused_list
-        try:
-            decision = None
-            if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
-                decision = self._refused_before(item, opened)
-            if decision is None:
-                decision = decide(state, item.command)
-            if type(decision) is Rejection:
-                return self._claims.explained(state, decision)
-            if type(params) in _CONFIRMABLE:
-                # Last: nobody should confirm what is refused afterwards.
-                audience = None if opened.lane is None else opened.lane.audience
-                asked = self._confirmer.check(item.method.name, params, state, item.caller, item.command.at, audience)
-                return asked or decision
-            return decision
-        except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
-            raise
-        except Exception:
-            return _fault(item)
-
-    def _name_refusal(self, item: Write, state: State) -> Rejection | None:
+    def _name_refusal(self, state: State) -> Rejection | None:
         """Reject a change that would create a list under a short name that other lists share."""
-        if state.exists or item.caller.user is not None:
-            return None
         names = self._access.short_names.sharing(state.conversation)
         return ambiguous(state.conversation, names) if names else None
 
@@ -613,21 +460,11 @@ class Transactor:
                 return Rejection("invalid_params", message, {"field": "session"})
         return None
 
-    def _recording(
-        self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction
-    ) -> Generator[None, None, None]:
-        """As `_record`, with a pause after each event."""
-        item.to(Stage.DECIDED)
-        transaction.parts += len(decision.events)
-        had_claims, side = bool(opened.state.claims), _side(item, decision)
-        events = yield from transaction.appending(decision.events, opened, item.command, side, item.params, decision)
-        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
-
-    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> None:
+    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> Steps:
         """Append the events of a decision, and make the answer."""
-        command, params, decided = item.command, item.params, decision.events
+        params, decided, key = item.params, decision.events, item.params.key
         if type(params) is ConversationAttach:
-            former = self._detach_first(params.session, opened, command, transaction)
+            former = yield from self._detach_first(params.session, opened, item.command, transaction)
             if former is not None:
                 decided = tuple(
                     msgspec.structs.replace(event, moved_from=former)
@@ -636,7 +473,8 @@ class Transactor:
                     for event in decided
                 )
         had_claims = bool(opened.state.claims)
-        events = transaction.append(decided, opened, command, _side(item, decision), params, decision)
+        side = None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
+        events = yield from transaction.append(decided, opened, item.command, side, params, decision)
         self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
 
     def _follow_lists(
@@ -682,7 +520,7 @@ class Transactor:
 
     def _detach_first(
         self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
-    ) -> str | None:
+    ) -> Generator[None, None, str | None]:
         """A session attached elsewhere moves: its old conversation says so in its own log.
 
         Returns:
@@ -692,7 +530,7 @@ class Transactor:
         former: str | None = None
         for holder in self._access.holders(command.user, session, target):
             former = holder.state.conversation if holder.state.user == owner else former
-            transaction.append((ConversationConfigured(detached=session),), holder, command)
+            yield from transaction.append((ConversationConfigured(detached=session),), holder, command)
         return former
 
 
@@ -700,37 +538,47 @@ _NO_SIDE = Side()
 _NOTHING = Mutation(conversation="")
 OVERTAKEN = Rejection("version_conflict", "Another post came first.")
 """Why what was decided for a shared list is not appended: its replica is further, or not so far. No client sees it."""
-_CONFIGURES = frozenset({ConversationOpened, ConversationConfigured, ConversationDeleted})
-"""Events behind which something may follow that could not follow before, or which change where names lead."""
 _LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
 """Calls that need more than their conversation: its past, or where a session leads."""
-_PARTS: dict[type, Callable[[Any, State], int]] = {
-    ListApply: lambda params, state: len(params.changes) + len(state.tasks),
-    ListReplace: lambda params, state: len(params.tasks) + len(state.tasks),
-    TaskAddMany: lambda params, state: len(params.tasks) + params.keep_equal * len(state.tasks),
+_SIDES = (
+    "blocks",
+    "blocked_by",
+    "add_blocks",
+    "add_blocked_by",
+    "remove_blocks",
+    "remove_blocked_by",
+    "notes",
+    "tasks",
+)
+"""The members of a change that may give an event for each of many tasks or notes."""
+
+
+def _sides(change: Any) -> int:
+    return sum(len(getattr(change, name, ())) for name in _SIDES)
+
+
+def _of_each(parts: int, changes: Sequence[Any]) -> int:
+    return parts if parts > MOST_PARTS else parts + sum(map(_sides, changes))
+
+
+PARTS: dict[type, Callable[[Any, State], int]] = {
+    ListApply: lambda params, state: _of_each(len(params.changes) + len(state.tasks), params.changes),
+    ListReplace: lambda params, state: _of_each(len(params.tasks) + len(state.tasks), params.tasks),
+    TaskAddMany: lambda params, state: _of_each(len(params.tasks) + params.keep_equal * len(state.tasks), params.tasks),
+    TaskAdd: lambda params, _: len(params.blocks),
+    TaskEdit: lambda params, _: _sides(params),
     TaskDelete: lambda params, _: len(params.tasks),
-    EndClaims: lambda params, _: len(params.claims),
-    EndReservations: lambda _, state: sum(map(len, state.reserved.values())),
+    EndClaims: lambda params, _: 2 * len(params.claims),
+    EndReservations: lambda _, state: 2 * (sum(map(len, state.reserved.values())) + len(state.running)),
     Wake: lambda _, state: len(state.deferred),
 }
 """How many parts a call has: what it asks for, and where it looks at all tasks, these. Others have none."""
-
-
-def _parts(params: Mutation, state: State) -> int:
-    count = _PARTS.get(type(params))
-    return 0 if count is None else count(params, state)
 
 
 _ASKED_BEFORE = CLAIMS | {ConversationAttach}
 """Calls that are looked at before they are decided, whatever the list is like."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _WITH_LEASES = (ClaimResult, TaskResult)
-
-
-def _side(item: Write, decision: Decision) -> Side | None:
-    """What is kept beside the events of a call."""
-    key = item.params.key
-    return None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
 
 
 def _timed(answer: Written, opened: LoadedConversation) -> Written:

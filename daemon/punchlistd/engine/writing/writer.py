@@ -12,6 +12,7 @@ the error, also the rejected ones, since their refusal may rest on what never ca
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any
@@ -31,7 +32,7 @@ from punchlistd.engine.watching.subscriptions import Subscriptions
 from punchlistd.engine.writing.idempotency import Replays
 from punchlistd.engine.writing.inbox import Inbox, Signal, is_alone
 from punchlistd.engine.writing.maintenance import Maintenance
-from punchlistd.engine.writing.transaction import MOST_PARTS, Transaction, Transactor
+from punchlistd.engine.writing.transaction import MOST_PARTS, PARTS, Transaction, Transactor
 from punchlistd.engine.writing.undos import Undos
 from punchlistd.metrics import Metrics
 from punchlistd.slices import in_slices
@@ -81,7 +82,6 @@ class Writer:
         batch_calls: int,
         spawn: Spawn,
     ) -> None:
-        """A writer with nothing to do; `run` makes it work."""
         self._log = log
         self._inbox = inbox
         self._transactor = transactor
@@ -152,7 +152,7 @@ class Writer:
         await self._pause()
         await self._maintenance.run(everything=True)
 
-    async def _decide_some(self) -> None:  # noqa: C901, PLR0912, PLR0915 - one step after the other
+    async def _decide_some(self) -> None:
         """Decide what waits, up to the next call that must be alone, and commit it if that is quick."""
         queue = self._inbox.queue
         if len(queue) < self._last_size:
@@ -170,44 +170,51 @@ class Writer:
         late = self._transactor.prepare(items)
         if late:
             await self._transactor.load(late)
-        self._deciding = []
         forming = self._forming
         for index, item in enumerate(items):
-            if late and type(item) is not Barrier and item.opened is not None and item.opened.dropped:
-                queue.extendleft(reversed(items[index:]))  # an append was refused meanwhile
+            if not self._is_its_turn(item, forming, alone=alone, waited=bool(late)):
+                queue.extendleft(reversed(items[index:]))
                 break
-            if forming.parts >= MOST_PARTS:
-                queue.extendleft(reversed(items[index:]))  # they have their turn behind all others
-                break
-            holds = self._transactor.decide(item, forming)
-            if (unfinished := self._transactor.unfinished) is not None and isinstance(item, Write | Arrival):
-                self._transactor.unfinished, self._deciding = None, items[index:]
-                if unfinished.is_decided and not alone:
-                    self._formed.give()  # what it was decided on
-                    await self._drained()
-                    forming = self._forming
-                if not alone and (not unfinished.is_decided or (item.opened is not None and item.opened.dropped)):
-                    self._deciding = []  # nothing of it is done yet, or not any more
-                    if type(item) is Write:
-                        item.alone = True
-                    queue.extendleft(reversed(items[index:]))
-                    break
-                await in_slices(unfinished.work(forming))  # nothing else is decided or committed meanwhile
-                self._deciding = []
-            if holds and type(item) is Read and item.outcome is not None:
+            if type(item) is Read and self._transactor.answer(item, forming) and item.outcome is not None:
                 item.answer(item.outcome)
                 item.caller.flush()
+                continue
+            steps = self._transactor.decide(item, forming)
+            if alone:
+                await in_slices(steps)  # nothing else is decided or committed meanwhile
             else:
-                forming.items.append(item)
+                deque(steps, maxlen=0)
+            forming.items.append(item)
+        self._deciding = []
         if forming.items:
             if not self._committing and self._is_quick(forming):
                 self._committing = True
-                self._publish(await self._commit(self._take()))
+                batch, self._forming = forming, Transaction(forming.head)
+                self._publish(await self._commit(batch))
                 self._committing = False
             else:
                 self._formed.give()
         if alone:
             await self._drained()
+
+    def _is_its_turn(self, item: Item, forming: Transaction, *, alone: bool, waited: bool) -> bool:
+        """Whether a call is decided now. Otherwise it and those behind it go back to the head of the queue."""
+        if waited and type(item) is not Barrier and item.opened is not None and item.opened.dropped:
+            return False  # an append was refused meanwhile
+        if forming.parts >= MOST_PARTS:
+            return False  # they have their turn behind all others
+        if type(item) is Arrival:
+            parts = sum(len(step.events) for step in item.steps)
+        elif type(item) is Write and (opened := item.opened) is not None and opened.lane is None:
+            count = PARTS.get(type(item.params))
+            parts = 0 if count is None else count(item.params, opened.state)
+        else:
+            return True
+        if parts > MOST_PARTS and not alone:
+            item.alone = True
+            return False
+        forming.parts += parts
+        return True
 
     async def _pause(self) -> None:
         """Let those read who wait for a settled state."""
@@ -235,7 +242,7 @@ class Writer:
                 if self._is_quick(self._forming):
                     self._publish(done)
                     done = None
-                batch = self._take()
+                batch, self._forming = self._forming, Transaction(self._forming.head)
                 self._moved.give()
                 with anyio.CancelScope(shield=True):  # a commit that has begun is seen to its end, whoever stops this
                     done = await self._commit(batch, done)
@@ -246,10 +253,6 @@ class Writer:
     def _is_quick(self, batch: Transaction) -> bool:
         """Whether a commit would take next to no time, and hold up nobody."""
         return not batch.entries or (self._log.quick and not batch.deleted)
-
-    def _take(self) -> Transaction:
-        batch, self._forming = self._forming, Transaction(self._forming.head)
-        return batch
 
     async def _commit(self, batch: Transaction, before: Transaction | None = None) -> Transaction | None:
         """Make a transaction durable, and publish the one before it while the disk has it.

@@ -97,7 +97,7 @@ class Draft:
         self.steps.append(step)
         # Again: what another machine posted may have opened it for somebody else.
         decision = refused(write.caller.user, params.conversation, self.loaded.state)
-        decision = decision or (yield from self._transactor.considering(write, self.loaded))
+        decision = decision or (yield from self._transactor.consider(write, self.loaded))
         if decision is None:
             step.parked = True
         elif isinstance(decision, Rejection):
@@ -117,11 +117,9 @@ class Draft:
     def _happening(self, write: Write, decision: Decision) -> Generator[None, None, tuple[KnownEvent, ...]]:
         state, happened = self.loaded.state, list[KnownEvent]()
         for given in (True, False):
-            # What follows is asked for when the given events have happened, as in `Transaction.appending`.
+            # What follows is asked for when the given events have happened, as in `Transaction.append`.
             for event in (
-                decision.events
-                if given
-                else follow_up(state, write.params, decision.events, self.loaded.present(state))
+                decision.events if given else follow_up(state, write.params, decision.events, self.loaded.present)
             ):
                 version = state.version + 1
                 posted = (

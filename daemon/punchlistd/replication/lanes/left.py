@@ -9,6 +9,7 @@ from punchlistd.engine.lists.access import refused
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.writing.transaction import OVERTAKEN
 from punchlistd.replication.lanes.replica import Parts
+from punchlistd.slices import run_through
 from punchlistd.store.port import Side
 
 
@@ -17,7 +18,7 @@ async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejectio
     while True:
         opened = await parts.conversations.durable(conversation)
         decision = refused(write.caller.user, write.params.conversation, opened.state)
-        decision = decision or parts.transactor.consider(write, opened)
+        decision = decision or run_through(parts.transactor.consider(write, opened))
         if not isinstance(decision, Decision):
             return decision
         key = write.params.key

@@ -164,7 +164,7 @@ def _domain(lists: dict[str, State], params: Sequence[Mutation]) -> None:
     caller = _Caller()
     for seq, each in enumerate(params, 1):
         state = lists[each.conversation]
-        decision = decide(state, stamped(caller, each))
+        (decision,) = decide(state, stamped(caller, each))
         assert isinstance(decision, Decision), decision
         for event in decision.events:
             evolve(state, event, seq, state.version + 1, seq)

@@ -169,6 +169,7 @@ def test_what_others_changed_since_is_left_and_told(
     [
         (p.TaskAdd(**C, title="x"), p.TaskDelete(**C, task="4")),
         (p.TaskEdit(**C, task="1", title="x"), p.TaskEdit(**C, task="1", title="one")),
+        (p.TaskEdit(**C, task="1", metadata={"k": 2}), p.TaskEdit(**C, task="1", metadata={"k": 1})),
         (p.TaskSetStatus(**C, task="1", status="paused"), p.TaskSetStatus(**C, task="1", status="pending")),
         (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), p.TaskEdit(**C, task="3", remove_blocked_by=("1",))),
         (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), p.TaskEdit(**C, task="3", add_blocked_by=("2",))),

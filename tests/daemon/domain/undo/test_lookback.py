@@ -45,17 +45,6 @@ def test_touches_and_clears_of_others_count_until_they_are_taken_back() -> None:
     assert (past.touched("1"), past.last_clear) == (0, 0)
 
 
-def test_nothing_that_came_before_an_erasure_can_come_back() -> None:
-    recorder = Recorder()
-    recorder.call(p.TaskAdd(**C, title="secret"), "ann")
-    recorder.call(p.TaskDelete(**C, task="1"), "ann")
-    recorder.do(p.ConversationDelete(**C))
-    recorder.call(p.TaskAdd(**C, title="new"), "bob")
-    past = recorder.looked_back("ann")
-    assert (past.calls, past.is_cut, past.last_clear, past.touched("1")) == ({}, False, 0, 6)
-    assert not recorder.do(p.ListUndo(**C, of="ann"), "ann").events
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_looking_back_less_far_gives_the_same_or_says_that_it_was_not_far_enough(seed: int) -> None:
     random, recorder = Random(seed), Recorder()

@@ -3,7 +3,7 @@ from pathlib import Path
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.lists.conversations import SNAPSHOT_EVENTS, Conversations, due_snapshots
+from punchlistd.engine.lists.conversations import SNAPSHOT_EVENTS, Conversations, is_snapshot_due
 from punchlistd.engine.lists.history import History
 from punchlistd.engine.lists.loaded import REPLIES_KEPT, Listings, LoadedConversation
 from punchlistd.engine.writing.inbox import Inbox
@@ -62,9 +62,9 @@ def test_a_snapshot_is_taken_when_enough_happened() -> None:
     opened = LoadedConversation(initial_state(C), "", 0, 0)
     for version, full in ((1, False), (SNAPSHOT_EVENTS, True)):
         opened.state.version = version
-        assert (due_snapshots([opened])[0].state is not None) == full
+        assert is_snapshot_due(opened, everything=False) == full
     opened.state.version = 1
-    assert due_snapshots([opened], everything=True)[0].state is not None
+    assert is_snapshot_due(opened, everything=True)
 
 
 def test_the_oldest_kept_answer_goes_first() -> None:

@@ -6,7 +6,7 @@ import pytest
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
 from punchlist_testing.store import damaged_log
-from punchlistd.engine.watching.subscriptions import Subscription
+from punchlistd.engine.watching.subscriptions import NEXT, Phase, Subscription
 
 C = "c"
 
@@ -38,6 +38,11 @@ class Reader:
         while not self.events or self.events[-1]["seq"] < seq:
             self.events += (await self.peer.push())["params"]["events"]
         return self.events
+
+
+def test_the_life_of_a_subscription_ends_and_every_phase_of_it_can_be_reached() -> None:
+    assert set(NEXT) == set(Phase) == frozenset[Phase]().union(*NEXT.values())
+    assert [phase for phase, following in NEXT.items() if not following] == [Phase.OVER]
 
 
 async def test_every_subscriber_gets_every_event_once_in_order(running: Engine, peer: Peer) -> None:

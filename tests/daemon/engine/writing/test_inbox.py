@@ -2,7 +2,11 @@ import asyncio
 
 import anyio
 
+from punchlist_schemas.methods import METHODS
+from punchlist_schemas.params import TaskAdd
 from punchlist_testing.engine import Engine, Peer, TouchyLog, until
+from punchlistd.engine.calls import Arrival, Nobody, Write, stamp
+from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.writing.inbox import Inbox, Signal
 
 
@@ -56,3 +60,13 @@ async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:
     with anyio.fail_after(30):
         refused = await inbox.barrier()
     assert refused is not None and refused.kind == "shutting_down"
+
+
+def test_posts_of_a_list_keep_their_order_behind_a_call_that_lets_others_first() -> None:
+    inbox, add = Inbox(), TaskAdd(conversation="c", title="a")
+    long = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), alone=True)
+    posts = [Arrival(name, 1, Place(), Place(), [], lambda _: None) for name in ("a", "b", "a")]
+    posts[0].alone = True
+    inbox.queue += (long, *posts)
+    inbox.let_others_first()
+    assert list(inbox.queue) == [posts[1], long, posts[0], posts[2]]
