@@ -27,7 +27,6 @@ class Entry(msgspec.Struct, frozen=True):
     conversations: tuple[str, ...] | None = None
 
     def holds(self, conversation: str) -> bool:
-        """Whether a conversation is mirrored here."""
         return self.conversations is None or conversation in self.conversations
 
 
@@ -45,30 +44,17 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class Config:
-    """The file.
-
-    Args:
-        data_dir: The data directory.
-    """
+    """The file."""
 
     def __init__(self, data_dir: str) -> None:
         self.directory = os.path.join(data_dir, "mirror")
         self.path = os.path.join(self.directory, "config.json")
 
     def load(self) -> tuple[Entry, ...]:
-        """The entries.
-
-        Raises:
-            ConfigError: The file is not what `punch mirror add` writes.
-        """
         return self._read().mirrors
 
     def inbound(self) -> tuple[str, ...]:
-        """The directories of Claude Code's tasks that are taken over, and never written to.
-
-        Raises:
-            ConfigError: As for `load`.
-        """
+        """Return the directories of Claude Code's tasks that are imported, and never written to."""
         return self._read().inbound
 
     def set_inbound(self, directory: str, *, wanted: bool) -> bool:
@@ -81,11 +67,6 @@ class Config:
         return True
 
     def plans(self) -> tuple[Plan, ...]:
-        """The Markdown files that are kept in step with a list.
-
-        Raises:
-            ConfigError: As for `load`.
-        """
         return self._read().plans
 
     def set_plan(self, path: str, conversation: str | None) -> bool:

@@ -44,15 +44,9 @@ COMMANDS = {
 }
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
-
     import anyio
 
-    class Part(Protocol):
-        """A part of the mirror's process; `active_at` is when something last changed for it."""
-
-        active_at: float
+    from punchlist_apps.files.mirror.runner import Runner
 
 
 _LOOK_S = 1.0
@@ -148,8 +142,6 @@ async def _running(context: Context) -> int:
     import anyio
 
     from punchlist.clients.aio import connect_async
-    from punchlist_apps.files.mirror.inbox import Inbox
-    from punchlist_apps.files.mirror.plans import Plans
     from punchlist_apps.files.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
@@ -158,13 +150,9 @@ async def _running(context: Context) -> int:
     options |= target.options
     async with connect_async(**options) as client:
         report = Report(target.data_dir, _log)
-        parts = (
-            Runner(client, target.data_dir, report),
-            Inbox(client, target.data_dir, report),
-            Plans(client, target.data_dir, report),
-        )
+        runner = Runner(client, target.data_dir, report)
         try:
-            lock = parts[0].acquire()
+            lock = runner.acquire()
         except AlreadyRunning as error:
             show_error("already_running", str(error), "punch mirror list shows what it mirrors")
             return LOST_RACE
@@ -172,9 +160,8 @@ async def _running(context: Context) -> int:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_signal, group.cancel_scope)
                 idle_s = None if context.args.idle is None else context.args.idle / 1000
-                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), parts, idle_s)
-                for part in parts:
-                    group.start_soon(part.run)
+                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
+                group.start_soon(runner.run)
     return 0
 
 
@@ -187,9 +174,7 @@ async def _until_signal(scope: "anyio.CancelScope") -> None:
             return
 
 
-async def _until_unused(
-    scope: "anyio.CancelScope", config: Config, parts: "Sequence[Part]", idle_s: float | None
-) -> None:
+async def _until_unused(scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None) -> None:
     """End a mirror once nothing is mirrored any more, or nothing changed for `idle_s` seconds.
 
     One that was started for Claude Code's tasks alone stays if a directory or a plan was added since.
@@ -198,10 +183,10 @@ async def _until_unused(
 
     began_with, now = None, _Mirrored(files=True, any=True)
     while True:
-        with suppress(ConfigError):  # somebody is editing it: the parts report that
+        with suppress(ConfigError):  # somebody is editing it: the runner reports that
             now = _mirrored(config)
         began_with = began_with or now
-        is_idle = idle_s is not None and time.monotonic() >= max(part.active_at for part in parts) + idle_s
+        is_idle = idle_s is not None and time.monotonic() >= runner.active_at + idle_s
         if not now.any or (is_idle and now.files == began_with.files):
             break
         await anyio.sleep(min(idle_s or _LOOK_S, _LOOK_S))
