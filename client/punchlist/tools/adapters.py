@@ -16,11 +16,6 @@ Named = str | Dialect | Iterable[str]
 def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = None) -> list[Any]:
     """The tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
-    Args:
-        name: The dialect, or several.
-        box: Where the calls go.
-        tools: Only the tools of these names.
-
     Raises:
         ImportError: `openai-agents` is not installed.
         Problem: There is no such dialect, or no such tool.
@@ -47,14 +42,7 @@ def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = N
 
 
 def answer_openai(name: Named, box: Toolbox, message: Any, tools: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls.
-
-    Args:
-        name: The dialect, or several.
-        box: Where the calls go.
-        message: The message, as the SDK's object or as a dict.
-        tools: Only the tools of these names; a call of another one is refused.
-    """
+    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls."""
     chosen = offered(name, tools)
     answers: list[dict[str, Any]] = []
     for call in _member(message, "tool_calls") or ():

@@ -45,7 +45,6 @@ def arguments_of(kind: type[Arguments], given: object) -> Any:
     """The arguments of a tool.
 
     Args:
-        kind: The tool's argument type.
         given: What the model sent: an object, JSON text of one, or nothing.
 
     Raises:
@@ -118,7 +117,6 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def argument_names(kind: type[Arguments]) -> frozenset[str]:
-    """The names of a tool's arguments and of their members."""
     found: set[str] = set()
     kinds: list[Any] = [kind]
     while kinds:
@@ -256,7 +254,6 @@ _BEGINNINGS = ("[{", '["', "['", "[[", '{"', "{'")
 
 
 def _json_or_text(text: str, name: str) -> Any:
-    """The JSON value in a text, or the text itself. What is meant as a value must be one: it would be a title else."""
     value = _parsed(text)
     if isinstance(value, str) and "".join(text[:80].split()).startswith(_BEGINNINGS):
         raise _wrong(f"{name} is not valid JSON: {text[:60]!r}; pass it as a value of the call, not as text", name)

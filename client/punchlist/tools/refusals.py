@@ -38,7 +38,6 @@ def problem_of(error: PunchlistError, arguments: Collection[str] = (), *, unbloc
     """What went wrong, for the model. Nothing internal is told.
 
     Args:
-        error: What the daemon or the connection said.
         arguments: Names of the arguments that the tool takes: a wrong one is called as the model called it.
         unblocks: Whether the dialect can take an edge away, so that this is worth advising.
     """

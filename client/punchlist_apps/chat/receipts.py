@@ -8,14 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from punchlist.base.text import clip, one_line
-from punchlist_schemas.events import (
-    AddedTask,
-    Recorded,
-    StatusChanged,
-    TaskAdded,
-    TaskEdited,
-    decode_event,
-)
+from punchlist_schemas.events import AddedTask, Recorded, StatusChanged, TaskAdded, TaskEdited, decode_event
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,12 +39,10 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of a list that was read."""
         return cast("list[dict[str, Any]]", self.data) if isinstance(self.data, list) else []
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The members of what was answered, if it was no list."""
         return cast("dict[str, Any]", self.data) if isinstance(self.data, dict) else {}
 
 
@@ -77,7 +68,6 @@ def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) ->
 
 
 def _due(task: AddedTask) -> str:
-    """Return when a task is due, in local time; empty if it isn't."""
     try:
         return task.due_day or (f"{datetime.fromtimestamp(task.due / 1000):%Y-%m-%d %H:%M}" if task.due else "")
     except (OverflowError, ValueError, OSError):

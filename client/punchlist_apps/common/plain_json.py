@@ -34,7 +34,6 @@ def decode(text: str) -> "Any":
 
 
 def encode(value: "Any") -> str:
-    """JSON in ASCII of plain values."""
     return "".join(_encode(value, 0))
 
 

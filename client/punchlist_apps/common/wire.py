@@ -51,9 +51,6 @@ def call(
     """The JSON text of a result, or `None` when anything at all is unusual.
 
     Args:
-        target: The daemon.
-        method: The wire's name of the call.
-        params: Its parameters, plain values of JSON.
         writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
         same_build: Leave a daemon of another build to the full client, which says so.
         timeout_s: How long all of it may take, in seconds; by default `TIMEOUT_S`.
@@ -103,12 +100,7 @@ _INTRODUCTION = f'{{"client":{{"name":"punch","version":"{__version__}"}}}}'
 
 
 def _exchange(sock: "_socket.socket", number: int, method: str, params: str, waiting: Waiting) -> str:
-    """The JSON text of a result.
-
-    Raises:
-        ValueError: It is a refusal, or no answer to this call.
-        TimedOut: See `punchlist.connection.waiting`.
-    """
+    """The JSON text of a result."""
     waiting.send(sock, f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}\n'.encode("ascii"))
     parts: list[bytes] = []
     while not (parts and parts[-1].endswith(b"\n")):

@@ -179,7 +179,6 @@ def list_line(task: Task, path: str = "") -> str:
 
 
 def _again(task: Task) -> str:
-    """Return why the task has to be done again, in parentheses after a space; empty for other tasks."""
     return f" ({told[:1].lower()}{told[1:]})" if (told := setback(task)) else ""
 
 

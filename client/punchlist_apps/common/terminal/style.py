@@ -153,7 +153,6 @@ def write(text: str) -> int:
 
 
 def encoding() -> str:
-    """The encoding of standard output."""
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
