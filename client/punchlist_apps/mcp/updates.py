@@ -27,11 +27,7 @@ RETRY_S = 1.0
 
 
 class Updates:
-    """Who wants to know of which resource, and the task that tells them.
-
-    Args:
-        client: Whose subscription is followed.
-    """
+    """Who wants to know of which resource, and the task that tells them."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -46,12 +42,10 @@ class Updates:
         self._attached: dict[str, str] = {}
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
-        """A client of the handshake era wants to know of a resource."""
         self._sessions.setdefault(uri, {})[session] = None
         await self._begun(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """It does not any more."""
         held = self._sessions.get(uri, {})
         held.pop(session, None)
         if not held:
@@ -60,7 +54,6 @@ class Updates:
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream of the modern era."""
         uris = list(params.notifications.resource_subscriptions or ())
         self._listened.update(uris)
         try:
