@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
@@ -16,6 +15,7 @@ import anyio.to_thread
 import pytest
 
 from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_testing.agent_hosts import HOST, command, environment
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
@@ -39,12 +39,6 @@ PLAN = """\
 PATIENCE_S = 60
 
 
-def environment(**more: str) -> dict[str, str]:
-    own = ("CLAUDE", "PUNCHLIST")
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    return {**bare, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one), **more}
-
-
 class Day:
     """A daemon, a repository with the plan, and a person in it."""
 
@@ -54,14 +48,10 @@ class Day:
         self.branch = worktree(self.site, directory / "branch")
         (self.site / "PLAN.md").write_text(PLAN)
 
-    def command(self, *words: str) -> list[str]:
-        places = ["--socket", self.daemon.socket, "--data-dir", self.daemon.data_dir, "--no-autostart"]
-        return [sys.executable, "-m", "punchlist", *words, *places]
-
     def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
         env = environment(**{"PUNCHLIST_ACTOR": "ann"} | variables)
         return subprocess.Popen(
-            self.command(*words),
+            command(self.daemon, *words),
             cwd=self.site,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -86,13 +76,13 @@ class Day:
         pid = self.daemon.directory / f"{session}.pid"
         server = mcp.StdioServerParameters(
             command="sh",
-            args=["-c", f'echo $$ > "{pid}"; exec "$@"', "sh", *self.command("agent", "mcp")],
-            env=environment(CLAUDECODE="1", CLAUDE_CODE_SESSION_ID=session),
+            args=["-c", f'echo $$ > "{pid}"; exec "$@"', "sh", *command(self.daemon, "agent", "mcp")],
+            env=environment(session),
             cwd=str(directory),
         )
-        info = mcp.types.Implementation(name="claude-code", version="2")
+        info = mcp.types.Implementation(name=HOST, version="2")
         async with mcp.Client(server, client_info=info) as client:
-            yield Window(client, agent_name("claude-code", key_of(session)), pid)
+            yield Window(client, agent_name(HOST, key_of(session)), pid)
 
 
 class Window:

@@ -28,17 +28,7 @@ async def test_an_agent_of_the_openai_sdk_works_a_list_through_stdio(
         [script.assistant_message("All done.")],
     ]
     with spawned_daemon(tmp_path) as daemon:
-        command = [
-            "-m",
-            "punchlist",
-            "agent",
-            "mcp",
-            "--socket",
-            daemon.socket,
-            "--no-autostart",
-            "-c",
-            "work",
-        ]
+        command = ["-m", "punchlist", "agent", "mcp", "--socket", daemon.socket, "--no-autostart", "-c", "work"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
         params = {"command": sys.executable, "args": command, "env": environment}
         with anyio.fail_after(50):
