@@ -75,18 +75,14 @@ def answer_anthropic(
     for block in content:
         if _member(block, "type") == "tool_use":
             reply = _called(chosen, box, _member(block, "name"), _member(block, "input"))
-            results.append(_tool_result(_member(block, "id"), reply))
+            result = {"type": "tool_result", "tool_use_id": _member(block, "id"), "content": reply.text}
+            results.append(result | ({"is_error": True} if reply.refused else {}))
     return {"role": "user", "content": results} if results else None
 
 
 def _called(chosen: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
     """The call of a tool in the dialect that has it; where none has, the first one says so."""
     return box.call(next((one for one in chosen if one.tool(name)), chosen[0]), name, arguments)
-
-
-def _tool_result(call: str, reply: Reply) -> dict[str, Any]:
-    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call, "content": reply.text}
-    return result | ({"is_error": True} if reply.refused else {})
 
 
 def _member(value: Any, name: str) -> Any:

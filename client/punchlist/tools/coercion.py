@@ -111,7 +111,8 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
         if value is not None and (value != "" or _is_marked(field.type, CLEARS)):
             values[field.encode_name] = value
     for name, field in fields.items():
-        if field.required and (name not in values or _is_blank(values[name])):
+        value = values.get(name, "")
+        if field.required and isinstance(value, str) and not value.strip():
             raise Problem("invalid_arguments", f"{name} is required", {"field": name})
     return values
 
@@ -154,10 +155,6 @@ def _is_marked(kind: Type, mark: str) -> bool:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _is_blank(value: object) -> bool:
-    return isinstance(value, str) and not value.strip()
 
 
 def _value(kind: Type, name: str, value: Any) -> Any:

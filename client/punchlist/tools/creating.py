@@ -42,11 +42,11 @@ def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str =
 
 
 def differences(task: Task, asked: Mapping[str, Any]) -> list[str]:
-    return [name for name, default in _COMPARED.items() if _differs(asked.get(name), getattr(task, name), default)]
-
-
-def _differs(asked: str | None, has: str, default: str) -> bool:
-    return one_line(asked or default) not in (default, one_line(has))
+    return [
+        name
+        for name, default in _COMPARED.items()
+        if one_line(asked.get(name) or default) not in (default, one_line(getattr(task, name)))
+    ]
 
 
 _COMPARED = {"description": "", "priority": "normal"}

@@ -97,15 +97,11 @@ _ALL_GONE = "I've deleted all "
 
 def _of(done: Done, before: list[Done]) -> str:
     if done.refused:
-        return f"That did not work: {_reason(done)}"
+        return f"That did not work: {one_line(str(done.facts.get('error') or done.text))}"
     if done.changes:
         return _changed(done)
     read = _READ.get(done.tool)
     return read(done, before) if read is not None else _nothing(done)
-
-
-def _reason(done: Done) -> str:
-    return one_line(str(done.facts.get("error") or done.text))
 
 
 def _changed(done: Done) -> str:
@@ -116,7 +112,7 @@ def _changed(done: Done) -> str:
     gone = [one for one in done.changes if one.type == "Deleted"]
     if len(gone) > 1:
         return f"Deleted {len(gone)} tasks: {_named(gone)}"
-    return "\n".join(dict.fromkeys(said for one in done.changes if (said := _sentence(one))))
+    return "\n".join(dict.fromkeys(_SENTENCES[one.type](one) for one in done.changes if one.type in _SENTENCES))
 
 
 _UNDOS = {"undo_changes": "Taken back", "redo_changes": "Redone"}
@@ -150,11 +146,6 @@ _SENTENCES: dict[str, Callable[[Receipt], str]] = {
     "ListCleared": lambda one: "The list was cleared.",
 }
 """Type of an event → the sentence about it. Events that follow from others have none."""
-
-
-def _sentence(receipt: Receipt) -> str:
-    make = _SENTENCES.get(receipt.type)
-    return make(receipt) if make is not None else ""
 
 
 _WAITS = "waits for "

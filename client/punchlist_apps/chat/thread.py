@@ -10,8 +10,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from punchlist.base.actors import chat_actor
 from punchlist.base.text import clip, one_line
 from punchlist.clients.aio import AsyncClient
@@ -294,7 +292,3 @@ def marked_text_of(content: dict[str, Any]) -> str:
     text = "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
     mark = f"({content['mark']})" if content.get("mark") else ""
     return "\n\n".join(filter(None, (text, mark)))
-
-
-def size_of(value: object) -> int:
-    return len(msgspec.json.encode(value))

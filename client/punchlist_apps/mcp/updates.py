@@ -5,7 +5,7 @@ daemon every subscribed resource is announced, since nobody knows what was misse
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import anyio
@@ -110,7 +110,8 @@ class Updates:
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
             del self._attached[event.detached]
-        if isinstance(event.attached, str) and any(map(_is_about(event.attached), self._wanted())):
+        wanted = {address.conversation for uri in self._wanted() if (address := parse(uri)) is not None}
+        if isinstance(event.attached, str) and event.attached in wanted:
             moved.append(event.attached)
             self._attached[event.attached] = conversation
         return moved
@@ -144,7 +145,3 @@ class Updates:
                     await session.send_resource_updated(uri)
             except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
                 self.unsubscribe(session, uri)
-
-
-def _is_about(conversation: str) -> Callable[[str], bool]:
-    return lambda uri: (address := parse(uri)) is not None and address.conversation == conversation

@@ -97,25 +97,15 @@ def plain(text: str) -> str:
     before = ""
     while before != text:
         before = text
-        found = _polite().match(text)
+        found = _pattern(rf"^(?:{words.POLITE})(?=.*\w)").match(text)
         if found is not None:
             text = text[found.end() :]
             text = text.rstrip("?") or text if re.match(words.ASKS_NICELY, found[0], re.I) else text
-        text = _thanks().sub("", text, count=1) or text
+        text = _pattern(rf"{words.THANKS}$").sub("", text, count=1) or text
     return text
 
 
 _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "\t": " "})
-
-
-@lru_cache(1)
-def _polite() -> re.Pattern[str]:
-    return re.compile(rf"^(?:{words.POLITE})(?=.*\w)", re.I | re.S)
-
-
-@lru_cache(1)
-def _thanks() -> re.Pattern[str]:
-    return re.compile(rf"{words.THANKS}$", re.I)
 
 
 def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent | None:
@@ -254,13 +244,14 @@ _MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
 
 
 def _titles(text: str) -> tuple[str, ...]:
-    titles = [(title_of(part), '"' in part) for part in parts_of(text)]
-    return tuple(title for title, quoted in titles if title and (quoted or not _names_nothing(title)))
-
-
-def _names_nothing(title: str) -> bool:
-    rest = set(title.lower().split()) - words.ARTICLES
-    return bool(rest) and rest <= words.PLACEHOLDERS
+    titles: list[str] = []
+    for part in parts_of(text):
+        title = title_of(part)
+        rest = set(title.lower().split()) - words.ARTICLES
+        names_nothing = bool(rest) and rest <= words.PLACEHOLDERS
+        if title and ('"' in part or not names_nothing):
+            titles.append(title)
+    return tuple(titles)
 
 
 def parts_of(text: str) -> list[str]:

@@ -5,6 +5,7 @@ as any other.
 """
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from punchlist_apps.chat.rules import words
@@ -203,9 +204,9 @@ def _titled(text: str, items: list[Item], said: Context, question: Intent) -> In
     return Intent("create", titles=titles, priority=question.priority) if titles else None
 
 
-def _none(_text: str, _items: list[Item], _said: Context, _question: Intent) -> Intent | None:
-    return None
-
-
-_ANSWERS = {"": _none, "which": _chosen, "title": _titled}
+_ANSWERS: dict[str, Callable[[str, list[Item], Context, Intent], Intent | None]] = {
+    "": lambda _text, _items, _said, _question: None,
+    "which": _chosen,
+    "title": _titled,
+}
 """What a question waits for → the answer to it, if a reply is one."""

@@ -216,18 +216,16 @@ def _write_items(lines: list[str], tree: _Rows) -> None:
     top = tree[0][0]
     for index, (depth, task) in enumerate(tree):
         indent = "  " * (depth - top)
-        is_group = _is_group(task) and index + 1 < len(tree) and tree[index + 1][0] > depth
+        is_item = is_heading(task.get("metadata")) and task["metadata"]["heading"] == 0
+        is_group = is_item and index + 1 < len(tree) and tree[index + 1][0] > depth
         title = str(task["title"])
-        box = "-" if _is_cancelled(task) else BOX_OF[str(task.get("status", "pending"))]
+        box = BOX_OF[str(task.get("status", "pending"))]
+        box = "-" if box == "x" and "cancelled" in task.get("labels", ()) else box
         shown = _as_heading(_subtrees(tree[index:])[0], 0) if is_group else task
         lines.append(f"{indent}- {'' if is_group else f'[{box}] '}{one_line(title)}{_extras(shown, title)}")
         description = str(task.get("description", ""))
         if description and _is_plain(description):
             lines.extend(f"{indent}  > {line}" if line else f"{indent}  >" for line in description.split("\n"))
-
-
-def _is_group(task: dict[str, Any]) -> bool:
-    return is_heading(task.get("metadata")) and task["metadata"]["heading"] == 0
 
 
 def _as_heading(tree: _Rows, level: int) -> dict[str, Any]:
@@ -247,10 +245,6 @@ def _utc(at: int) -> str | int:
         return datetime.fromtimestamp(at / 1000, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
         return at
-
-
-def _is_cancelled(task: dict[str, Any]) -> bool:
-    return task.get("status") == "completed" and "cancelled" in task.get("labels", ())
 
 
 def _is_plain(description: str) -> bool:

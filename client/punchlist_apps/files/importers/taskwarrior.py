@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import Document, json_lines, text_of, texts_of
-from punchlist_apps.files.importers.draft import Draft, Note
+from punchlist_apps.files.importers.document import Document, json_lines, object_of, text_of, texts_of
+from punchlist_apps.files.importers.draft import Draft
 
 _PRIORITIES = {"H": "high", "M": "normal", "L": "low", "": "normal"}
 _READ = frozenset(
@@ -27,7 +27,9 @@ def read(documents: Sequence[Document]) -> Draft:
             draft.pass_over(passed, line)
             continue
         project = text_of(task.get("project"))
-        notes = [_note(one) for one in _list(task.get("annotations"))]
+        listed: Any = task.get("annotations")
+        annotations = map(object_of, cast("list[Any]", listed) if isinstance(listed, list) else ())
+        notes = [words.note(one.get("description"), at=one.get("entry")) for one in annotations if one]
         waits = [words.when(draft, task.get(name), name, line, midnight_is_day=True) for name in ("wait", "scheduled")]
         draft.pass_over_rest(task, _READ | _COUNTED, line)
         status = "in_progress" if task.get("start") and state != "completed" else state
@@ -46,11 +48,3 @@ def read(documents: Sequence[Document]) -> Draft:
             blocked_by=texts_of(task.get("depends")),
         )
     return draft.finish()
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [one for one in cast("list[Any]", value) if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _note(one: dict[str, Any]) -> Note:
-    return words.note(one.get("description"), at=one.get("entry"))

@@ -8,7 +8,7 @@ import msgspec
 from punchlist.calls.cursor import TaskList
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import Blocked, RequestRefused, VersionConflict
-from punchlist.taskfiles.file_format import FOREIGN_ID, Document, Fields, Form, Origin
+from punchlist.taskfiles.file_format import FOREIGN_ID, Document, Form
 from punchlist_apps.files.mirror.calls import EDGES, PLAIN_MEMBERS, check_gate, edit_calls, status_in
 from punchlist_apps.files.mirror.merge import Add, Change, Conflict, Delete, Edit, Move, Sheet
 from punchlist_apps.files.mirror.proposal import NEW, Adopted, Past, Reading, Snapshot, likeliest, read
@@ -122,7 +122,7 @@ class ProposalApplier:
         origin = document.origin
         if origin is None:
             return likeliest(self._form, document, self._recent)
-        if _is_foreign(origin, epoch, self._conversation):
+        if (origin.epoch, origin.conversation) != (epoch, self._conversation):
             raise Foreign(f"it is of {origin.conversation} in the log {origin.epoch}")
         if not 0 < origin.version <= newest:
             return None
@@ -133,10 +133,6 @@ class ProposalApplier:
             return Snapshot(origin.version, list(await self._list.list(at_version=origin.version)))
         except RequestRefused:
             return None  # erased, or never there
-
-
-def _is_foreign(origin: Origin, epoch: str, conversation: str) -> bool:
-    return origin.epoch != epoch or origin.conversation != conversation
 
 
 class _Run:
@@ -218,10 +214,6 @@ class _Run:
 
     def _key(self, change: Add) -> str:
         """The same key for the same proposal: a file that is read twice, even across a crash, adds its task once."""
-        said = msgspec.json.encode([self.prefix, change.ref, _plain(change.fields)], order="deterministic")
+        edges = {name: sorted(change.fields[name]) for name, _, _ in EDGES if name in change.fields}
+        said = msgspec.json.encode([self.prefix, change.ref, {**change.fields, **edges}], order="deterministic")
         return "mirror:" + hashlib.sha256(said).hexdigest()
-
-
-def _plain(fields: Fields) -> dict[str, Any]:
-    edges = {name: sorted(fields[name]) for name, _, _ in EDGES if name in fields}
-    return {**fields, **edges}

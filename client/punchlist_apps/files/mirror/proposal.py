@@ -122,9 +122,8 @@ def _translated(
     version = base.version if base else -1
     for outside, said in document.tasks.items():
         found = memory.get((version, outside))
-        fields = _with_our_edges(
-            said, {one: memory[version, one].task for one in _edges(said) if (version, one) in memory}
-        )
+        edges = said.get("blocked_by", frozenset[str]()) | said.get("blocks", frozenset[str]())
+        fields = _with_our_edges(said, {one: memory[version, one].task for one in edges if (version, one) in memory})
         if outside in was:
             theirs[was[outside]] = fields
         elif found is not None:
@@ -137,10 +136,6 @@ def _translated(
         else:
             theirs[NEW + outside] = fields
     return theirs, adopted, gone
-
-
-def _edges(fields: Fields) -> frozenset[str]:
-    return fields.get("blocked_by", frozenset()) | fields.get("blocks", frozenset())
 
 
 def _with_our_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
