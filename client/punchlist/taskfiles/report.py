@@ -106,7 +106,7 @@ def is_corrupt(conversation: str, data_dir: str) -> bool:
 
 def _entries(data_dir: str) -> tuple[Entry, ...]:
     try:
-        return Config(data_dir).load()
+        return Config(data_dir).read().mirrors
     except ConfigError:
         return ()
 

@@ -107,16 +107,16 @@ def _start(context: Context) -> str:
 
 
 def _list(context: Context) -> int:
-    entries = Config(context.target.data_dir).load()
+    config = Config(context.target.data_dir).read()
     found = status(context.target.data_dir)
     problems = found.problems if found else ()
-    lines = [f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in entries]
-    inbound = Config(context.target.data_dir).inbound()
-    lines += [f"{safe(one)}  claude, one way in" for one in inbound]
-    plans = Config(context.target.data_dir).plans()
-    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in plans]
+    lines = [
+        f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in config.mirrors
+    ]
+    lines += [f"{safe(one)}  claude, one way in" for one in config.inbound]
+    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in config.plans]
     lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
-    value = {"mirrors": entries, "inbound": inbound, "plans": plans, "problems": problems}
+    value = {"mirrors": config.mirrors, "inbound": config.inbound, "plans": config.plans, "problems": problems}
     return context.answer(value, lines or ["nothing is mirrored"])
 
 
@@ -201,8 +201,9 @@ class _Mirrored(NamedTuple):
 
 
 def _mirrored(config: Config) -> _Mirrored:
-    files = bool(config.load() or config.plans())
-    return _Mirrored(files, files or bool(config.inbound()))
+    found = config.read()
+    files = bool(found.mirrors or found.plans)
+    return _Mirrored(files, files or bool(found.inbound))
 
 
 def _log(problem: Problem) -> None:

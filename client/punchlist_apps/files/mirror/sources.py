@@ -204,10 +204,11 @@ def sources_of(config: Config) -> list[Source]:
     Raises:
         ConfigError: It can't be read.
     """
+    found = config.read()
     return [
-        *(Lists(entry.format, entry.directory, entry) for entry in config.load()),
-        *(Inbox("inbound", directory) for directory in config.inbound()),
-        *(PlanSource("plan", plan.path, plan.conversation) for plan in config.plans()),
+        *(Lists(entry.format, entry.directory, entry) for entry in found.mirrors),
+        *(Inbox("inbound", directory) for directory in found.inbound),
+        *(PlanSource("plan", plan.path, plan.conversation) for plan in found.plans),
     ]
 
 
