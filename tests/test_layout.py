@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"punchlist_schemas": "schemas", "punchlist": "client", "punchlist_apps": "client", "punchlistd": "daemon"}
 """Import package -> the folder that holds it."""
 
-DATA = tuple(f"punchlist_schemas.{name}" for name in ("changes", "errors", "events", "params", "things"))
+DATA = tuple(f"punchlist_schemas.{name}" for name in ("changes", "errors", "events", "order", "params", "things"))
 """Modules of the contract that hold plain values: all that the domain may use."""
 
 GROUND = ("punchlistd.clock", "punchlistd.metrics", "punchlistd.settings", "punchlistd.slices")

@@ -65,7 +65,6 @@ these tools alone.
 
 
 def document() -> str:
-    """The whole page."""
     return "\n".join([_HEAD, _only(), *(_section(registry.dialect(name)) for name in registry.names())])
 
 
@@ -106,7 +105,6 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every generated file: its path and its whole content."""
     described = {
         name: {"summary": registry.dialect(name).summary, "tools": definitions(registry.dialect(name))}
         for name in registry.names()
@@ -119,8 +117,7 @@ def files() -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the files, or with `--check` only compares them: 1 if any is stale."""
-    parser = argparse.ArgumentParser(prog="python -m punchlist_packages.generate", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m punchlist_packages.generate")
     parser.add_argument("--check", action="store_true", help="write nothing, name the stale files")
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout (default: the working directory)")
     options = parser.parse_args(arguments)

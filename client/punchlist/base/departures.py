@@ -52,9 +52,15 @@ def facts_of(task: "Task | Running") -> "dict[str, Any]":
 
 def ago(at: int, now: int) -> str:
     """Return how long ago a time in milliseconds was, in its largest unit: `20 min`."""
-    seconds = max(now - at, 0) // 1000
+    count, unit = largest_unit(now - at)
+    return f"{count} {unit}"
+
+
+def largest_unit(ms: int) -> "tuple[int, str]":
+    """Return a duration in its largest unit, d, h, min or s."""
+    seconds = max(ms, 0) // 1000
     size, unit = next((row for row in _UNITS if seconds >= row[0]), _UNITS[-1])
-    return f"{seconds // size} {unit}"
+    return seconds // size, unit
 
 
 def clock(at: int) -> str:

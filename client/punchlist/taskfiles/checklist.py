@@ -29,23 +29,18 @@ class Checklist:
     is_single = True
 
     def stems(self, conversation: str) -> tuple[str, ...]:
-        """The file's name."""
         return stems_of(conversation)
 
     def conversation(self, stem: str) -> str | None:
-        """Whose it is."""
         return conversation_of(stem)
 
     def folder(self, stem: str) -> tuple[str, ...]:
-        """All conversations share one folder."""
         return (".agents", "tasks")
 
     def is_document(self, name: str, stem: str) -> bool:
-        """The one file."""
         return name == f"{stem}.json"
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
-        """The one file."""
         shown = list(tasks)
         ids = outside_ids(shown)
         items = [{"id": ids[task.id], **self.fields(task)} for task in shown]
@@ -68,7 +63,6 @@ class Checklist:
         return made
 
     def parse(self, name: str, data: bytes) -> Document:
-        """What the file says; members that we don't know are passed over."""
         value = load_object(data)
         items = value.get("tasks")
         if not isinstance(items, list):
@@ -86,7 +80,6 @@ class Checklist:
         return Document(tasks, origin_in(value), digest_of(shown), is_whole=True)
 
     def fields(self, task: Task) -> Fields:
-        """Title, description, done."""
         return {"title": task.title, "description": task.description, "done": task.status == "completed"}
 
 

@@ -34,25 +34,20 @@ class Claude:
     is_single = False
 
     def stems(self, conversation: str) -> tuple[str, ...]:
-        """The file's name."""
         return stems_of(conversation, keep_dashes=True)
 
     def conversation(self, stem: str) -> str | None:
-        """Whose it is."""
         return conversation_of(stem, keep_dashes=True)
 
     def folder(self, stem: str) -> tuple[str, ...]:
-        """Each conversation has a folder of its own."""
         return (stem,)
 
     def is_document(self, name: str, stem: str) -> bool:
-        """Files with a number for a name."""
         number, dot, ending = name.partition(".")
         is_number = number.isascii() and number.isdecimal() and number[:1] != "0"
         return is_number and len(number) <= _MAX_DIGITS and dot + ending == ".json"
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
-        """All tasks' files."""
         said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
         files: dict[str, bytes] = {}
         for task in tasks:
@@ -91,7 +86,6 @@ class Claude:
         return Document({task: fields}, origin_in(value), digest, deleted)
 
     def fields(self, task: Task) -> Fields:
-        """Everything that the form has a member for."""
         return {
             "title": task.title,
             "description": task.description,

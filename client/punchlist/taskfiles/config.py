@@ -27,7 +27,6 @@ class Entry(msgspec.Struct, frozen=True):
     conversations: tuple[str, ...] | None = None
 
     def holds(self, conversation: str) -> bool:
-        """Whether a conversation is mirrored here."""
         return self.conversations is None or conversation in self.conversations
 
 
@@ -38,76 +37,50 @@ class Plan(msgspec.Struct, frozen=True):
     conversation: str
 
 
-class _File(msgspec.Struct, frozen=True):
+class Mirrors(msgspec.Struct, frozen=True):
+    """What the file holds; `inbound` are directories of Claude Code's tasks, imported and never written to."""
+
     mirrors: tuple[Entry, ...] = ()
     inbound: tuple[str, ...] = ()
     plans: tuple[Plan, ...] = ()
 
 
 class Config:
-    """The file.
-
-    Args:
-        data_dir: The data directory.
-    """
+    """The file. Every method raises `ConfigError` if it is not what `punch mirror add` writes."""
 
     def __init__(self, data_dir: str) -> None:
         self.directory = os.path.join(data_dir, "mirror")
         self.path = os.path.join(self.directory, "config.json")
 
-    def load(self) -> tuple[Entry, ...]:
-        """The entries.
-
-        Raises:
-            ConfigError: The file is not what `punch mirror add` writes.
-        """
-        return self._read().mirrors
-
-    def inbound(self) -> tuple[str, ...]:
-        """The directories of Claude Code's tasks that are taken over, and never written to.
-
-        Raises:
-            ConfigError: As for `load`.
-        """
-        return self._read().inbound
+    def read(self) -> Mirrors:
+        try:
+            with open(self.path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=Mirrors)
+        except FileNotFoundError:
+            return Mirrors()
+        except (OSError, msgspec.MsgspecError, UnicodeError) as error:
+            raise ConfigError(f"{self.path}: {error}") from error
 
     def set_inbound(self, directory: str, *, wanted: bool) -> bool:
         """Take a directory of Claude Code's tasks over from now on, or no longer; whether that is new."""
-        present = self._read()
+        present = self.read()
         if (directory in present.inbound) == wanted:
             return False
         kept = tuple(one for one in present.inbound if one != directory)
         self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if wanted else kept))
         return True
 
-    def plans(self) -> tuple[Plan, ...]:
-        """The Markdown files that are kept in step with a list.
-
-        Raises:
-            ConfigError: As for `load`.
-        """
-        return self._read().plans
-
     def set_plan(self, path: str, conversation: str | None) -> bool:
         """Keep a Markdown file in step with this list from now on, or (None) with none; whether that is new."""
-        present = self._read()
+        present = self.read()
         kept = tuple(one for one in present.plans if one.path != path)
         plans = kept if conversation is None else (*kept, Plan(path, conversation))
         self._write(msgspec.structs.replace(present, plans=plans))
         return plans != present.plans
 
-    def _read(self) -> _File:
-        try:
-            with open(self.path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=_File)
-        except FileNotFoundError:
-            return _File()
-        except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-            raise ConfigError(f"{self.path}: {error}") from error
-
     def add(self, entry: Entry) -> tuple[Entry, ...]:
         """Add a directory, or conversations to one that is there in the same format; returns all entries."""
-        entries = list(self.load())
+        entries = list(self.read().mirrors)
         for index, known in enumerate(entries):
             if (known.directory, known.format) == (entry.directory, entry.format):
                 both = (known.conversations, entry.conversations)
@@ -120,7 +93,7 @@ class Config:
 
     def remove(self, directory: str, conversation: str | None = None) -> bool:
         """Forget a directory, or one conversation of it; whether it was there. Its files stay."""
-        entries = self.load()
+        entries = self.read().mirrors
         kept: list[Entry] = []
         for known in entries:
             if known.directory != directory:
@@ -132,9 +105,9 @@ class Config:
         return tuple(kept) != entries
 
     def _save(self, entries: list[Entry]) -> tuple[Entry, ...]:
-        self._write(msgspec.structs.replace(self._read(), mirrors=tuple(entries)))
+        self._write(msgspec.structs.replace(self.read(), mirrors=tuple(entries)))
         return tuple(entries)
 
-    def _write(self, file: _File) -> None:
+    def _write(self, file: Mirrors) -> None:
         make_directories(self.directory)
         atomic_write(self.path, msgspec.json.format(msgspec.json.encode(file)) + b"\n")

@@ -69,9 +69,7 @@ class Form(Protocol):
         """What a conversation's file or folder may be called, the best first; the last one is nobody else's."""
         ...
 
-    def conversation(self, stem: str) -> str | None:
-        """The conversation of a file or folder, if its name tells."""
-        ...
+    def conversation(self, stem: str) -> str | None: ...
 
     def folder(self, stem: str) -> tuple[str, ...]:
         """The folders below the mirror's directory that hold a conversation's files."""
@@ -81,9 +79,7 @@ class Form(Protocol):
         """Whether a file of this name in the folder is one of the conversation's."""
         ...
 
-    def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
-        """The conversation's files, by name."""
-        ...
+    def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]: ...
 
     def keeping(self, data: bytes, present: bytes) -> bytes:
         """A file of ours, with what other programs keep in the one that stands there."""
@@ -97,9 +93,7 @@ class Form(Protocol):
         """
         ...
 
-    def fields(self, task: Task) -> Fields:
-        """A task's members as this form compares them."""
-        ...
+    def fields(self, task: Task) -> Fields: ...
 
 
 def digest_of(value: Any) -> str:
@@ -156,13 +150,11 @@ def title_in(value: Mapping[str, Any], member: str) -> str:
 
 
 def id_in(value: Mapping[str, Any]) -> str:
-    """A task's id, or an empty text."""
     found = value.get("id")
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 
 
 def write(value: Mapping[str, Any]) -> bytes:
-    """A file's bytes."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 

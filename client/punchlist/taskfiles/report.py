@@ -44,12 +44,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Report:
-    """Keeps the problems of a running mirror, the newest of each file and kind.
-
-    Args:
-        data_dir: The data directory.
-        log: Is told each problem that is news.
-    """
+    """Keeps the problems of a running mirror, the newest of each file and kind. `log` is called with each new one."""
 
     def __init__(self, data_dir: str, log: Callable[[Problem], None]) -> None:
         self._log = log
@@ -61,7 +56,6 @@ class Report:
                 self._problems[problem.file, problem.kind] = problem
 
     def add(self, problem: Problem) -> None:
-        """Take note of a problem."""
         key = (problem.file, problem.kind)
         known = self._problems.get(key)
         if known is not None and (known.text, known.copy) == (problem.text, problem.copy):
@@ -74,7 +68,6 @@ class Report:
         self._log(problem)
 
     def clear(self, file: str, *kinds: str) -> None:
-        """A file has no such problems any more."""
         found = [key for key in ((file, kind) for kind in kinds) if key in self._problems]
         for key in found:
             del self._problems[key]
@@ -82,7 +75,6 @@ class Report:
             self.save()
 
     def save(self) -> None:
-        """Write the file."""
         status = Status(os.getpid(), int(time.time() * 1000), tuple(self._problems.values()), self.watching)
         make_directories(os.path.dirname(self._path))
         atomic_write(self._path, msgspec.json.encode(status))
@@ -114,7 +106,7 @@ def is_corrupt(conversation: str, data_dir: str) -> bool:
 
 def _entries(data_dir: str) -> tuple[Entry, ...]:
     try:
-        return Config(data_dir).load()
+        return Config(data_dir).read().mirrors
     except ConfigError:
         return ()
 

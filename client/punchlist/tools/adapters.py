@@ -16,11 +16,6 @@ Named = str | Dialect | Iterable[str]
 def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = None) -> list[Any]:
     """The tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
-    Args:
-        name: The dialect, or several.
-        box: Where the calls go.
-        tools: Only the tools of these names.
-
     Raises:
         ImportError: `openai-agents` is not installed.
         Problem: There is no such dialect, or no such tool.
@@ -47,14 +42,7 @@ def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = N
 
 
 def answer_openai(name: Named, box: Toolbox, message: Any, tools: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls.
-
-    Args:
-        name: The dialect, or several.
-        box: Where the calls go.
-        message: The message, as the SDK's object or as a dict.
-        tools: Only the tools of these names; a call of another one is refused.
-    """
+    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls."""
     chosen = offered(name, tools)
     answers: list[dict[str, Any]] = []
     for call in _member(message, "tool_calls") or ():
@@ -87,18 +75,14 @@ def answer_anthropic(
     for block in content:
         if _member(block, "type") == "tool_use":
             reply = _called(chosen, box, _member(block, "name"), _member(block, "input"))
-            results.append(_tool_result(_member(block, "id"), reply))
+            result = {"type": "tool_result", "tool_use_id": _member(block, "id"), "content": reply.text}
+            results.append(result | ({"is_error": True} if reply.refused else {}))
     return {"role": "user", "content": results} if results else None
 
 
 def _called(chosen: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
     """The call of a tool in the dialect that has it; where none has, the first one says so."""
     return box.call(next((one for one in chosen if one.tool(name)), chosen[0]), name, arguments)
-
-
-def _tool_result(call: str, reply: Reply) -> dict[str, Any]:
-    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call, "content": reply.text}
-    return result | ({"is_error": True} if reply.refused else {})
 
 
 def _member(value: Any, name: str) -> Any:

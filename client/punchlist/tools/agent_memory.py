@@ -52,7 +52,6 @@ class Memory:
         self._named: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def mind(self, log: str, conversation: str, actor: str) -> AgentState:
-        """What an agent remembers of a list; `log` is the epoch of the daemon's log."""
         if log != self._log:
             self.prepared.clear()
             self._log = log

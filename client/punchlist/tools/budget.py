@@ -22,7 +22,6 @@ MANY_IDS = 200
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text counts for."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
@@ -52,8 +51,6 @@ def fitting(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET
     """What is rendered of the first items, as far as they fit, and how many are left out.
 
     Args:
-        items: What there is to show.
-        render: One item as text or as a value for JSON.
         budget: How many characters they may take.
     """
     shown: list[Any] = []

@@ -23,12 +23,7 @@ from punchlist.tools.fates import fate, lost
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import problem_of, unanswered
 from punchlist_schemas.changes import CHANGES, ListApply
-from punchlist_schemas.events import (
-    Recorded,
-    StatusChanged,
-    TaskAdded,
-    decode_event,
-)
+from punchlist_schemas.events import Recorded, StatusChanged, TaskAdded, decode_event
 from punchlist_schemas.params import AgentList, ListClear, TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
 from punchlist_schemas.results import ClaimResult, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Agent, Conversation, Status, Task, names_of
@@ -97,7 +92,6 @@ def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
 
 
 def ready_for_me(desk: ToolContext, ids: Collection[str]) -> Generator[Call[Any], Any, list[str]]:
-    """Return which of these tasks the agent could get now."""
     ready: TaskList = yield desk.calls.list(ready=True)
     return [task.id for task in ready if task.id in ids and _may_take(desk, task.owner)]
 
@@ -213,7 +207,6 @@ def reserved(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], A
 
 
 def _known(desk: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
-    """Return which owners are agents or people of this daemon, or have changed this list."""
     unknown = set(owners)
 
     def find(recorded: Recorded) -> bool | None:
@@ -347,12 +340,6 @@ def settle(
 ) -> Generator[Call[Any], Any, SetStatusResult]:
     """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
 
-    Args:
-        desk: Who does it, and where.
-        task_id: The task.
-        status: Its new status.
-        note: What came of it, or why it failed.
-
     Raises:
         Problem: Somebody else is working on it, or has done something to it since this agent claimed it.
         NotFound: There is no such task.
@@ -381,7 +368,6 @@ def settle(
 
 
 def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:
-    """Who set a task to in progress; empty if the log does not show it."""
     key = f"{task.id}@{task.status_changed_at}"
     if key not in desk.mind.began:
         tasks: TaskList = yield desk.calls.list(limit=1)

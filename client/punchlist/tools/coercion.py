@@ -45,7 +45,6 @@ def arguments_of(kind: type[Arguments], given: object) -> Any:
     """The arguments of a tool.
 
     Args:
-        kind: The tool's argument type.
         given: What the model sent: an object, JSON text of one, or nothing.
 
     Raises:
@@ -112,13 +111,13 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
         if value is not None and (value != "" or _is_marked(field.type, CLEARS)):
             values[field.encode_name] = value
     for name, field in fields.items():
-        if field.required and (name not in values or _is_blank(values[name])):
+        value = values.get(name, "")
+        if field.required and isinstance(value, str) and not value.strip():
             raise Problem("invalid_arguments", f"{name} is required", {"field": name})
     return values
 
 
 def argument_names(kind: type[Arguments]) -> frozenset[str]:
-    """The names of a tool's arguments and of their members."""
     found: set[str] = set()
     kinds: list[Any] = [kind]
     while kinds:
@@ -156,10 +155,6 @@ def _is_marked(kind: Type, mark: str) -> bool:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _is_blank(value: object) -> bool:
-    return isinstance(value, str) and not value.strip()
 
 
 def _value(kind: Type, name: str, value: Any) -> Any:
@@ -256,7 +251,6 @@ _BEGINNINGS = ("[{", '["', "['", "[[", '{"', "{'")
 
 
 def _json_or_text(text: str, name: str) -> Any:
-    """The JSON value in a text, or the text itself. What is meant as a value must be one: it would be a title else."""
     value = _parsed(text)
     if isinstance(value, str) and "".join(text[:80].split()).startswith(_BEGINNINGS):
         raise _wrong(f"{name} is not valid JSON: {text[:60]!r}; pass it as a value of the call, not as text", name)

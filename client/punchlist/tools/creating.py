@@ -30,14 +30,7 @@ def add_many(
 
 
 def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
-    """Return a sentence about a kept task, with the members that differ from the call's.
-
-    Args:
-        desk: Who asked.
-        task: The task of the list.
-        asked: The members of the task in the call.
-        changer: The tool by which the agent can change what differs.
-    """
+    """Return a sentence about a kept task, with the members that differ from the call's."""
     by = f", {name_of(task.owner)}" if task.owner else ""
     said = f"#{task.id} has this title already ({task.status}{by}): kept"
     other = differences(task, asked)
@@ -49,12 +42,11 @@ def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str =
 
 
 def differences(task: Task, asked: Mapping[str, Any]) -> list[str]:
-    """Return the members of a kept task that differ from the call's."""
-    return [name for name, default in _COMPARED.items() if _differs(asked.get(name), getattr(task, name), default)]
-
-
-def _differs(asked: str | None, has: str, default: str) -> bool:
-    return one_line(asked or default) not in (default, one_line(has))
+    return [
+        name
+        for name, default in _COMPARED.items()
+        if one_line(asked.get(name) or default) not in (default, one_line(getattr(task, name)))
+    ]
 
 
 _COMPARED = {"description": "", "priority": "normal"}

@@ -17,11 +17,6 @@ def functions(
 ) -> list[Callable[..., str]]:
     """A callable for each tool of the dialect, with its name, documentation and signature; it returns the text.
 
-    Args:
-        name: The dialect, or several.
-        box: Where the calls go.
-        tools: Only the tools of these names.
-
     Raises:
         Problem: There is no such dialect, or no such tool.
     """

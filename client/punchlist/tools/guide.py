@@ -13,17 +13,11 @@ _TOOL = re.compile(r"\{(\w+)\}")
 
 
 def rendered(guide: str, names: Mapping[str, str]) -> str:
-    """The text of a guide.
-
-    Args:
-        guide: The guide.
-        names: The tools that are offered: own name → the name that the model calls.
-    """
+    """The text of a guide."""
     return "\n".join(_lines(guide, names))
 
 
 def tools_of(guide: str) -> set[str]:
-    """The own names of all tools that a guide speaks of."""
     return set(_TOOL.findall(guide))
 
 

@@ -15,12 +15,7 @@ from punchlist_schemas.things import Task
 
 
 def ended(desk: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """What ended a task and who did it, in a few words; empty where there was no such task, or it goes on.
-
-    Args:
-        desk: Who asks, on which list.
-        task: The task's id.
-    """
+    """What ended a task and who did it, in a few words; empty where there was no such task, or it goes on."""
     found = yield from _newest_end(desk, task)
     return f"{found[0]} {found[1]}" if found else ""
 

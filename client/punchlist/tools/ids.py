@@ -20,15 +20,7 @@ from punchlist_schemas.params import Params, TaskAddMany
 
 _OWN = re.compile(r"[1-9][0-9]{0,19}")
 _ONE = ("task", "parent", "before", "after")
-_SEVERAL = (
-    "tasks",
-    "blocked_by",
-    "blocks",
-    "add_blocked_by",
-    "remove_blocked_by",
-    "add_blocks",
-    "remove_blocks",
-)
+_SEVERAL = ("tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks")
 
 
 def resolved(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
@@ -61,7 +53,6 @@ def _named(params: Params) -> list[str]:
 
 
 def _renamed(params: Any, own: Mapping[str, str]) -> Any:
-    """The same parameters with ids replaced."""
     if isinstance(params, TaskAddMany):
         refs = {task.ref for task in params.tasks}
         known = {one: task for one, task in own.items() if one not in refs}

@@ -82,7 +82,6 @@ def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
 
 
 def unchanged(text: str, version: int) -> Reply:
-    """Return the reply where others have changed nothing."""
     return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 

@@ -139,16 +139,13 @@ class ToolContext(msgspec.Struct, frozen=True):
 
     @property
     def mind(self) -> AgentState:
-        """What this agent remembers of the list."""
         return self.memory.mind(self.log, self.place, self.actor)
 
     @property
     def conversation(self) -> str:
-        """The id of the list."""
         return self.calls.id
 
     def tool(self, name: str) -> str:
-        """The name that the model calls a tool of this dialect by."""
         return self.names.get(name, name)
 
     def call_of(self, name: str, arguments: str) -> str:
@@ -162,9 +159,6 @@ def confirmed(
     """Make a call that the person has to agree to; its result, or the reply that puts the question.
 
     Args:
-        desk: Who calls.
-        call: Makes the call, given how it is confirmed.
-        question: What the person is asked.
         confirm: The token of an answered question, or nothing.
         quote: The person's own words by which they agreed beforehand, or nothing.
         title: The new title that the question is about, told beside it.
@@ -223,7 +217,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     renamed: Mapping[str, str] = {}
 
     def tool(self, name: str) -> Tool | None:
-        """The tool of this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def offering(self, names: Mapping[str, str]) -> "Dialect":
@@ -235,10 +228,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Own names of the tools → the names that the model calls."""
         return self.renamed or {tool.name: tool.name for tool in self.tools}
 
     @property
     def prompt(self) -> str:
-        """What to tell a model, as a section of its prompt."""
         return rendered(self.guide, self.names)

@@ -115,12 +115,9 @@ def note_told(desk: ToolContext, told: changes.Changes, shown: Iterable[str]) ->
 def also_open(desk: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
     """Return a line about what others and sub-agents work on; for an agent that never looked, about all open tasks."""
     tasks: TaskList = yield desk.calls.list(status=("in_progress", "pending", "paused") if is_first else "in_progress")
-    others = [task for task in tasks if task.id not in planned and not _is_held(task, desk.actor)]
+    own = [task.id for task in tasks if task.status == "in_progress" and task.owner == desk.actor]
+    others = [task for task in tasks if task.id not in planned and task.id not in own]
     others.sort(key=lambda task: task.status != "in_progress")
     named = [structs.replace(task, title=clip(task.title, _NAME)) for task in others[: phrases.SOME]]
     more = [f"{len(others) - phrases.SOME} more"] if len(others) > phrases.SOME else []
     return [f"Also open: {', '.join([*map(phrases.line, named), *more])}."] if named else []
-
-
-def _is_held(task: Task, actor: str) -> bool:
-    return task.status == "in_progress" and task.owner == actor

@@ -32,7 +32,6 @@ _AT_ONCE = 20
 
 
 def _line(note: Note) -> str:
-    """Return a note on one line: its author and its text."""
     return f"{name_of(author(note))}: {clip(one_line(note.text), TEXT)}"
 
 
@@ -54,7 +53,6 @@ def with_task(desk: ToolContext, task: Task, older: str = "… {} older") -> lis
 
 
 def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
-    """Return the notes of a task as a member of its JSON."""
     found = with_task(desk, task)
     return {"notes": found} if found else {}
 
@@ -67,7 +65,6 @@ def follow(desk: ToolContext, task: Task) -> None:
 
 
 def mark(desk: ToolContext, task: str, version: int) -> None:
-    """Record the version of the list up to which the agent has seen a task's notes."""
     desk.mind.noted[task] = max(version, desk.mind.noted.get(task, 0))
 
 

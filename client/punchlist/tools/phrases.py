@@ -48,7 +48,6 @@ def _row(low: int, high: int) -> str:
 
 
 def some(ids: Sequence[str]) -> str:
-    """The first few ids and how many more there are."""
     return joined(ids[:SOME], "#") + (f" and {len(ids) - SOME} more" if len(ids) > SOME else "")
 
 
@@ -64,7 +63,6 @@ def line(task: Task, above: Sequence[str] = ()) -> str:
 
 
 def row(task: Task) -> dict[str, Any]:
-    """The same as a value for JSON."""
     value: dict[str, Any] = {"id": task.id, "title": task.title, "status": task.status}
     value |= {"owner": task.owner} if task.owner else {}
     value |= {"waits_for": task.waits_for} if task.waits_for else {}
@@ -95,12 +93,10 @@ def _note(note: Note, most: int) -> str:
 
 
 def author(note: Note) -> str:
-    """Return who wrote a note, and who imported it."""
     return f"{note.actor}, imported by {note.imported_by}" if note.imported_by else note.actor
 
 
 def _minute(at: int) -> str:
-    """A time as UTC, to the minute."""
     try:
         return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
@@ -108,7 +104,6 @@ def _minute(at: int) -> str:
 
 
 def brief(task: Task) -> str:
-    """The beginning of a description, on one line."""
     text = one_line(task.description)
     return text if len(text) <= BRIEF else f"{clip(text, BRIEF)} (all of it: tasks ids={task.id})"
 
@@ -182,7 +177,6 @@ def reason_label(task: Task) -> str:
 
 
 def setback(task: Task) -> str:
-    """Return why a task has to be done again: `Rejected: the docs are missing`; empty for other tasks."""
     if not task.fail_reason or task.status in FINISHED or task.waits_for:
         return ""
     return f"{reason_label(task)}: {clip(one_line(task.fail_reason), REASON)}"
@@ -204,20 +198,13 @@ def unanswered(task: Task) -> str:
 
 
 def summary(counts: Counts) -> str:
-    """How many tasks there are in each state."""
     names = ("in_progress", "pending", "paused", "failed", "completed")
     parts = [f"{getattr(counts, name)} {name}" for name in names if getattr(counts, name)]
     return ", ".join(parts) or "No tasks"
 
 
 def nothing(counts: Counts, reasons: Sequence[Reason] = (), adder: str = "") -> str:
-    """Why there is no task to be had.
-
-    Args:
-        counts: How many tasks there are.
-        reasons: What keeps the list from going on.
-        adder: The tool that adds tasks, if there is one.
-    """
+    """Why there is no task to be had."""
     gated = [reason for reason in reasons if reason.kind in ("check", "yes")]
     notes = [f" {_capital(left_alone(one.by, of_reason(one)))}." for one in gated[:SOME]]
     notes += [

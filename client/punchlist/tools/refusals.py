@@ -38,7 +38,6 @@ def problem_of(error: PunchlistError, arguments: Collection[str] = (), *, unbloc
     """What went wrong, for the model. Nothing internal is told.
 
     Args:
-        error: What the daemon or the connection said.
         arguments: Names of the arguments that the tool takes: a wrong one is called as the model called it.
         unblocks: Whether the dialect can take an edge away, so that this is worth advising.
     """
@@ -103,7 +102,8 @@ def _blocked(error: Any) -> str:
 
 
 def _names(tasks: list[dict[str, str]]) -> list[str]:
-    return [f"#{one.get('id')} {one.get('title', '')}".strip() + _state(one) for one in tasks]
+    states = {"failed": " (failed)", "paused": " (paused)"}
+    return [f"#{one.get('id')} {one.get('title', '')}".strip() + states.get(one.get("status", ""), "") for one in tasks]
 
 
 def _parts(error: Any) -> str:
@@ -112,10 +112,6 @@ def _parts(error: Any) -> str:
     shown = joined(_names(parts[:_PARTS])) + (", …" if len(parts) > _PARTS else "")
     count = "1 open task" if len(parts) == 1 else f"{len(parts)} open tasks"
     return f"task {error.task} has {count}: {shown}: those come first"
-
-
-def _state(blocker: dict[str, str]) -> str:
-    return f" ({blocker['status']})" if blocker.get("status") in ("failed", "paused") else ""
 
 
 def _cycle(error: Any) -> str:

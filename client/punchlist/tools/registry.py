@@ -12,18 +12,13 @@ from punchlist.tools.model import Dialect, Problem
 
 
 def names() -> tuple[str, ...]:
-    """The names of all dialects, ours first."""
     found = {module.name.replace("_", "-") for module in iter_modules(dialects.__path__)}
     return tuple(sorted(found, key=lambda name: (name != "native", name)))
 
 
 @cache
 def dialect(name: str) -> Dialect:
-    """The dialect of this name.
-
-    Raises:
-        Problem: There is none.
-    """
+    """The dialect of this name."""
     if name not in names():
         raise Problem("not_found", f"there is no dialect {name[:60]!r}; there are: {', '.join(names())}")
     return import_module(f"{dialects.__name__}.{name.replace('-', '_')}").DIALECT

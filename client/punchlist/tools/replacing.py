@@ -39,8 +39,6 @@ def replace(
     A heading, or a task with unfinished children, keeps its status: the work is that of the tasks below it.
 
     Args:
-        desk: Who does it, and where.
-        wanted: The tasks.
         confirm: The token of an answered question, or an empty text: the person is asked before unfinished tasks are
             dropped. None: nobody is asked.
 

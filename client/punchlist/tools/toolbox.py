@@ -5,7 +5,7 @@
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -114,7 +114,6 @@ def _desk(  # noqa: PLR0913 - as above
 
 
 def _replied(desk: ToolContext, tool: Tool, prepared: Arguments, *, is_told: bool) -> Steps:
-    """Run a tool; its reply, with the list where the call did not name it and where that list is cut by damage."""
     cuts: list[Damage] = []
     try:
         yield from claims.renew(desk)
@@ -227,7 +226,6 @@ class Toolbox:
     """Tools over a blocking client.
 
     Args:
-        client: The connected client.
         seat: For whom the tools run.
         memory: What other toolboxes of the same log remember, to be shared.
     """
@@ -260,13 +258,7 @@ class Toolbox:
 
 
 class AsyncToolbox:
-    """Tools over an asyncio client.
-
-    Args:
-        client: The client.
-        seat: For whom the tools run.
-        memory: What other toolboxes of the same log remember, to be shared.
-    """
+    """Tools over an asyncio client. See `Toolbox`."""
 
     def __init__(self, client: AsyncClient, seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
@@ -276,25 +268,32 @@ class AsyncToolbox:
     async def call(
         self, dialect: str | Dialect, name: str, arguments: object = None, seat: ToolCaller | None = None
     ) -> Reply:
-        """Call a tool by its name, with what the model sent."""
-        running = steps(seat or self.seat, dialect, name, arguments, self._memory, await self._log())
-        try:
-            call = next(running)
-            while True:
-                try:
-                    result: Any = await self._client.run(call)
-                except PunchlistError as error:
-                    call = running.throw(error)
-                else:
-                    call = running.send(result)
-        except StopIteration as stop:
-            return _bounded(stop.value)
+        """See `Toolbox.call`."""
+        log = await self._log()
+        return _bounded(
+            await drive(steps(seat or self.seat, dialect, name, arguments, self._memory, log), self._client.run)
+        )
 
     async def _log(self) -> str:
         try:
             return (await self._client.open()).epoch
         except PunchlistError:
             return ""
+
+
+async def drive(running: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> Reply:
+    """Make the calls of a tool's steps until its reply is there."""
+    try:
+        call = next(running)
+        while True:
+            try:
+                result = await run(call)
+            except PunchlistError as error:
+                call = running.throw(error)
+            else:
+                call = running.send(result)
+    except StopIteration as stop:
+        return stop.value
 
 
 def _bounded(reply: Reply) -> Reply:

@@ -67,12 +67,7 @@ _ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|(?<![^\S\n])\s++but\s+", 
 
 
 def untrue(text: str, done: Iterable[Done]) -> list[str]:
-    """The sentences of a text that claim what the calls of this turn don't show.
-
-    Args:
-        text: What a model said.
-        done: What came of the turn's calls.
-    """
+    """The sentences of a text that claim what the calls of this turn don't show."""
     calls = list(done)
     changed = any(one.changes for one in calls)
     read = [one for one in calls if one.tool in ("list_todo_tasks", "get_todo_task") and not one.refused]

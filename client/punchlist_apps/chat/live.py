@@ -57,7 +57,6 @@ class Live:
         return bool(said) and said[-1][0] == "end"
 
     def knows(self, turn: str) -> bool:
-        """Whether the turn runs, or ran, in this process."""
         return turn in self._said
 
     async def follow(self, turn: str, after: int = 0) -> AsyncGenerator[tuple[int, str, dict[str, Any]]]:

@@ -51,12 +51,10 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def pending(self) -> Intent:
-        """The question as the rules for answers see it."""
         return Intent(self.intent, self.ids, title=self.title, priority=self.priority, need=self.need)
 
     @property
     def about(self) -> list[str]:
-        """The tasks, to be shown with the question, and the title that each one would get."""
         renames = [one for one in self.calls if one.tool == "update_todo_task"]
         new = {id: one_line(str(one.arguments.get("title", ""))) for one in renames for id in tasks_named(one)}
         return [
@@ -65,13 +63,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Question:
-    """One question for all calls of a step that have to be asked about.
-
-    Args:
-        calls: The calls, at least one. Deletions become one call.
-        tasks: The tasks that they are about.
-        count: How many tasks the list has.
-    """
+    """One question for all calls of a step that have to be asked about."""
     doomed = list(dict.fromkeys(id for one in calls if one.tool == "delete_todo_task" for id in tasks_named(one)))
     others = [one for one in calls if one.tool != "delete_todo_task"]
     waiting: list[Wanted] = []
@@ -106,13 +98,7 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
 
 
 def question_for(missing: Intent, text: str, tasks: dict[str, Known]) -> Question | None:
-    """The question for what is missing, if its answer can be told from another message.
-
-    Args:
-        missing: What was understood.
-        text: The question.
-        tasks: The tasks that it names.
-    """
+    """The question for what is missing, if its answer can be told from another message."""
     if missing.need not in ("which", "title"):
         return None
     return Question(

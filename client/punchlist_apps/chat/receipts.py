@@ -8,14 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from punchlist.base.text import clip, one_line
-from punchlist_schemas.events import (
-    AddedTask,
-    Recorded,
-    StatusChanged,
-    TaskAdded,
-    TaskEdited,
-    decode_event,
-)
+from punchlist_schemas.events import AddedTask, Recorded, StatusChanged, TaskAdded, TaskEdited, decode_event
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,12 +39,10 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of a list that was read."""
         return cast("list[dict[str, Any]]", self.data) if isinstance(self.data, list) else []
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The members of what was answered, if it was no list."""
         return cast("dict[str, Any]", self.data) if isinstance(self.data, dict) else {}
 
 
@@ -77,7 +68,6 @@ def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) ->
 
 
 def _due(task: AddedTask) -> str:
-    """Return when a task is due, in local time; empty if it isn't."""
     try:
         return task.due_day or (f"{datetime.fromtimestamp(task.due / 1000):%Y-%m-%d %H:%M}" if task.due else "")
     except (OverflowError, ValueError, OSError):
@@ -107,15 +97,11 @@ _ALL_GONE = "I've deleted all "
 
 def _of(done: Done, before: list[Done]) -> str:
     if done.refused:
-        return f"That did not work: {_reason(done)}"
+        return f"That did not work: {one_line(str(done.facts.get('error') or done.text))}"
     if done.changes:
         return _changed(done)
     read = _READ.get(done.tool)
     return read(done, before) if read is not None else _nothing(done)
-
-
-def _reason(done: Done) -> str:
-    return one_line(str(done.facts.get("error") or done.text))
 
 
 def _changed(done: Done) -> str:
@@ -126,7 +112,7 @@ def _changed(done: Done) -> str:
     gone = [one for one in done.changes if one.type == "Deleted"]
     if len(gone) > 1:
         return f"Deleted {len(gone)} tasks: {_named(gone)}"
-    return "\n".join(dict.fromkeys(said for one in done.changes if (said := _sentence(one))))
+    return "\n".join(dict.fromkeys(_SENTENCES[one.type](one) for one in done.changes if one.type in _SENTENCES))
 
 
 _UNDOS = {"undo_changes": "Taken back", "redo_changes": "Redone"}
@@ -160,11 +146,6 @@ _SENTENCES: dict[str, Callable[[Receipt], str]] = {
     "ListCleared": lambda one: "The list was cleared.",
 }
 """Type of an event → the sentence about it. Events that follow from others have none."""
-
-
-def _sentence(receipt: Receipt) -> str:
-    make = _SENTENCES.get(receipt.type)
-    return make(receipt) if make is not None else ""
 
 
 _WAITS = "waits for "

@@ -81,7 +81,6 @@ def settings_of(env: Mapping[str, str], **options: str | None) -> ChatSettings:
 
 
 def file_of(env: Mapping[str, str]) -> Path:
-    """Where `chat.toml` is."""
     home = env.get("XDG_CONFIG_HOME") or os.path.join(rendezvous.home(env), ".config")
     return Path(home, "punchlist", "chat.toml")
 

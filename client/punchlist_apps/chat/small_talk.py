@@ -27,10 +27,7 @@ _TALK = (
     (r"\bthank|\bthanks\b|\bthx\b|\bcheers\b", "You're welcome."),
     (r"^(?:bye|goodbye|good night|see you|(?:quit|exit)$)\b", "Goodbye."),
     (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
-    (
-        rf"^(?:{words.agreement()}|{words.NO})\??$",
-        "There is no open question. Say “help” for what I understand.",
-    ),
+    (rf"^(?:{words.agreement()}|{words.NO})\??$", "There is no open question. Say “help” for what I understand."),
     (r"^should\b", "That is yours to decide. Nothing was changed."),
 )
 NOT_UNDERSTOOD = "I did not understand that, so nothing was changed. Say “help” for what I understand."
@@ -49,13 +46,7 @@ _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
 
 
 def reply(intent: Intent, text: str, items: list[Item]) -> str:
-    """The answer to what asks for no tool.
-
-    Args:
-        intent: What was understood.
-        text: What was said.
-        items: The list.
-    """
+    """The answer to what asks for no tool."""
     if intent.name == "help":
         return HELP
     if intent.need == "which":

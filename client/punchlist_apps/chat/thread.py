@@ -10,8 +10,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from punchlist.base.actors import chat_actor
 from punchlist.base.text import clip, one_line
 from punchlist.clients.aio import AsyncClient
@@ -56,8 +54,6 @@ class Thread:
 
     Args:
         client: The connection; one that is confined to a user sees that user's threads alone.
-        id: The thread's conversation.
-        list: The list that it works on.
 
     Attributes:
         person: Who speaks, by their name at the command line: what they work on there is theirs here, too. Empty: only
@@ -108,7 +104,6 @@ class Thread:
 
     @classmethod
     async def about(cls, client: AsyncClient, list: str) -> "list[Conversation]":
-        """The newest threads about a list, newest first."""
         page = await client.conversations(kind="chat", limit=_PAGE)
         return [one for one in page.conversations if one.metadata.get("list") == list and is_own(client, one)]
 
@@ -229,7 +224,6 @@ class Thread:
         return _exchanges(await self._newest(), at)
 
     async def answers(self) -> list[dict[str, Any]]:
-        """The newest answers, newest first."""
         page = await self.queue.messages(limit=_NEWEST, order="desc", roles=("assistant",))
         return [one.content for one in page.messages]
 
@@ -286,12 +280,10 @@ def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
 
 
 def text_of(content: dict[str, Any]) -> str:
-    """What a message says."""
     return str(content.get("text", ""))
 
 
 def thread_title(text: str) -> str:
-    """Return the title of a thread that begins with this text."""
     return clip(one_line(text), _TITLE)
 
 
@@ -300,8 +292,3 @@ def marked_text_of(content: dict[str, Any]) -> str:
     text = "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
     mark = f"({content['mark']})" if content.get("mark") else ""
     return "\n\n".join(filter(None, (text, mark)))
-
-
-def size_of(value: object) -> int:
-    """About how many bytes a message takes."""
-    return len(msgspec.json.encode(value))

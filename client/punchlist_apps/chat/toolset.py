@@ -4,6 +4,7 @@ A call is made with a key. Whatever it changed is found in the log by that key, 
 """
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -11,9 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from punchlist.calls.call import Call
+from punchlist.calls.conversations import ConversationCalls
 from punchlist.calls.cursor import TaskList
 from punchlist.connection.core import Request
-from punchlist.errors import PunchlistError
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, compact, fitting
 from punchlist.tools.dialects import todo
@@ -31,7 +32,7 @@ from punchlist.tools.model import (
     limited,
 )
 from punchlist.tools.phrases import departed, name_of, waiting
-from punchlist.tools.toolbox import ToolCaller, steps
+from punchlist.tools.toolbox import ToolCaller, drive, steps
 from punchlist_apps.chat.thread import Thread
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import SetStatusResult
@@ -150,9 +151,14 @@ def _delete(desk: ToolContext, args: DeleteTodo) -> Steps:
     return _reply({"deleted": [int(one) for one in gone]})
 
 
-def _approve(desk: ToolContext, args: ApproveTodo) -> Steps:
-    result: SetStatusResult = yield desk.calls.approve(args.task_id)
-    return _reply(_row(desk, result.task))
+def _sets(change: Callable[[ConversationCalls, str], Call[SetStatusResult]]) -> Callable[[ToolContext, Any], Steps]:
+    """Return the handler of a tool that sets a task's status."""
+
+    def run(desk: ToolContext, args: OneTask) -> Steps:
+        result: SetStatusResult = yield change(desk.calls, args.task_id)
+        return _reply(_row(desk, result.task))
+
+    return run
 
 
 def _assign(desk: ToolContext, args: AssignTodo) -> Steps:
@@ -168,16 +174,6 @@ def _assign(desk: ToolContext, args: AssignTodo) -> Steps:
 
 _NOBODY = ("nobody", "no one", "anybody", "anyone")
 """Words for no owner."""
-
-
-def _start(desk: ToolContext, args: OneTask) -> Steps:
-    result: SetStatusResult = yield desk.calls.start(args.task_id)
-    return _reply(_row(desk, result.task))
-
-
-def _reopen(desk: ToolContext, args: OneTask) -> Steps:
-    result: SetStatusResult = yield desk.calls.reopen(args.task_id)
-    return _reply(_row(desk, result.task))
 
 
 def _prioritise(desk: ToolContext, args: PriorityTodo) -> Steps:
@@ -218,10 +214,13 @@ DIALECT = Dialect(
         Tool("update_todo_task", "Rename a to-do; the user is asked first.", RenameTodo, _rename),
         *(tool for tool in todo.DIALECT.tools if tool.name == "complete_todo_task"),
         Tool("delete_todo_task", "Delete to-dos; the user is asked first.", DeleteTodo, _delete, "destroys"),
-        Tool("start_todo_task", "Begin a to-do.", OneTask, _start),
-        Tool("reopen_todo_task", "Mark a to-do as not completed.", OneTask, _reopen),
+        Tool("start_todo_task", "Begin a to-do.", OneTask, _sets(ConversationCalls.start)),
+        Tool("reopen_todo_task", "Mark a to-do as not completed.", OneTask, _sets(ConversationCalls.reopen)),
         Tool(
-            "approve_todo_task", "Say yes to a to-do that waits for it; the user is asked first.", ApproveTodo, _approve
+            "approve_todo_task",
+            "Say yes to a to-do that waits for it; the user is asked first.",
+            ApproveTodo,
+            _sets(ConversationCalls.approve),
         ),
         Tool("assign_todo_task", "Reserve a to-do for a person or an agent.", AssignTodo, _assign),
         Tool("set_todo_priority", "Set how urgent a to-do is.", PriorityTodo, _prioritise),
@@ -251,7 +250,6 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @property
     def waits(self) -> bool:
-        """Whether the person has to agree first."""
         return not self.words and (self.doubtful or self.tool in ASKING)
 
 
@@ -286,23 +284,12 @@ async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
     epoch = (await thread.client.open()).epoch
     memory = Memory()
     memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing
-    running = steps(seat, DIALECT, wanted.tool, arguments, memory, epoch)
-    try:
-        call = next(running)
-        while True:
-            try:
-                result: Any = await thread.client.run(_keyed(call, key))
-            except PunchlistError as error:
-                call = running.throw(error)
-            else:
-                call = running.send(result)
-    except StopIteration as stop:
-        return stop.value
 
+    async def run(call: Call[Any]) -> Any:
+        # Each tool makes at most one call that changes something, so it gets the key as it is.
+        if METHODS[call.method].kind == "write" and call.method != "task.renew":
+            params: Any = call.request.params
+            call.request = Request.of(call.method, msgspec.structs.replace(params, key=key))
+        return await thread.client.run(call)
 
-def _keyed(call: Call[Any], key: str) -> Call[Any]:
-    """The call with our key, if it changes something; each tool makes one such call."""
-    if METHODS[call.method].kind == "write" and call.method != "task.renew":
-        params: Any = call.request.params
-        call.request = Request.of(call.method, msgspec.structs.replace(params, key=key))
-    return call
+    return await drive(steps(seat, DIALECT, wanted.tool, arguments, memory, epoch), run)

@@ -32,7 +32,6 @@ def log_tools(reader: str) -> None:
 
 
 def log_call(thread: str, id: str, wanted: Wanted, done: Done) -> None:
-    """Log a call of a tool and its outcome."""
     if not _LOG.isEnabledFor(logging.INFO):
         return
     arguments = msgspec.json.encode(wanted.arguments).decode("utf-8", "replace")

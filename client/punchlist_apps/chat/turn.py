@@ -70,12 +70,10 @@ class Turn:
     """A turn of a thread.
 
     Args:
-        thread: The thread.
         id: The turn, which is the id of the person's message.
         model: Who reads the message; None: the rules alone.
         circuit: Whether that model is worth asking.
         tell: Hears what happens, at once. What it raises ends the turn as a crash would.
-        limits: How long and how much the model may work.
         stale_s: After so many seconds nothing new is begun.
     """
 
@@ -114,7 +112,6 @@ class Turn:
 
     @property
     def history(self) -> list[dict[str, str]]:
-        """What was said before and now, in pairs, as far as it fits."""
         shown = [{"role": "user", "content": self._text}]
         room = CONTEXT_CHARACTERS - len(self._text)
         for past in reversed(self._past):
@@ -127,7 +124,6 @@ class Turn:
 
     @property
     def taken(self) -> list[tuple[list[Wanted], list[str]]]:
-        """The steps that were made already, with their results."""
         return [
             (list(step.calls), [self._done[f"c{n}.{m}"].text for m in range(1, len(step.calls) + 1)])
             for n, step in enumerate(self._steps, start=1)
@@ -135,11 +131,9 @@ class Turn:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be done: the person is being asked, or has stopped the turn."""
         return self.stopped.is_set() or any(one.question for one in self._done.values())
 
     async def step(self, calls: list[Wanted], usage: dict[str, int]) -> None:
-        """Write down the calls of one answer of the model, before the first of them is made."""
         self._use(usage)
         self._tell("model", {})
         if len(self._steps) >= MOST_STEPS:
@@ -154,7 +148,6 @@ class Turn:
         self._note_left_out(self._steps[-1])
 
     async def call(self, id: str) -> str:
-        """Make a call of the newest step, behind those that were wanted before it; its result for the model."""
         number = len(self._steps)
         for place, wanted in enumerate(self._steps[-1].calls, start=1):
             if wanted.id == id:
@@ -165,13 +158,11 @@ class Turn:
         return '{"status":"error","error":"too many calls at once: this one was not made"}'
 
     def delta(self, text: str) -> None:
-        """A piece of the text that is being written."""
         self._said += text
         self._tell("delta", {"text": text})
 
     @property
     def _results(self) -> list[Done]:
-        """What came of the calls, in the order in which they were wanted."""
         return [self._done[id] for id in sorted(self._done, key=lambda id: [int(one) for one in id[1:].split(".")])]
 
     # the turn
@@ -198,7 +189,6 @@ class Turn:
         return await self._go_on()
 
     def _read(self, written: dict[str, dict[str, Any]]) -> None:
-        """Take over what is written of an earlier try."""
         while (content := written.get(f"s{len(self._steps) + 1}")) is not None:
             self._steps.append(msgspec.convert(content, Step))
             self._note_left_out(self._steps[-1])
@@ -331,15 +321,12 @@ class Turn:
 
     def _agreement(self, wanted: Wanted) -> str:
         """The person's own words in this message by which they agree to just this call."""
-        intent = interpret(self._text, self._items_now(wanted))
+        intent = interpret(self._text, [Item(id, f"\0{id}", "pending") for id in tasks_named(wanted)])
         same = set(tasks_named(wanted)) == set(intent.ids)
         tools = {"delete": "delete_todo_task", "update": "update_todo_task", "approve": "approve_todo_task"}
         if not same or tools.get(intent.name) != wanted.tool:
             return ""
         return self._text.strip() if intent.name == "approve" else intent.confirmed  # to say so is to agree
-
-    def _items_now(self, wanted: Wanted) -> list[Item]:
-        return [Item(id, f"\0{id}", "pending") for id in tasks_named(wanted)]
 
     # steps and calls
 
@@ -353,7 +340,9 @@ class Turn:
         left_out: int = 0,
     ) -> None:
         number = len(self._steps) + 1
-        calls = [await self._counted(one) if one.tool == "undo_changes" else one for one in calls]
+        for at, one in enumerate(calls):
+            if one.tool == "undo_changes":
+                calls[at] = msgspec.structs.replace(one, arguments={"count": await self._last_changes()})
         named = any(one.tool in ASKING or tasks_named(one) for one in calls)
         step = Step(
             calls=tuple(calls),
@@ -368,11 +357,8 @@ class Turn:
         self._steps.append(msgspec.convert(content, Step))
         self._tell("step", {"calls": len(calls)})
 
-    async def _counted(self, undo: Wanted) -> Wanted:
-        """An undo of all calls that changed something in the newest turn that was not taken back yet."""
-        return msgspec.structs.replace(undo, arguments={"count": await self._last_changes()})
-
     async def _last_changes(self) -> int:
+        """Return how many calls changed something in the newest turn that was not undone yet."""
         taken_back = 0
         for answer in await self.thread.answers():
             undos = set(answer.get("undos", ()))

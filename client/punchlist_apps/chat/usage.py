@@ -20,13 +20,7 @@ class Limits(NamedTuple):
 
 
 async def used(client: AsyncClient, list: str | None = None, *, day: str | None = None) -> dict[str, dict[str, int]]:
-    """What was used on each day of UTC (`2026-11-22`): `input` and `output`, in tokens.
-
-    Args:
-        client: Whose threads count.
-        list: Only of the threads about this list.
-        day: Only of this day.
-    """
+    """Return what was used on each day of UTC (`2026-11-22`): `input` and `output`, in tokens."""
     days: dict[str, dict[str, int]] = {}
     cursor: str | None = None
     while True:
@@ -59,5 +53,4 @@ async def _add(client: AsyncClient, thread: str, days: dict[str, dict[str, int]]
 
 
 def day_of(seconds: float) -> str:
-    """The day of UTC that a time is in."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()

@@ -34,14 +34,7 @@ _LOOK_MS = 8_000
 
 
 class Worker:
-    """Works on threads.
-
-    Args:
-        model: Who reads messages; None: the rules alone.
-        live: Hears what happens while a turn runs.
-        limits: How long and how much a model may work.
-        stale_s: See `Turn`.
-    """
+    """Works on threads."""
 
     def __init__(
         self,
@@ -94,7 +87,6 @@ class Worker:
             await self._stopped(thread, left.seq)
 
     async def work(self, thread: Thread) -> bool:
-        """Work on the next turn of the thread; false if there is none to be had now."""
         claim = await self._claim(thread)
         if claim.task is None:
             return False

@@ -36,8 +36,6 @@ def ensure(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     """Start a mirror if files are to be mirrored and none is running. Returns whether it started one.
 
     Args:
-        socket: The daemon's socket.
-        data_dir: Its data directory.
         retry: Start one also within `RETRY_S` after an error of the last one.
     """
     wanted = _configured(data_dir)
@@ -80,7 +78,6 @@ def _has_new_error(log: str) -> bool:
 
 
 def _configured(data_dir: str) -> set[str]:
-    """The kinds of mirrors that the configuration names; none where it can't be read."""
     try:
         with open(os.path.join(data_dir, "mirror", "config.json"), "rb") as file:
             found: Any = json.loads(file.read().decode())

@@ -48,9 +48,6 @@ def call(
     """The result, or `None` when anything at all is unusual.
 
     Args:
-        target: The daemon.
-        method: The wire's name of the call.
-        params: Its parameters, plain values of JSON.
         writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
         same_build: Leave a daemon of another build to the full client, which says so.
         timeout_s: How long all of it may take, in seconds; by default `TIMEOUT_S`.

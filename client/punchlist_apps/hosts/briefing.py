@@ -67,7 +67,6 @@ def reminder(conversation: str, tasks: Iterable[Task]) -> str:
 
 
 def _placed(tasks: Iterable[Task]) -> dict[str, Task]:
-    """Return the tasks by id, each title after its ancestors'."""
     by_id = {task["id"]: task for task in tasks}
     return {
         id: {**task, "title": with_path(task["title"], titles_above(task, by_id))} if task.get("parent") else task
@@ -93,13 +92,11 @@ def _open_line(task: Task) -> str:
 
 
 def _notes(task: Task) -> list[str]:
-    """The newest notes of a task that is being worked on."""
     notes = task.get("notes", ()) if task["status"] == "in_progress" else ()
     return [f"    {_text(note['actor'], 40)}: {_quoted(note['text'], _NOTE)}" for note in notes[-_NOTES:]]
 
 
 def _happened(changes: Iterable[Event], tasks: dict[str, Task]) -> list[str]:
-    """Return a line for each changed task and each note, newest first."""
     latest: dict[str, str] = {}
     for change in changes:
         actor = _text(change["actor"], 40)
@@ -132,7 +129,6 @@ _AWAITED = {"yes": "a person's yes", "check": "its check"}
 
 
 def _summary(event: dict[str, Any]) -> tuple[str, str] | None:
-    """The task that an event is about, and what happened to it."""
     if event["type"] == "TaskAdded":
         return event["task"]["id"], "added"
     if event["type"] == "StatusChanged":

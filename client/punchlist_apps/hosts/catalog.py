@@ -89,7 +89,6 @@ class Place(NamedTuple):
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments that make the command an MCP server."""
         return [
             "agent",
             "mcp",
@@ -146,12 +145,7 @@ def _copilot(place: Place) -> dict[str, Any]:
 
 
 def _opencode(place: Place) -> dict[str, Any]:
-    return {
-        "type": "local",
-        "command": [place.punch, *place.arguments],
-        "enabled": True,
-        "timeout": TOOL_S * 1000,
-    }
+    return {"type": "local", "command": [place.punch, *place.arguments], "enabled": True, "timeout": TOOL_S * 1000}
 
 
 def _in_milliseconds(place: Place) -> dict[str, Any]:
@@ -202,7 +196,6 @@ class Host(NamedTuple):
         return FileEdits(self.path(place), self.form, (edit,), _root(place)), *(self.more(place) if self.more else ())
 
     def path(self, place: Place) -> str:
-        """The file that lists the servers."""
         if place.scope == "project":
             return os.path.join(place.directory, self.project or "")
         variable, name = self.moved
@@ -285,12 +278,7 @@ HOSTS = (
         entry=_codex,
         form="toml",
         moved=("CODEX_HOME", "config.toml"),
-        own=Own(
-            "codex",
-            ("mcp", "add", SERVER, "--", "{command}"),
-            ("mcp", "remove", SERVER),
-            keeps_comments=False,
-        ),
+        own=Own("codex", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False),
     ),
     Host(
         "cursor",
@@ -333,11 +321,7 @@ HOSTS = (
         "start a new session; /mcp show lists punchlist",
         entry=_copilot,
         moved=("COPILOT_HOME", "mcp-config.json"),
-        own=Own(
-            "copilot",
-            ("mcp", "add", SERVER, "--", "{command}"),
-            ("mcp", "remove", SERVER),
-        ),
+        own=Own("copilot", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER)),
     ),
     Host(
         "opencode",
@@ -382,16 +366,10 @@ HOSTS = (
         ".amp/settings.json",
         ("amp.mcpServers",),
         "start a new session; amp mcp list shows punchlist (a project's server has to be approved)",
-        own=Own(
-            "amp",
-            ("mcp", "add", SERVER, "--", "{command}"),
-            ("mcp", "remove", SERVER),
-            keeps_comments=False,
-        ),
+        own=Own("amp", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False),
     ),
 )
 
 
 def host_named(name: str) -> Host:
-    """The host of this name."""
     return next(host for host in HOSTS if host.name == name)

@@ -64,11 +64,7 @@ def tools_of(command: Sequence[str], env: Mapping[str, str], timeout_s: float = 
 
 
 def program_of(name: str, env: Mapping[str, str]) -> str:
-    """The executable that a name or path in a configuration stands for.
-
-    Raises:
-        ServerError: There is none.
-    """
+    """The executable that a name or path in a configuration stands for."""
     path = env.get("PATH", os.defpath)
     if found := shutil.which(name, path=path):
         return found

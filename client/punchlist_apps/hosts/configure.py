@@ -64,7 +64,6 @@ class Change(NamedTuple):
         return self.first != self.after
 
     def diff(self) -> list[str]:
-        """The change as a diff, for people."""
         old, new = ((data or b"").decode().splitlines() for data in (self.first, self.after))
         names = ("/dev/null" if data is None else self.path for data in (self.first, self.after))
         return list(difflib.unified_diff(old, new, *names, n=2, lineterm=""))
@@ -134,7 +133,6 @@ class Configurator:
         return Change(wanted.path, wanted.root, before, after, without_us, before)
 
     def backup_of(self, path: str) -> str:
-        """Where the bytes from before our change are kept."""
         return self._place(path, "backup")
 
     def _plan_all(self, wanted: Sequence[FileEdits], *, remove: bool) -> list[Change]:

@@ -102,11 +102,7 @@ class _Staged:
             self._write(self._beside, self.what.after)
 
     def swap(self) -> None:
-        """Put the finished file in place.
-
-        Raises:
-            Raced: What stood there is not what was read; it stands there again.
-        """
+        """Put the finished file in place."""
         before, after = self.what.before, self.what.after
         if before is None:
             self._rename(self._beside, self._name, NO_REPLACE)

@@ -31,7 +31,6 @@ class Installed(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What a person is told of it."""
         return f"{self.line or shlex.join(self.command)} ({self.path})"
 
 

@@ -16,12 +16,7 @@ _MAX_TOLD = 200
 
 
 class OwnCommand:
-    """The command of one host.
-
-    Args:
-        host: The host.
-        place: Where it is set up.
-    """
+    """The command of one host."""
 
     def __init__(self, host: Host, place: Place) -> None:
         self._host = host
@@ -36,7 +31,6 @@ class OwnCommand:
         return (own.keeps_comments or not has_comments) and self._program() is not None
 
     def shown(self, *, remove: bool) -> str:
-        """The command line as people type it."""
         own = self._host.own
         return shlex.join([own.program, *self._host.own_words(self._place, remove=remove)]) if own else ""
 

@@ -43,7 +43,6 @@ class Node(NamedTuple):
     members: tuple[Member, ...] = ()
 
     def member(self, key: str) -> Member | None:
-        """The member of this name."""
         return next((member for member in self.members if member.key == key), None)
 
 
@@ -115,7 +114,6 @@ def remove_items(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]
 
 
 def find(text: str, path: Sequence[str]) -> Any:
-    """The value at `path`, or None."""
     node, depth = _descend(text, parse(text), path)
     return node.value if depth == len(path) else None
 
@@ -189,7 +187,6 @@ def _dump(text: str, value: Any, indent: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """What one level of indentation is in this file."""
     found = re.search(r"[\[{][^\n\[{]*+\n([ \t]++)\S", text)
     return found[1] if found else "  "
 

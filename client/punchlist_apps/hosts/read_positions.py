@@ -29,11 +29,7 @@ class ReadPosition:
 
 
 class ReadPositions:
-    """The looks of all sessions.
-
-    Args:
-        data_dir: The data directory.
-    """
+    """The looks of all sessions."""
 
     def __init__(self, data_dir: str) -> None:
         self._directory = os.path.join(data_dir, "looked")
@@ -48,7 +44,6 @@ class ReadPositions:
         return ReadPosition(**found)
 
     def save(self, session: str, conversation: str, looked: ReadPosition) -> None:
-        """Remember it, and forget sessions that are long gone."""
         members = {"epoch": looked.epoch, "seq": looked.seq, "reminded": looked.reminded}
         make_directories(self._directory)
         atomic_write(self._path(session, conversation), json.dumps(members).encode())

@@ -81,7 +81,6 @@ class Sessions:
     """The sessions of all hosts, in small files.
 
     Args:
-        data_dir: The data directory.
         process: The host that started this process, see `host_process`.
     """
 
@@ -94,7 +93,6 @@ class Sessions:
         """A hook was called in a session; returns the key of the session's agent.
 
         Args:
-            session: The session's id.
             source: How the session began: `startup`, `resume`, `clear` or `compact`; empty if the hook does not say.
         """
         key, before = key_of(session), self.current()
@@ -113,7 +111,6 @@ class Sessions:
         return agent
 
     def current(self) -> HostProcess | None:
-        """What the hooks of this process's host have noted."""
         return None if self._process is None else self._load("host", self._process)
 
     def agent(self, first: str) -> str:
@@ -147,9 +144,7 @@ class Sessions:
         `drawn`, for a later process to continue.
 
         Args:
-            host: The host's name.
             place: What the processes have in common.
-            drawn: A fresh key.
         """
         make_directories(self._directory)
         file = os.open(
@@ -166,7 +161,6 @@ class Sessions:
         return key
 
     def close(self) -> None:
-        """Let the names go."""
         for file in self._locks.values():
             os.close(file)
         self._locks.clear()

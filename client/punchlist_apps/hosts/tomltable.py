@@ -38,11 +38,7 @@ def put(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
 
 
 def remove(text: str, path: Sequence[str]) -> str:
-    """The text without the table at `path` and the tables inside it.
-
-    Raises:
-        TomlError: As for `put`.
-    """
+    """The text without the table at `path` and the tables inside it."""
     whole = _load(text)
     if _at(whole, path) is None:
         return text

@@ -70,11 +70,7 @@ class Agents:
     """
 
     def __init__(
-        self,
-        actor: str | None = None,
-        sessions: Sessions | None = None,
-        session: str | None = None,
-        place: str = "",
+        self, actor: str | None = None, sessions: Sessions | None = None, session: str | None = None, place: str = ""
     ) -> None:
         self._actor = actor
         self._sessions = sessions
@@ -144,7 +140,6 @@ class Agents:
 
 
 def _conversation_id(meta: Mapping[str, Any]) -> str:
-    """The id of the conversation that a host names in a request."""
     turn = meta.get(_CODEX)
     found = [meta.get(name) for name in _SESSIONS]
     found += [cast("dict[str, Any]", turn).get("thread_id")] if isinstance(turn, dict) else []

@@ -27,24 +27,19 @@ class Token(SecretFile):
     """The secret that a client has to show. To rotate it, write a new one or remove the file and restart."""
 
     def grant(self, given: bytes) -> Grant | None:
-        """What a token allows: this one everything, any other nothing."""
         return EVERYBODY if self.matches(given) else None
 
 
 class Grants(Protocol):
     """Knows what tokens allow."""
 
-    def grant(self, given: bytes) -> Grant | None:
-        """What a token allows, None if it is none."""
-        ...
+    def grant(self, given: bytes) -> Grant | None: ...
 
 
 class Guard:
     """Lets through what may pass, and answers the rest itself.
 
     Args:
-        app: What is guarded.
-        port: The port that clients reach us at.
         token: Knows what they have to show; None only where a test drives the server without.
     """
 
@@ -56,7 +51,6 @@ class Guard:
         self._watch = Watch[Grant](self._still_allows, _refuse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection's scope."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
@@ -69,7 +63,6 @@ class Guard:
             await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
 
     def refusal(self, scope: Scope) -> Refused | None:
-        """Why the request may not pass, or None."""
         headers = [(name.lower(), value) for name, value in scope["headers"]]
         return self._strange_place(scope, headers) or self._stranger(scope, headers) or _strange_form(scope, headers)
 

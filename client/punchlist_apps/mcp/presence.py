@@ -34,7 +34,6 @@ class Presence:
     """The agents of one server.
 
     Args:
-        client: Whose daemon they enter.
         directory: Where they work; None: the working directory of a server that serves one host.
     """
 
@@ -83,7 +82,6 @@ class Presence:
             self._link.post(Request.of("agent.leave", AgentLeave(agent=name)))
 
     async def run(self) -> None:
-        """Keep the agents entered until cancelled."""
         while True:
             with suppress(PunchlistError):
                 await self._keep()

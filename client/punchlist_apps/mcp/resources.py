@@ -23,17 +23,12 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Resources:
-    """What can be read.
-
-    Args:
-        client: The client of the daemon.
-    """
+    """What can be read."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """The lists of all conversations, by last change."""
         cursor = params.cursor if params is not None else None
         try:
             page = await self._client.conversations(limit=_PAGE, cursor=cursor)
@@ -54,7 +49,6 @@ class Resources:
     async def templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """How the addresses are made."""
         notes = {"tasks": "A task list as it is now", "events": "What happened behind a position (seq) of the log"}
         return types.ListResourceTemplatesResult(
             resource_templates=[
@@ -64,7 +58,6 @@ class Resources:
         )
 
     async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """One list, or a page of events."""
         uri = str(params.uri)
         address = parse(uri)
         if address is None:

@@ -81,11 +81,6 @@ INSTEAD = "- Keep the plan here, not in the host's own task tools (TodoWrite, Ta
 class Handlers:
     """What answers the requests of hosts.
 
-    Args:
-        client: The client of the daemon.
-        setup: What is offered.
-        presence: Enters the agents at the daemon.
-
     Raises:
         Problem: There is no such dialect, or no such tool.
     """
@@ -104,7 +99,6 @@ class Handlers:
         self._offers = {tool.name: (dialect, tool) for dialect in chosen for tool in dialect.tools}
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """The tools that are offered."""
         tools = [
             types.Tool(
                 name=tool.name,
@@ -118,7 +112,6 @@ class Handlers:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Result:
-        """Call a tool, asking the user first where it takes that."""
         offer = self._offers.get(params.name)
         if offer is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
@@ -176,7 +169,6 @@ class Handlers:
 
     @asynccontextmanager
     async def _bound(self, user: str | None) -> AsyncGenerator[Bound]:
-        """The client for a user's call."""
         if user in (None, self.setup.user):
             yield self._all
         else:
@@ -202,20 +194,17 @@ class Handlers:
         )
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """resources/subscribe of the handshake era."""
         _refuse_following(context)
         await self.updates.subscribe(context.session, str(params.uri))
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """resources/unsubscribe of the handshake era."""
         self.updates.unsubscribe(context.session, str(params.uri))
         return types.EmptyResult()
 
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """subscriptions/listen of the modern era."""
         if params.notifications.resource_subscriptions:
             _refuse_following(context)
         return await self.updates.listen(context, params)
@@ -223,14 +212,12 @@ class Handlers:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The lists of the request's user."""
         async with self._bound(self._reader(context)) as bound:
             return await Resources(bound.client).list(context, params)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """One list, or a page of events, of the request's user."""
         async with self._bound(self._reader(context)) as bound:
             return await Resources(bound.client).read(context, params)
 
@@ -243,7 +230,6 @@ class Handlers:
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """The prompts there are."""
         prompts = [
             types.Prompt(
                 name=name,
@@ -255,7 +241,6 @@ class Handlers:
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """One prompt, filled in."""
         if params.name not in _PROMPTS:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
         given = params.arguments or {}
@@ -339,8 +324,6 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
     """The server, ready to be run over any transport. While it runs it follows the daemon.
 
     Args:
-        client: The client of the daemon.
-        setup: What is offered, and to whom.
         presence: Enters the agents at the daemon; None: one that nobody else uses.
 
     Raises:

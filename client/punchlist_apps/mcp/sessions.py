@@ -41,7 +41,6 @@ class Sessions:
     """Wraps an application of the SDK.
 
     Args:
-        app: The application.
         most: Upper limit for sessions.
         idle_s: How long a session lasts without a request, by the application's own timer, in seconds.
         ended: Called with the id of each session that has ended.
@@ -59,7 +58,6 @@ class Sessions:
         """By their ids, least recently used first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection's scope."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -84,7 +82,6 @@ class Sessions:
             self._watch_idle()
 
     async def _note(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
-        """Record what an answer has begun or ended."""
         status, begun = answer["status"], _id(answer["headers"])
         if not id and begun and status < _ERRORS:
             self._sessions[begun] = session
@@ -124,7 +121,6 @@ class Sessions:
         )
 
     async def _end(self, id: bytes, scope: Scope) -> None:
-        """End a session as its client would."""
         session = self._sessions[id]
         self._forget(id)
         headers = [(b"host", *values(scope["headers"], b"host")), (_ID, id)]

@@ -5,7 +5,7 @@ daemon every subscribed resource is announced, since nobody knows what was misse
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import anyio
@@ -27,11 +27,7 @@ RETRY_S = 1.0
 
 
 class Updates:
-    """Who wants to know of which resource, and the task that tells them.
-
-    Args:
-        client: Whose subscription is followed.
-    """
+    """Who wants to know of which resource, and the task that tells them."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -46,12 +42,10 @@ class Updates:
         self._attached: dict[str, str] = {}
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
-        """A client of the handshake era wants to know of a resource."""
         self._sessions.setdefault(uri, {})[session] = None
         await self._begun(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """It does not any more."""
         held = self._sessions.get(uri, {})
         held.pop(session, None)
         if not held:
@@ -60,7 +54,6 @@ class Updates:
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream of the modern era."""
         uris = list(params.notifications.resource_subscriptions or ())
         self._listened.update(uris)
         try:
@@ -117,7 +110,8 @@ class Updates:
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
             del self._attached[event.detached]
-        if isinstance(event.attached, str) and any(map(_is_about(event.attached), self._wanted())):
+        wanted = {address.conversation for uri in self._wanted() if (address := parse(uri)) is not None}
+        if isinstance(event.attached, str) and event.attached in wanted:
             moved.append(event.attached)
             self._attached[event.attached] = conversation
         return moved
@@ -151,7 +145,3 @@ class Updates:
                     await session.send_resource_updated(uri)
             except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
                 self.unsubscribe(session, uri)
-
-
-def _is_about(conversation: str) -> Callable[[str], bool]:
-    return lambda uri: (address := parse(uri)) is not None and address.conversation == conversation

@@ -4,10 +4,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-TEMPLATES = {
-    "tasks": "punchlist://{conversation}/tasks",
-    "events": "punchlist://{conversation}/events{?after}",
-}
+TEMPLATES = {"tasks": "punchlist://{conversation}/tasks", "events": "punchlist://{conversation}/events{?after}"}
 
 _ADDRESS = re.compile(r"punchlist://([^/?#]{1,384})/(tasks|events)(?:\?after=([0-9]{1,16}))?")
 
@@ -29,5 +26,4 @@ def parse(uri: str) -> Address | None:
 
 
 def tasks_of(conversation: str) -> str:
-    """The address of a conversation's list."""
     return f"punchlist://{quote(conversation, safe=':')}/tasks"

@@ -43,7 +43,6 @@ class Grant(NamedTuple):
     users: frozenset[str] | None = None
 
     def covers(self, other: "Grant") -> bool:
-        """Return whether this allows all that another one does."""
         return self.users is None or (other.users is not None and self.users >= other.users)
 
 
@@ -132,10 +131,6 @@ def is_user(name: object) -> bool:
 def user_of(grant: Grant, named: Sequence[object]) -> str | None:
     """The user of a call; None where a token for all names nobody.
 
-    Args:
-        grant: What the call's token allows.
-        named: The users whom the call names, by argument and by `_meta`.
-
     Raises:
         Problem: The token is not for this user, or the call does not say for which one of several it is.
     """
@@ -172,7 +167,6 @@ class Users:
     """A bound client for each user, made at their first call, kept while it is used.
 
     Args:
-        client: Whose daemon they connect to.
         most: How many there are at most.
         idle_s: How long one that is not used is kept, in seconds.
     """
@@ -190,7 +184,6 @@ class Users:
 
     @asynccontextmanager
     async def of(self, user: str) -> AsyncGenerator[Bound]:
-        """The user's client, for one call."""
         while (bound := self._kept.get(user)) is None:
             if len(self._kept) < self._most:
                 bound = self._kept[user] = Bound(self._client.as_user(user))

@@ -106,12 +106,10 @@ def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
 
 
 def _noted(desk: ToolContext, task: Task, path: str) -> dict[str, Any]:
-    """Return a task with its notes until it is finished."""
     return item(desk, task, path=path) | ({} if task.status in FINISHED else notes.members(desk, task))
 
 
 def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
-    """Return the task that follows a completion, with its path."""
     task = done.next_task
     if task is None:
         return None

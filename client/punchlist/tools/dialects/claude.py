@@ -175,17 +175,13 @@ def list_line(task: Task, path: str = "") -> str:
     end += _again(task)
     if is_open_heading(task):
         return f"#{task.id}: {path or task.title} [heading]{end}"
-    return f"{_icon(task)} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{end}"
+    icons = {"completed": "✓", "in_progress": "⠋", "failed": "✗"}
+    icon = icons.get(task.status) or ("▸" if task.open_blockers else "☐")
+    return f"{icon} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{end}"
 
 
 def _again(task: Task) -> str:
-    """Return why the task has to be done again, in parentheses after a space; empty for other tasks."""
     return f" ({told[:1].lower()}{told[1:]})" if (told := setback(task)) else ""
-
-
-def _icon(task: Task) -> str:
-    icons = {"completed": "✓", "in_progress": "⠋", "failed": "✗"}
-    return icons.get(task.status) or ("▸" if task.open_blockers else "☐")
 
 
 def _row(task: Task, path: str) -> dict[str, Any]:
@@ -231,7 +227,8 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
         raise Problem("invalid_arguments", "no updates specified")
     if "title" in members:
         members["title"] = one_line(members["title"])
-    done = _Done(left=[] if args.status == "deleted" else [_own(name) for name in members])
+    own = {"title": "subject", "active_form": "activeForm"}
+    done = _Done(left=[] if args.status == "deleted" else [own.get(name, name) for name in members])
     try:
         if args.status == "deleted":  # wins over every other member
             yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
@@ -295,10 +292,6 @@ def _reply(args: TaskUpdate, done: _Done) -> Reply:
     lines += [f"Refused: {one}" for one in done.refused]
     lines += [f"Not updated: {', '.join(done.left)}"] if done.left else []
     return Reply(text="\n".join(lines), data=data, refused=True)
-
-
-def _own(member: str) -> str:
-    return {"title": "subject", "active_form": "activeForm"}.get(member, member)
 
 
 def _edit_edges(desk: ToolContext, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:

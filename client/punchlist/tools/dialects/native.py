@@ -283,12 +283,9 @@ def _update(desk: ToolContext, args: Update) -> Steps:
         if args.status:
             text = yield from _set_status(desk, args, args.status)
     told = yield from news.others(desk, last)
-    return Reply(text="\n".join([text, *told.lines]), data={"id": args.id, "updated": _names(args)})
-
-
-def _names(args: Update) -> list[str]:
     names = ("status", "title", "description", "priority", "owner", "after", "not_after")
-    return [name for name in names if getattr(args, name)]
+    updated = [name for name in names if getattr(args, name)]
+    return Reply(text="\n".join([text, *told.lines]), data={"id": args.id, "updated": updated})
 
 
 def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:

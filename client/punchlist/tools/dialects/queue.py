@@ -121,7 +121,6 @@ def _json(data: dict[str, Any]) -> Reply:
 
 
 def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
-    """Return a task in this dialect's form; `path` is its title preceded by its parents' titles."""
     rest = desk.call_of("list_tasks", f"task_id={task.id}")
     row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most, offset, rest)}
     row |= {"status": task.status}
@@ -133,7 +132,6 @@ def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
 
 
 def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[Any], Any, dict[str, Any]]:
-    """A task as it is handed out: with all that it takes to begin."""
     notes.follow(desk, task)
     row = _row(desk, task, LONG_TEXT, offset)
     if len(compact(row)) > BUDGET // 2 + LONG_TEXT // 2:  # a text of characters that JSON escapes
@@ -254,7 +252,6 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
 
 
 def _beside(task: Task) -> dict[str, Any]:
-    """A paused or failed task, with what it waits for or why it failed."""
     row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), _BESIDE)}
     row |= {"waits_for": task.waits_for} if task.waits_for else {}
     return row | ({"reason": shorten(task.fail_reason, _BESIDE)} if task.fail_reason else {})
@@ -344,10 +341,7 @@ def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
     return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
 
 
-_MISSING = {
-    "description is required": "Task description is required.",
-    "task_id is required": "Task ID is required.",
-}
+_MISSING = {"description is required": "Task description is required.", "task_id is required": "Task ID is required."}
 """What agents that know these tools expect to be told instead."""
 
 

@@ -100,7 +100,6 @@ def _full(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
 
 
 def outcome(task: Task, status: str, note: str = "") -> Reply:
-    """What came of a change of a task."""
     data = {"task_id": int(task.id), "status": status, "title": task.title}
     return _reply(data | ({"note": note} if note else {}))
 

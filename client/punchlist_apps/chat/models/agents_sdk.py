@@ -34,10 +34,7 @@ class AgentsSdk:
     """A model behind a URL, asked through the SDK.
 
     Args:
-        name: The model's name there.
-        base_url: Where the API is.
         key: What it wants to see, if anything.
-        limits: How long to wait for it.
         responses: Whether it speaks Responses; else Chat Completions.
     """
 
@@ -52,7 +49,6 @@ class AgentsSdk:
         self._kind = OpenAIResponsesModel if responses else OpenAIChatCompletionsModel
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
-        """Answer a turn; see `Model`."""
         waits = Timeout(max(self._limits.first_s, self._limits.silent_s), connect=self._limits.connect_s)
         try:
             client = AsyncOpenAI(base_url=self._url, api_key=self._key or "none", max_retries=0, timeout=waits)

@@ -39,11 +39,7 @@ FIRST_S, MOST_S = 30.0, 300.0
 
 
 class Circuit:
-    """Whether a model is worth asking.
-
-    Args:
-        clock: Seconds that go on.
-    """
+    """Whether a model is worth asking."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -57,7 +53,6 @@ class Circuit:
         return self._clock() < self._until
 
     def failed(self, away: Away) -> None:
-        """Note a fault."""
         if away.kind in _OF_ONE_TURN:
             return
         self.why = f"wrong settings: {away.kind}" if away.kind in FOR_GOOD else away.kind
@@ -70,5 +65,4 @@ class Circuit:
             self._pause_s = min(2 * self._pause_s, MOST_S)
 
     def answered(self) -> None:
-        """Note that it answered."""
         self._until, self._pause_s, self.why = 0.0, FIRST_S, ""

@@ -22,14 +22,7 @@ class _Answer(NamedTuple):
 
 
 class Completions:
-    """A model behind a URL of the form `http://127.0.0.1:11434/v1`.
-
-    Args:
-        name: The model's name there.
-        base_url: Where `/chat/completions` is.
-        key: What it wants to see, if anything.
-        limits: How long to wait for it.
-    """
+    """A model behind a URL of the form `http://127.0.0.1:11434/v1`."""
 
     def __init__(self, name: str, base_url: str, key: str = "", limits: Limits | None = None) -> None:
         self.name = name
@@ -38,7 +31,6 @@ class Completions:
         self._limits = limits or Limits()
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
-        """Answer a turn; see `Model`."""
         messages: list[dict[str, Any]] = [{"role": "system", "content": instructions}, *work.history]
         for calls, results in work.taken:
             messages += _as_messages(calls, results)

@@ -80,13 +80,7 @@ _PASSIVE = re.compile(
 
 
 def interpret(text: str, items: list[Item], said: Context = NO_CONTEXT) -> Intent:
-    """What a message asks for.
-
-    Args:
-        text: The message.
-        items: The list in its order.
-        said: What was said before.
-    """
+    """What a message asks for."""
     if len(text) > MOST:
         return Intent("clarify", need="long")
     return _read(plain(text), items, said, {})
@@ -103,25 +97,15 @@ def plain(text: str) -> str:
     before = ""
     while before != text:
         before = text
-        found = _polite().match(text)
+        found = _pattern(rf"^(?:{words.POLITE})(?=.*\w)").match(text)
         if found is not None:
             text = text[found.end() :]
             text = text.rstrip("?") or text if re.match(words.ASKS_NICELY, found[0], re.I) else text
-        text = _thanks().sub("", text, count=1) or text
+        text = _pattern(rf"{words.THANKS}$").sub("", text, count=1) or text
     return text
 
 
 _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "\t": " "})
-
-
-@lru_cache(1)
-def _polite() -> re.Pattern[str]:
-    return re.compile(rf"^(?:{words.POLITE})(?=.*\w)", re.I | re.S)
-
-
-@lru_cache(1)
-def _thanks() -> re.Pattern[str]:
-    return re.compile(rf"{words.THANKS}$", re.I)
 
 
 def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent | None:
@@ -183,7 +167,6 @@ def _row(text: str, items: list[Item], said: Context) -> Intent:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text begins with a verb that asks for something."""
     return _STRONG.match(text) is not None
 
 
@@ -213,14 +196,7 @@ def _of(phrase: Phrase, slots: dict[str, str | None], items: list[Item], said: C
 
 
 def done_to(meant: Meant, name: str, title: str = "", priority: str = "") -> Intent:
-    """What is to be done with the tasks that are meant: doubtful where they are not sure.
-
-    Args:
-        meant: The tasks.
-        name: What is wanted of them.
-        title: The new title, if they are renamed.
-        priority: How urgent they become, if that is changed, as people say it.
-    """
+    """What is to be done with the tasks that are meant: doubtful where they are not sure."""
     priority = words.PRIORITIES.get(priority.lower(), priority.lower())
     known = Intent(name, meant.ids, title=title, priority=priority, doubtful=not meant.sure and name != "get")
     if not meant.ids or (len(meant.ids) > 1 and (not meant.sure or name in ("update", "get"))):
@@ -268,14 +244,14 @@ _MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
 
 
 def _titles(text: str) -> tuple[str, ...]:
-    """The titles in what is to be added, without words that name nothing, such as "it" and "one more"."""
-    titles = [(title_of(part), '"' in part) for part in parts_of(text)]
-    return tuple(title for title, quoted in titles if title and (quoted or not _names_nothing(title)))
-
-
-def _names_nothing(title: str) -> bool:
-    rest = set(title.lower().split()) - words.ARTICLES
-    return bool(rest) and rest <= words.PLACEHOLDERS
+    titles: list[str] = []
+    for part in parts_of(text):
+        title = title_of(part)
+        rest = set(title.lower().split()) - words.ARTICLES
+        names_nothing = bool(rest) and rest <= words.PLACEHOLDERS
+        if title and ('"' in part or not names_nothing):
+            titles.append(title)
+    return tuple(titles)
 
 
 def parts_of(text: str) -> list[str]:

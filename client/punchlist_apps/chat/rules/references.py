@@ -66,14 +66,7 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 def refer(ref: str, items: list[Item], shown: tuple[str, ...], last: tuple[str, ...]) -> Meant:
-    """The tasks that a reference means.
-
-    Args:
-        ref: What was said of them.
-        items: The list.
-        shown: The ids of what was shown last, in its order.
-        last: The ids of what was spoken of last.
-    """
+    """Return the tasks that a reference means. `shown` and `last` are the ids that were shown and spoken of last."""
     ref = ref.strip().strip(".!?,;:\"'")
     there = {item.id for item in items}
     if (found := _RANGE.fullmatch(ref)) is not None:
@@ -118,7 +111,6 @@ def _of_kind(ref: str, items: list[Item]) -> Meant | None:
 
 
 def status_of(word: str) -> str:
-    """The status that a word asks for: `pending`, `completed`, `in_progress`, or `all` if there is none."""
     if not word:
         return "all"
     for status, words in (("in_progress", RUNNING), ("completed", DONE), ("pending", OPEN)):
@@ -133,7 +125,6 @@ def shown_status(status: str) -> str:
 
 
 def by_words(ref: str, items: list[Item]) -> Meant:
-    """The tasks whose titles fit these words best; sure of one that has each of the words."""
     exact = tuple(item.id for item in items if item.title.casefold() == ref.casefold())
     if len(exact) == 1:
         return Meant(exact, True)

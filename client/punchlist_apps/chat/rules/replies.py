@@ -5,6 +5,7 @@ as any other.
 """
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from punchlist_apps.chat.rules import words
@@ -55,9 +56,6 @@ def read_reply(text: str, items: list[Item], said: Context, question: Intent | N
     """Read a message as a reply to the open question, or as a request if no question is open.
 
     Args:
-        text: The message.
-        items: The list in its order.
-        said: What was said before.
         question: What was asked: the name of what is wanted, its tasks, and in `need` what the question waits for. None
             if no question is open.
     """
@@ -150,7 +148,6 @@ def _corrected(text: str, question: Intent) -> str | None:
 
 
 def _instead(text: str, items: list[Item], said: Context, question: Intent) -> Intent:
-    """A correction as a message: a request of its own, or another task or title for what was asked about."""
     if question.need == "title" and (answer := _titled(text, items, said, question)) is not None:
         return answer
     intent = interpret(text, items, Context(said.shown, question.ids or said.last))
@@ -162,12 +159,10 @@ def _instead(text: str, items: list[Item], said: Context, question: Intent) -> I
 
 
 def _is_bare(intent: Intent, text: str) -> bool:
-    """Whether a text is the number of a task and nothing else."""
     return intent.name == "get" and not is_command(text)
 
 
 def _other(text: str, items: list[Item], question: Intent) -> Intent | None:
-    """The same for another task, if these words are surely one."""
     if text.endswith("?") or not question.ids:
         return None
     meant = refer(text, items, (), ())
@@ -177,7 +172,6 @@ def _other(text: str, items: list[Item], question: Intent) -> Intent | None:
 
 
 def _chosen(text: str, items: list[Item], _said: Context, question: Intent) -> Intent | None:
-    """One of the tasks that were offered."""
     if text.endswith("?"):
         return None
     offered = [item for item in items if item.id in question.ids]
@@ -210,9 +204,9 @@ def _titled(text: str, items: list[Item], said: Context, question: Intent) -> In
     return Intent("create", titles=titles, priority=question.priority) if titles else None
 
 
-def _none(_text: str, _items: list[Item], _said: Context, _question: Intent) -> Intent | None:
-    return None
-
-
-_ANSWERS = {"": _none, "which": _chosen, "title": _titled}
+_ANSWERS: dict[str, Callable[[str, list[Item], Context, Intent], Intent | None]] = {
+    "": lambda _text, _items, _said, _question: None,
+    "which": _chosen,
+    "title": _titled,
+}
 """What a question waits for → the answer to it, if a reply is one."""

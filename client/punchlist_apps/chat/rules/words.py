@@ -67,7 +67,6 @@ NEITHER = (
 
 
 def all_of(count: int) -> str:
-    """Return the words for all tasks of a question about `count` tasks."""
     both = "both|" if count == 2 else ""  # noqa: PLR2004 - the meaning of the word
     return (
         rf"(?:{both}all(?: {count})?|every(?:thing| one)|the (?:whole )?lot)(?: tasks)?(?: of (?:it|them|those|these))?"

@@ -335,8 +335,8 @@ def _mirrors(data_dir: str) -> Iterator[Finding]:
     from punchlist_apps.common.autostart import is_running
 
     try:
-        config = Config(data_dir)
-        if not config.load() and not config.inbound():
+        config = Config(data_dir).read()
+        if not config.mirrors and not config.inbound:
             return
     except ConfigError as error:
         yield Finding("mirror", "fail", str(error), "put it right, or remove it: punch mirror add writes it")

@@ -43,15 +43,9 @@ COMMANDS = {
 }
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
-
     import anyio
 
-    class Part(Protocol):
-        """A part of the mirror's process; `active_at` is when something last changed for it."""
-
-        active_at: float
+    from punchlist_apps.files.mirror.runner import Runner
 
 
 _LOOK_S = 1.0
@@ -110,16 +104,16 @@ def _start(context: Context) -> str:
 
 
 def _list(context: Context) -> int:
-    entries = Config(context.target.data_dir).load()
+    config = Config(context.target.data_dir).read()
     found = status(context.target.data_dir)
     problems = found.problems if found else ()
-    lines = [f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in entries]
-    inbound = Config(context.target.data_dir).inbound()
-    lines += [f"{safe(one)}  claude, one way in" for one in inbound]
-    plans = Config(context.target.data_dir).plans()
-    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in plans]
+    lines = [
+        f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in config.mirrors
+    ]
+    lines += [f"{safe(one)}  claude, one way in" for one in config.inbound]
+    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in config.plans]
     lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
-    value = {"mirrors": entries, "inbound": inbound, "plans": plans, "problems": problems}
+    value = {"mirrors": config.mirrors, "inbound": config.inbound, "plans": config.plans, "problems": problems}
     return context.answer(value, lines or ["nothing is mirrored"])
 
 
@@ -145,21 +139,15 @@ async def _running(context: Context) -> int:
     import anyio
 
     from punchlist.clients.aio import connect_async
-    from punchlist_apps.files.mirror.inbox import Inbox
-    from punchlist_apps.files.mirror.plans import Plans
     from punchlist_apps.files.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
     _mirrored(Config(target.data_dir))  # one that can't be read is an error before anything starts
     async with connect_async(**context.options_of("punch mirror")) as client:
         report = Report(target.data_dir, _log)
-        parts = (
-            Runner(client, target.data_dir, report),
-            Inbox(client, target.data_dir, report),
-            Plans(client, target.data_dir, report),
-        )
+        runner = Runner(client, target.data_dir, report)
         try:
-            lock = parts[0].acquire()
+            lock = runner.acquire()
         except AlreadyRunning as error:
             show_error("already_running", str(error), "punch mirror list shows what it mirrors")
             return LOST_RACE
@@ -167,9 +155,8 @@ async def _running(context: Context) -> int:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_signal, group.cancel_scope)
                 idle_s = None if context.args.idle is None else context.args.idle / 1000
-                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), parts, idle_s)
-                for part in parts:
-                    group.start_soon(part.run)
+                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
+                group.start_soon(runner.run)
     return 0
 
 
@@ -182,9 +169,7 @@ async def _until_signal(scope: "anyio.CancelScope") -> None:
             return
 
 
-async def _until_unused(
-    scope: "anyio.CancelScope", config: Config, parts: "Sequence[Part]", idle_s: float | None
-) -> None:
+async def _until_unused(scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None) -> None:
     """End a mirror once nothing is mirrored any more, or nothing changed for `idle_s` seconds.
 
     One that was started for Claude Code's tasks alone stays if a directory or a plan was added since.
@@ -193,10 +178,10 @@ async def _until_unused(
 
     began_with, now = None, _Mirrored(files=True, any=True)
     while True:
-        with suppress(ConfigError):  # somebody is editing it: the parts report that
+        with suppress(ConfigError):  # somebody is editing it: the runner reports that
             now = _mirrored(config)
         began_with = began_with or now
-        is_idle = idle_s is not None and time.monotonic() >= max(part.active_at for part in parts) + idle_s
+        is_idle = idle_s is not None and time.monotonic() >= runner.active_at + idle_s
         if not now.any or (is_idle and now.files == began_with.files):
             break
         await anyio.sleep(min(idle_s or _LOOK_S, _LOOK_S))
@@ -211,8 +196,9 @@ class _Mirrored(NamedTuple):
 
 
 def _mirrored(config: Config) -> _Mirrored:
-    files = bool(config.load() or config.plans())
-    return _Mirrored(files, files or bool(config.inbound()))
+    found = config.read()
+    files = bool(found.mirrors or found.plans)
+    return _Mirrored(files, files or bool(found.inbound))
 
 
 def _log(problem: Problem) -> None:

@@ -89,7 +89,6 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """How many places are taken."""
         return len(self._strangers) + len(self._tokens)
 
     def enter(self, connection: "Connection") -> None:
@@ -115,7 +114,6 @@ class Places:
         return is_valid
 
     def leave(self, connection: "Connection") -> None:
-        """Take a connection's place back."""
         self._strangers.pop(connection, None)
         self._tokens.pop(connection, None)
         self._used_at = time.monotonic()
@@ -158,13 +156,11 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether the newest request is being answered."""
         return not self.cycle.response_complete
 
     def connection_made(  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn does
         self, transport: asyncio.Transport
     ) -> None:
-        """Take a place."""
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
         if sock.family != socket.AF_UNIX:
@@ -175,7 +171,6 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self._places.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
         self._places.leave(self)
         self._request_is_here()
         self._peer_has_read()
@@ -191,11 +186,9 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         return self._places.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take bytes out of the buffer."""
         self.data_received(bytes(self._places.read_buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a request."""
         if self._is_refused:
             return
         if self._arrival is None and self.conn.their_state is h11.IDLE:
@@ -229,7 +222,6 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self._stall = self.loop.call_later(self._places.stall_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Take note that the peer has read all of it."""
         super().resume_writing()
         self._peer_has_read()
 

@@ -41,7 +41,6 @@ class Guard:
     """Lets through what may pass, and answers the rest itself; every answer gets the headers of `SAFETY`.
 
     Args:
-        app: What is guarded.
         names: Further names under which the server may be reached.
     """
 
@@ -50,7 +49,6 @@ class Guard:
         self._names = frozenset(name.lower().encode() for name in (*NAMES, *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection's scope."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
@@ -61,7 +59,6 @@ class Guard:
             await self._app(scope, receive, _safe(send))
 
     def refusal(self, headers: Headers) -> Problem | None:
-        """Why a request with these headers may not pass, or None."""
         hosts = values(headers, b"host")
         found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
         if found is None or found[1] not in self._names:
@@ -75,7 +72,6 @@ class Guard:
 
 
 def values(headers: Headers, wanted: bytes) -> list[bytes]:
-    """All values of a header."""
     return [value for name, value in headers if name.lower() == wanted]
 
 

@@ -70,14 +70,12 @@ class Problem(NamedTuple):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         if self.kind in OWN:
             return OWN[self.kind][0]
         is_frame = self.kind == "limit_exceeded" and self.facts.get("limit") == "frame_bytes"
         return 413 if is_frame else STATUS.get(self.kind, 500)
 
     def answer(self) -> tuple[int, Headers, bytes]:
-        """Status, headers and body."""
         title = OWN[self.kind][1] if self.kind in OWN else ERRORS[self.kind].meaning
         members = {
             "type": f"urn:punchlist:{self.kind}",

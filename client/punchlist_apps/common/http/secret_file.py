@@ -34,9 +34,6 @@ class SecretFile:
 
     A changed file counts at once. One that others could read counts as empty: nothing matches it.
 
-    Args:
-        path: Where it is.
-
     Attributes:
         path: The same.
     """
@@ -72,7 +69,6 @@ class SecretFile:
         return self._problem
 
     def check(self) -> bool:
-        """Return whether there is a secret to be trusted, and report to the server's owner if there is none."""
         problem = self.problem
         self._reporter.report(problem)
         return not problem
@@ -87,11 +83,6 @@ class SecretFile:
         self._write(replace=True)
 
     def _read(self, *, is_private: bool) -> tuple[bytes, str]:
-        """Return the secret and the problem with it.
-
-        Raises:
-            OSError: The file can't be read.
-        """
         if not is_private:
             return b"", f"other users may read or write {self.path}; chmod 600 {self.path}"
         if value := self.path.read_bytes().strip():

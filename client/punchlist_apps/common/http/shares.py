@@ -8,11 +8,7 @@ T = TypeVar("T")
 
 
 def first_to_go(places: Iterable[tuple[T, Hashable, Any]]) -> T:
-    """Return what gives up its place: of the holders with the most places, the one of the lowest rank.
-
-    Args:
-        places: What has a place, its holder, and its rank.
-    """
+    """Return what gives up its place, of `(place, holder, rank)`: of the holders with most places, the lowest rank."""
     taken = list(places)
     counts = Counter(holder for _, holder, _ in taken)
     most = max(counts.values())

@@ -164,7 +164,6 @@ def _unknown(event: Event, style: Style) -> str:
 
 
 def _written_by(event: Event) -> str:
-    """Return the author of an imported note; empty for others."""
     return f" of {safe(str(event['author']))}" if event.get("author") else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import localtime, strftime
 from typing import Any
 
-from punchlist.base.departures import clock, departure
+from punchlist.base.departures import clock, departure, largest_unit
 from punchlist.base.text import one_line, safe, safe_block
 from punchlist.base.tree import as_tree, with_path
 from punchlist_apps.common.terminal.style import Style
@@ -207,11 +207,8 @@ def list_lines(  # noqa: PLR0913 - what a list can be shown with
 
 def since(ms: int) -> str:
     """A duration in its largest unit: `40s`, `12m`, `3h`, `2d`."""
-    seconds = max(ms, 0) // 1000
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    count, unit = largest_unit(ms)
+    return f"{count}{unit.removesuffix('in')}"
 
 
 def duration(ms: int) -> str:
@@ -221,7 +218,6 @@ def duration(ms: int) -> str:
 
 
 def detail_lines(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) -> list[str]:
-    """Return everything about a task: its line with its ancestors, its members, its description."""
     lines = [_row(task, state_of(task), style, None, path)]
     for name, value in _facts(task, style):
         lines.append(f"  {style.paint('dim', name + ':')} {value}")
@@ -240,7 +236,7 @@ def detail_lines(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) 
 
 
 def _row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
-    """The line of a task, in the width that is left behind `used` columns; None: whole."""
+    """`width`: what is left behind `used` columns; None: whole."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))

@@ -11,6 +11,7 @@ from punchlist_apps.files.importers.document import (
     as_object,
     json_lines,
     json_value,
+    object_of,
     text_of,
     texts_of,
 )
@@ -36,11 +37,7 @@ TABLES = ("dependencies", "labels", "comments")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The issues of a file, or of the tables of a Dolt database.
-
-    Raises:
-        FormatError: It is not JSON, has no issues, or dependencies go in a circle.
-    """
+    """Read the issues of a file, or of the tables of a Dolt database."""
     main = next((one for one in documents if one.stem == "issues"), documents[0])
     draft = Draft("beads", main.name)
     beside = {one.stem: _by_issue(one) for one in documents if one.stem in TABLES}
@@ -89,7 +86,8 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
     defer = words.when(draft, issue.get("defer_until"), "defer_until", line, midnight_is_day=True)
     state = words.status(draft, "open" if word == "deferred" and defer else _STATUSES.get(word, word), line)
     kind = text_of(issue.get("issue_type"))
-    labels = texts_of([_label(one) for one in _list(issue, "labels")])
+    # A table has a row for each label.
+    labels = texts_of([object_of(one).get("label") if isinstance(one, dict) else one for one in _list(issue, "labels")])
     reference = text_of(issue.get("external_ref"))
     kind_of_link = "url" if reference.startswith(("http://", "https://")) else "external-ref"
     minutes = issue.get("estimated_minutes") or 0
@@ -112,8 +110,9 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
         estimate_ms=round(float(minutes) * 60_000) if text_of(minutes).replace(".", "", 1).isdecimal() else None,
         links=[(kind_of_link, reference)],
         metadata=_metadata(issue.get("metadata")),
-        status=state["status"],
-        labels=[*labels, *([kind] if kind not in ("", "task") else []), *state.get("labels", ())],
+        state=state,
+        labels=[*labels, *([kind] if kind not in ("", "task") else [])],
+        parent=text_of(issue.get("parent")),
     )
 
 
@@ -124,13 +123,12 @@ def _metadata(value: Any) -> dict[str, Any]:
             value = json.loads(value or "{}")
         except ValueError:
             return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return object_of(value)
 
 
 def _relate(draft: Draft, item: Item, issue: dict[str, Any]) -> None:
-    item.parent = text_of(issue.get("parent"))
     for one in _list(issue, "dependencies"):
-        edge: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"depends_on_id": one}
+        edge = object_of(one if isinstance(one, dict) else {"depends_on_id": one})
         other = text_of(edge.get("depends_on_id") or edge.get("depends_on_issue_id") or edge.get("id"))
         kind = text_of(edge.get("type") or edge.get("dependency_type")) or "blocks"
         if kind in _BLOCKING:
@@ -152,13 +150,8 @@ def _list(issue: dict[str, Any], member: str) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else texts_of(value)
 
 
-def _label(one: Any) -> Any:
-    """A table has a row for each."""
-    return cast("dict[str, Any]", one).get("label") if isinstance(one, dict) else one
-
-
 def _comment(one: Any) -> Note:
-    record: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
+    record = object_of(one if isinstance(one, dict) else {"text": one})
     return words.note(text_of(record.get("text")), text_of(record.get("author")), record.get("created_at"))
 
 

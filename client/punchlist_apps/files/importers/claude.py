@@ -19,9 +19,6 @@ def read(documents: Sequence[Document]) -> Draft:
     """The tasks of one session or of many; with many each has a label `session-…` of its session.
 
     An edge to a task that is not there (any more) never blocked anything; deleted tasks are passed over.
-
-    Raises:
-        FormatError: A file is no task, or an id comes twice in a session.
     """
     draft = Draft("claude", documents[0].name)
     blocks: list[tuple[str, str]] = []
@@ -43,11 +40,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def read_todos(documents: Sequence[Document]) -> Draft:
-    """The tasks of a TodoWrite call: `{"todos": [{"content", "status", "activeForm"}]}` or the bare list.
-
-    Raises:
-        FormatError: Not JSON, or an item is not such an object.
-    """
+    """Read the tasks of a TodoWrite call: `{"todos": [{"content", "status", "activeForm"}]}` or the bare list."""
     document = documents[0]
     draft = Draft("todowrite", document.name)
     value = json_value(document)
@@ -91,7 +84,7 @@ def _task(
         return []
     _check_state(task, "status", document.name)
     draft.pass_over_rest(task, _READ)
-    item = draft.add(
+    draft.add(
         task["subject"],
         key=key,
         description=text_of(task.get("description")),
@@ -100,11 +93,9 @@ def _task(
         status=text_of(task.get("status")) or "pending",
         metadata=task["metadata"] if isinstance(task.get("metadata"), dict) else {},
         labels=labels,
+        blocked_by=[f"{session}/{one}" for one in texts_of(task.get("blockedBy"))],
     )
-    if item is not None:
-        item.blocked_by += [f"{session}/{one}" for one in texts_of(task.get("blockedBy"))]
-        return [(f"{session}/{one}", key) for one in texts_of(task.get("blocks"))]
-    return []
+    return [(f"{session}/{one}", key) for one in texts_of(task.get("blocks"))]
 
 
 def _check_state(record: dict[str, Any], where: str, name: str) -> None:

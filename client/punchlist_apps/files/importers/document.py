@@ -35,12 +35,10 @@ class Document(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """The file's name without folder and ending."""
         return os.path.splitext(os.path.basename(self.name))[0]
 
     @property
     def suffix(self) -> str:
-        """The ending of the file's name, with its dot and in lower case."""
         return os.path.splitext(self.name)[1].lower()
 
 
@@ -97,11 +95,7 @@ def _utf16(sample: bytes) -> str:
 
 
 def json_value(document: Document) -> Any:
-    """The JSON value of a document.
-
-    Raises:
-        FormatError: It is not JSON; says line and column.
-    """
+    """The JSON value of a document."""
     return _loaded(document.text, document.name, 0)
 
 
@@ -145,14 +139,17 @@ def _no_constant(name: str) -> float:
 
 
 def as_object(value: Any, where: str, name: str, line: int = 0) -> dict[str, Any]:
-    """`value` as a JSON object, or a FormatError that says where one was expected."""
     if not isinstance(value, dict):
         raise FormatError(f"{where + ': ' if where else ''}expected an object", name, line)
     return cast("dict[str, Any]", value)
 
 
+def object_of(value: Any) -> dict[str, Any]:
+    """`value` if it is a JSON object, otherwise an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def as_list(value: Any, where: str, name: str) -> list[Any]:
-    """`value` as a JSON list, or a FormatError that says where one was expected."""
     if not isinstance(value, list):
         raise FormatError(f"{where}: expected a list", name)
     return cast("list[Any]", value)

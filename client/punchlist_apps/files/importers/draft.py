@@ -1,6 +1,6 @@
 """What a reader makes of a file: tasks that the daemon takes, and a count of everything that was passed over."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import msgspec
@@ -32,7 +32,6 @@ class Note(msgspec.Struct, frozen=True):
     at: int = 0
 
     def wire(self) -> Any:
-        """Return the note's parameters for a call."""
         told = {name: value for name, value in (("author", self.author), ("at", self.at)) if value}
         return {"text": self.text, **told} if told else self.text
 
@@ -64,7 +63,6 @@ class Item(msgspec.Struct):
 
     @property
     def title(self) -> str:
-        """The task's title."""
         return str(self.members["title"])
 
 
@@ -77,12 +75,7 @@ class Remark(msgspec.Struct):
 
 
 class Draft:
-    """The tasks of one import.
-
-    Args:
-        source: The form's name, the first half of where a task came from.
-        name: The file's name, for errors.
-    """
+    """The tasks of one import."""
 
     def __init__(self, source: str, name: str) -> None:
         self.source = source
@@ -95,16 +88,34 @@ class Draft:
         self._by_ref: dict[str, Item] = {}
         self._titles: dict[str, set[str]] = {}
 
-    def add(
-        self, title: Any, *, key: str = "", ref: str = "", line: int = 0, exact: bool = False, **members: Any
+    def add(  # noqa: PLR0913 - what tasks have in files
+        self,
+        title: Any,
+        *,
+        key: str = "",
+        ref: str = "",
+        line: int = 0,
+        exact: bool = False,
+        parent: str = "",
+        blocked_by: Iterable[str] = (),
+        relations: Iterable[tuple[str, str]] = (),
+        state: dict[str, Any] | None = None,
+        **members: Any,
     ) -> Item | None:
-        """Add a task; its members are cut to what the daemon takes, which is noted. `exact` keeps the title's spaces.
+        """Add a task; its members are cut to what the daemon takes, which is noted.
 
-        None for one without a title, and for one that is there already under its key.
+        Args:
+            exact: Whether the title's spaces are kept.
+            state: The status and the labels that a word for a status means.
+
+        Returns:
+            None for a task without a title, and for one that is there already under its key.
 
         Raises:
             FormatError: Too many tasks.
         """
+        if state:
+            members |= {"status": state["status"], "labels": [*members.get("labels", ()), *state.get("labels", ())]}
         if len(self.items) >= MOST_TASKS:
             raise too_many(self.name, line)
         text = clean(title if isinstance(title, str) else str(title or ""))
@@ -121,22 +132,19 @@ class Draft:
             self.change("tasks with an id that another one has", line)
             key, found = (f"{one}~{len(self._titles[found])}" if one else "" for one in (key, found))
         self._titles.setdefault(found, {title})
-        item = Item(key, found, line, {"title": title})
+        item = Item(key, found, line, {"title": title}, parent, list(blocked_by), list(relations))
         self._give(item, title, members)
         self.items.append(item)
         self._by_ref[found] = item
         return item
 
     def find(self, ref: str) -> Item | None:
-        """The task that the file calls so."""
         return self._by_ref.get(ref)
 
     def pass_over(self, text: str, line: int = 0, count: int = 1) -> None:
-        """Note something that is not taken over."""
         _note(self.passed, text, line, count)
 
     def change(self, text: str, line: int = 0, count: int = 1) -> None:
-        """Note something that is taken over in another form."""
         _note(self.changed, text, line, count)
 
     def pass_over_rest(self, record: dict[str, Any], known: Iterable[str], line: int = 0) -> None:
@@ -144,6 +152,16 @@ class Draft:
         for name in record.keys() - set(known):
             if record[name] not in (None, "", 0, False, [], {}):
                 self.pass_over(f"`{clip(one_line(str(name)), 40)}`", line)
+
+    def finish_headings(self, refs: Container[str]) -> None:
+        """Complete those of the tasks whose status their file leaves open, if all tasks below are completed."""
+        below: dict[str, list[Item]] = {}
+        for item in self.items:
+            below.setdefault(item.parent, []).append(item)
+        for item in reversed(self.items):
+            parts = below.get(item.ref, ())
+            if item.ref in refs and parts and all(one.members.get("status") == "completed" for one in parts):
+                item.members["status"] = "completed"
 
     def finish(self) -> "Draft":
         """Leave out relations to what is not there, and those that close a circle.
@@ -304,7 +322,6 @@ def clean(text: str) -> str:
 
 
 def too_many(name: str, line: int) -> FormatError:
-    """What to raise for a file with more tasks than one import takes."""
     return FormatError(
         f"more than {MOST_TASKS:,} tasks, which is the most that one import takes; split the file", name, line
     )

@@ -22,11 +22,7 @@ _COUNTED = frozenset(
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of an object with `tasks`.
-
-    Raises:
-        FormatError: Not such an object, of a newer version, or with a status or an edge that there is not.
-    """
+    """The tasks of an object with `tasks`."""
     document = documents[0]
     name = document.name
     value = as_object(json_value(document), "the file", name)
@@ -52,16 +48,16 @@ def read(documents: Sequence[Document]) -> Draft:
             as_object(one, f"{where}.links", name) for one in as_list(task.get("links", []), f"{where}.links", name)
         ]
         notes = as_list(task.get("notes", []), f"{where}.notes", name)
-        item = draft.add(
+        draft.add(
             task["title"],
             exact=True,
             ref=text_of(task.get("id")) or f"\0{index}",
             links=[(text_of(one.get("kind")), one.get("to")) for one in links],
             notes=[_note(one) for one in notes],
             **{member: _checked(task[member], member, where, name) for member in _SAME if member in task},
+            blocked_by=blocked_by,
+            parent=parent,
         )
-        if item is not None:
-            item.blocked_by, item.parent = blocked_by, parent
     return draft.finish()
 
 

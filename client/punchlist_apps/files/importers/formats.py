@@ -102,7 +102,7 @@ def drafted(found: Sequence[Document], name: str = "") -> Draft:
     Raises:
         FormatError: Says which file, which line and what is wrong.
     """
-    chosen = name or (detected(found[0]) if len(found) == 1 else _of_folder(found))
+    chosen = name or (detected(found[0]) if len(found) == 1 else "claude" if found[0].suffix == ".json" else "beads")
     if len(found) > 1 and chosen not in ("claude", "beads"):
         raise FormatError(
             f"a folder is read as files of Claude Code or tables of beads, not as {chosen}", found[0].name
@@ -118,10 +118,6 @@ def drafted(found: Sequence[Document], name: str = "") -> Draft:
     return draft
 
 
-def _of_folder(found: Sequence[Document]) -> str:
-    return "claude" if found[0].suffix == ".json" else "beads"
-
-
 def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in their order
     """The form of one file: by what it says, and where that leaves it open by its name.
 
@@ -132,7 +128,7 @@ def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in 
     if not text:
         raise FormatError("the file is empty", document.name)
     if text.startswith("{") or (
-        text.startswith("[") and not re.match(r"\[[^\]\n]?\][ \t]+\S", text) and _is_json(text)
+        text.startswith("[") and not re.match(r"\[[^\]\n]?\][ \t]+\S", text) and re.match(r"\[\s*[\[\]{\"\d]", text)
     ):
         return _of_json(document, text)
     if text[:40].upper().startswith("BEGIN:VCALENDAR"):
@@ -149,10 +145,6 @@ def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in 
     if todotxt.is_like(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
     return "markdown"
-
-
-def _is_json(text: str) -> bool:
-    return bool(re.match(r"\[\s*[\[\]{\"\d]", text))
 
 
 def _of_json(document: Document, text: str) -> str:

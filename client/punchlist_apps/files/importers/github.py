@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import Document, json_lines, text_of, texts_of
+from punchlist_apps.files.importers.document import Document, json_lines, object_of, text_of, texts_of
 from punchlist_apps.files.importers.draft import Draft
 
 _READ = frozenset(
@@ -15,22 +15,18 @@ _GIVEN_UP = frozenset(("NOT_PLANNED", "DUPLICATE"))
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The issues of a repository; the first assignee is the owner.
-
-    Raises:
-        FormatError: It is not JSON, or has no issues.
-    """
+    """The issues of a repository; the first assignee is the owner."""
     document = documents[0]
     draft = Draft("github", document.name)
     for line, issue in json_lines(document):
         url = text_of(issue.get("html_url") or issue.get("url"))
         reason = text_of(issue.get("stateReason") or issue.get("state_reason")).upper()
         given_up = reason in _GIVEN_UP
-        milestone = _object(issue.get("milestone"))
+        milestone = object_of(issue.get("milestone"))
         assignees = texts_of(issue.get("assignees")) or texts_of([issue.get("assignee")])
         if len(assignees) > 1:
             draft.pass_over("assignees beyond the first", line, len(assignees) - 1)
-        comments = [_object(one) for one in _list(issue.get("comments"))]
+        comments = [object_of(one) for one in _list(issue.get("comments"))]
         if not comments and isinstance(issue.get("comments"), int) and issue["comments"]:
             draft.pass_over("comments, which are not in the file (gh: --json comments)", line, issue["comments"])
         draft.pass_over_rest(issue, _READ | _COUNTED, line)
@@ -61,10 +57,6 @@ def read(documents: Sequence[Document]) -> Draft:
             labels=labels,
         )
     return draft.finish()
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:

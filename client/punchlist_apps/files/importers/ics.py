@@ -33,16 +33,11 @@ class _Property(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as text, without its escapes."""
         return _plain(self.raw)
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The to-dos of a calendar; its events are passed over.
-
-    Raises:
-        FormatError: A component is not closed, there are no to-dos, or they wait for each other in a circle.
-    """
+    """The to-dos of a calendar; its events are passed over."""
     document = documents[0]
     draft = Draft("ics", document.name)
     open_: list[tuple[str, int]] = []
@@ -109,17 +104,14 @@ def _add(draft: Draft, todo: list[_Property]) -> None:  # noqa: C901 - one prope
         key=" ".join(filter(None, (text("UID").strip(), text("RECURRENCE-ID").strip()))),
         line=line,
         description=text("DESCRIPTION"),
-        status=state["status"],
+        state=state,
         priority=_priority(text("PRIORITY")),
         due=when("DUE"),
         not_before=when("DTSTART"),
         estimate_ms=words.duration_ms(text("ESTIMATED-DURATION") or text("DURATION")),
         notes=[one.text for one in todo if one.name == "COMMENT"],
         links=[("url", url) for url in urls],
-        labels=[
-            *(_plain(part) for one in todo if one.name == "CATEGORIES" for part in _COMMA.split(one.raw)),
-            *state.get("labels", ()),
-        ],
+        labels=[_plain(part) for one in todo if one.name == "CATEGORIES" for part in _COMMA.split(one.raw)],
     )
     if item is None:
         return

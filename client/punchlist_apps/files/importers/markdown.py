@@ -62,11 +62,7 @@ _ALLOWED = frozenset((*_SAME, "title", "description", "ref", "status", "notes"))
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of a text, in order.
-
-    Raises:
-        FormatError: A comment of ours is broken, tasks wait for each other in a circle, or there are none.
-    """
+    """The tasks of a text, in order."""
     document = documents[0]
     if beyond := next(islice(ANY_BOX.finditer(document.text), MOST_TASKS, None), None):  # parsing it takes a minute
         raise too_many(document.name, document.text.count("\n", 0, beyond.start()) + 1)
@@ -76,11 +72,10 @@ def read(documents: Sequence[Document]) -> Draft:
     refs: list[str] = []
     plain: set[str] = set()
     for index, entry in enumerate(found.entries):
-        item = _add(draft, entry, f"\0{index}", plain, is_kiro=is_kiro)
-        refs.append(item.ref if item else refs[entry.above] if entry.above >= 0 else "")
-        if item is not None and entry.above >= 0:
-            item.parent = refs[entry.above]
-    _finish_above(draft, plain)
+        parent = refs[entry.above] if entry.above >= 0 else ""
+        item = _add(draft, entry, f"\0{index}", parent, plain, is_kiro=is_kiro)
+        refs.append(item.ref if item else parent)
+    draft.finish_headings(plain)
     for text, count, line in (
         ("lines of front matter", found.front, 1),
         ("the document's title", int(found.title >= 0), found.title + 1),
@@ -92,7 +87,7 @@ def read(documents: Sequence[Document]) -> Draft:
     return draft.finish()
 
 
-def _add(draft: Draft, entry: Entry, ref: str, plain: set[str], *, is_kiro: bool) -> Item | None:
+def _add(draft: Draft, entry: Entry, ref: str, parent: str, plain: set[str], *, is_kiro: bool) -> Item | None:  # noqa: PLR0913
     """Add an entry's task, also to `plain` if what is below it says its status."""
     line = entry.line + 1
     title, extras = entry.title, {}
@@ -114,30 +109,18 @@ def _add(draft: Draft, entry: Entry, ref: str, plain: set[str], *, is_kiro: bool
     blocked_by = [f"\0{one}" if one.startswith("line-") else one for one in extras.pop("blocked_by", [])]
     own = extras.pop("ref", "")
     merged: dict[str, Any] = {"description": entry.description, **members, **extras, "labels": labels, "links": links}
+    merged |= {"parent": parent, "blocked_by": blocked_by}
     if entry.kind != "task":
         merged["metadata"] = heading_of(entry) | merged.get("metadata", {})
     item = draft.add(merged.pop("title", title), exact="title" in extras, ref=own or ref, line=line, **merged)
-    if item is not None:
-        item.blocked_by = blocked_by
-        if entry.kind != "task" and "status" not in extras:
-            plain.add(item.ref)
+    if item is not None and entry.kind != "task" and "status" not in extras:
+        plain.add(item.ref)
     return item
 
 
 def heading_of(entry: Entry) -> dict[str, int]:
     """The metadata of what stands above tasks without being one: the level of a heading, 0 of an item."""
     return {"heading": entry.indent if entry.kind == "heading" else 0}
-
-
-def _finish_above(draft: Draft, plain: set[str]) -> None:
-    """What stands above tasks without being one is completed when all of them are."""
-    below: dict[str, list[Item]] = {}
-    for item in draft.items:
-        below.setdefault(item.parent, []).append(item)
-    for item in reversed(draft.items):
-        parts = below.get(item.ref, ())
-        if item.ref in plain and parts and all(one.members.get("status") == "completed" for one in parts):
-            item.members["status"] = "completed"
 
 
 def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
@@ -168,7 +151,6 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
 
 
 def _note(one: Any, name: str, line: int) -> Note:
-    """A note: its text, or an object that also names its author and when it was written."""
     note: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
     text, author, at = cast("tuple[Any, Any, Any]", (note.get("text"), note.get("author", ""), note.get("at", 0)))
     if isinstance(at, str) and (written := dates.read(at)) is not None:
@@ -203,13 +185,11 @@ _Rows = Sequence[tuple[int, dict[str, Any]]]
 
 
 def _level(task: dict[str, Any]) -> int:
-    """The level of a heading; 0 of any other task, also of an item that groups others."""
     metadata: dict[str, Any] = task.get("metadata") or {}
     return max(0, min(int(metadata["heading"]), _LEVELS)) if is_heading(metadata) else 0
 
 
 def _subtrees(rows: _Rows) -> list[_Rows]:
-    """The rows that stand at the first one's depth, each with those below it."""
     starts = [index for index, (depth, _) in enumerate(rows) if depth == rows[0][0]]
     return [rows[start:end] for start, end in zip(starts, [*starts[1:], len(rows)], strict=True)]
 
@@ -236,18 +216,16 @@ def _write_items(lines: list[str], tree: _Rows) -> None:
     top = tree[0][0]
     for index, (depth, task) in enumerate(tree):
         indent = "  " * (depth - top)
-        is_group = _is_group(task) and index + 1 < len(tree) and tree[index + 1][0] > depth
+        is_item = is_heading(task.get("metadata")) and task["metadata"]["heading"] == 0
+        is_group = is_item and index + 1 < len(tree) and tree[index + 1][0] > depth
         title = str(task["title"])
-        box = "-" if _is_cancelled(task) else BOX_OF[str(task.get("status", "pending"))]
+        box = BOX_OF[str(task.get("status", "pending"))]
+        box = "-" if box == "x" and "cancelled" in task.get("labels", ()) else box
         shown = _as_heading(_subtrees(tree[index:])[0], 0) if is_group else task
         lines.append(f"{indent}- {'' if is_group else f'[{box}] '}{one_line(title)}{_extras(shown, title)}")
         description = str(task.get("description", ""))
         if description and _is_plain(description):
             lines.extend(f"{indent}  > {line}" if line else f"{indent}  >" for line in description.split("\n"))
-
-
-def _is_group(task: dict[str, Any]) -> bool:
-    return is_heading(task.get("metadata")) and task["metadata"]["heading"] == 0
 
 
 def _as_heading(tree: _Rows, level: int) -> dict[str, Any]:
@@ -267,10 +245,6 @@ def _utc(at: int) -> str | int:
         return datetime.fromtimestamp(at / 1000, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
         return at
-
-
-def _is_cancelled(task: dict[str, Any]) -> bool:
-    return task.get("status") == "completed" and "cancelled" in task.get("labels", ())
 
 
 def _is_plain(description: str) -> bool:

@@ -75,8 +75,6 @@ def compare(
     """What has to be done for a list to hold a draft, by `task.add_many`.
 
     Args:
-        draft: The tasks of the file.
-        present: The list's tasks, in its order.
         now: Milliseconds since 1970 UTC: a task is not put off until a time that is over.
         take_status: Whether a status of the file other than pending counts, too.
         most: How many tasks one call takes.
@@ -156,15 +154,12 @@ class _Comparing:
         self.result = Comparison()
 
     def known(self, item: Item) -> Task | None:
-        """The list's task that an item is."""
         return self._present.get(self.matched.get(item.ref, ""))
 
     def _name(self, ref: str) -> str:
-        """What a call names a task of the draft by: its id in the list, or its temporary name."""
         return self.matched.get(ref) or self.ref[ref]
 
     def _asked(self, item: Item) -> dict[str, Any]:
-        """The members of an item, with its relations."""
         asked = dict(item.members)
         if asked.get("not_before", 0) <= self._now:
             asked.pop("not_before", None)
@@ -334,21 +329,9 @@ def _matched(draft: Draft, present: Sequence[Task]) -> dict[str, str]:
 
 
 def _match_titles(
-    draft: Draft,
-    present: Sequence[Task],
-    matched: dict[str, str],
-    titles: Mapping[str, str],
-    asked: Mapping[str, str],
+    draft: Draft, present: Sequence[Task], matched: dict[str, str], titles: Mapping[str, str], asked: Mapping[str, str]
 ) -> None:
-    """Match what is left by title: first below the same parent, then anywhere; each task of the list once.
-
-    Args:
-        draft: The tasks of the file.
-        present: The list's tasks.
-        matched: The tasks that are matched already, which grows.
-        titles: The titles of the list's tasks, by id.
-        asked: The titles of the draft's items, by `ref`.
-    """
+    """Match what is left by title: first below the same parent, then anywhere; each task of the list once."""
     taken = set(matched.values())
     there: defaultdict[str, list[Task]] = defaultdict(list)
     for task in present:

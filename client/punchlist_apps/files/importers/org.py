@@ -56,11 +56,6 @@ def is_like(text: str) -> bool:
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of a file, in its order.
-
-    Raises:
-        FormatError: There are none.
-    """
     document = documents[0]
     draft = Draft("org", document.name)
     headings = _headings(draft, document)
@@ -81,7 +76,8 @@ def read(documents: Sequence[Document]) -> Draft:
             _pass_over_text(draft, heading)
         above.append((heading, item.ref if item else "", tags))
         _add_boxes(draft, heading, item.ref if item else parent)
-    _finish_headings(draft, headings)
+    open_ones = [one for one in headings if not one.members]
+    draft.finish_headings({f"\0h{one.line}" for one in open_ones} | {one.ident for one in open_ones})
     return draft.finish()
 
 
@@ -194,22 +190,20 @@ def _add(draft: Draft, heading: _Heading, tags: list[str], parent: str) -> Item 
     body = "\n".join(heading.body).strip("\n") if heading.members else ""
     members = dict(heading.members)
     state = members.pop("status", "pending")
-    cancelled = state == words.CANCELLED
-    item = draft.add(
+    is_cancelled = state == words.CANCELLED
+    return draft.add(
         heading.title,
         key=heading.ident,
         ref=heading.ident or f"\0h{heading.line}",
         line=heading.line,
         description=body,
-        status="completed" if cancelled else state,
-        labels=[*tags, *([words.CANCELLED] if cancelled else [])],
+        status="completed" if is_cancelled else state,
+        labels=[*tags, *([words.CANCELLED] if is_cancelled else [])],
         metadata={} if heading.members else {"heading": heading.depth},
         links=[("url", found[0]) for found in _LINK.findall(body) if found[0].startswith(("http://", "https://"))],
+        parent=parent,
         **members,
     )
-    if item is not None:
-        item.parent = parent
-    return item
 
 
 def _pass_over_text(draft: Draft, heading: _Heading) -> None:
@@ -224,21 +218,6 @@ def _add_boxes(draft: Draft, heading: _Heading, parent: str) -> None:
         while stack and stack[-1][0] >= indent:
             stack.pop()
         above = stack[-1][1] if stack else parent
-        item = draft.add(_COOKIE.sub("", f" {text}").strip(), line=line, status=_BOXES.get(box, "completed"))
-        if item is not None:
-            item.parent = above
+        title = _COOKIE.sub("", f" {text}").strip()
+        item = draft.add(title, line=line, status=_BOXES.get(box, "completed"), parent=above)
         stack.append((indent, item.ref if item else above))
-
-
-def _finish_headings(draft: Draft, headings: list[_Heading]) -> None:
-    """A heading without a keyword is completed when all below it is."""
-    plain = {f"\0h{one.line}" for one in headings if not one.members} | {
-        one.ident for one in headings if not one.members
-    }
-    below: dict[str, list[Item]] = {}
-    for item in draft.items:
-        below.setdefault(item.parent, []).append(item)
-    for item in reversed(draft.items):
-        parts = below.get(item.ref, ())
-        if item.ref in plain and parts and all(one.members.get("status") == "completed" for one in parts):
-            item.members["status"] = "completed"

@@ -40,7 +40,6 @@ def rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
     """The rows of a table with their lines; what stands behind the last column belongs to the last one but that.
 
     Args:
-        document: The table.
         spread: A column that may have several cells where the header names it once: it gets what a row has too much.
 
     Raises:
@@ -64,11 +63,7 @@ def rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
 
 
 def read_jira(documents: Sequence[Document]) -> Draft:
-    """The issues of Jira's CSV export, all fields or some.
-
-    Raises:
-        FormatError: It is no such table, or links go in a circle.
-    """
+    """Read the issues of Jira's CSV export, all fields or some."""
     document = documents[0]
     draft = Draft("jira", document.name)
     found: list[tuple[Item, Row]] = []
@@ -95,12 +90,11 @@ def read_jira(documents: Sequence[Document]) -> Draft:
             notes=[_comment(text) for text in _all(row, "comment")],
             links=[("url", _first(row, "url"))],
             metadata={"points": _first(row, "custom field (story points)", "story points")},
-            status=state["status"],
+            state=state,
             labels=[
                 *(one for cell in _all(row, "labels") for one in cell.replace(",", " ").split()),
                 *(f"component:{one}" for name in ("component/s", "components") for one in _all(row, name)),
                 *([kind] if kind not in ("", "task", "sub-task", "subtask") else []),
-                *state.get("labels", ()),
             ],
         )
         if item is not None:
@@ -129,11 +123,6 @@ def _jira_links(draft: Draft, item: Item, row: Row) -> None:
 
 
 def read_linear(documents: Sequence[Document]) -> Draft:
-    """The issues of Linear's CSV export.
-
-    Raises:
-        FormatError: It is no such table, or links go in a circle.
-    """
     document = documents[0]
     draft = Draft("linear", document.name)
     for line, row in rows(document):
@@ -141,7 +130,7 @@ def read_linear(documents: Sequence[Document]) -> Draft:
         word = "canceled" if _first(row, "canceled") else _first(row, "status")
         state = words.status(draft, "done" if _first(row, "completed") and word != "canceled" else word, line)
         project = _first(row, "project")
-        item = draft.add(
+        draft.add(
             _first(row, "title"),
             key=_first(row, "id"),
             line=line,
@@ -151,15 +140,12 @@ def read_linear(documents: Sequence[Document]) -> Draft:
             due=words.when(draft, _linear_day(_first(row, "due date")), "due date", line),
             links=[("url", _first(row, "url"))],
             metadata={"points": _first(row, "estimate")},
-            status=state["status"],
-            labels=[*_split(row, "labels"), *([f"project:{project}"] if project else []), *state.get("labels", ())],
+            state=state,
+            labels=[*_split(row, "labels"), *([f"project:{project}"] if project else [])],
+            parent=_first(row, "parent issue"),
+            blocked_by=_split(row, "blocked by"),
+            relations=[("relates-to", one) for name in ("related to", "duplicate of") for one in _split(row, name)],
         )
-        if item is not None:
-            item.parent = _first(row, "parent issue")
-            item.blocked_by = _split(row, "blocked by")
-            item.relations = [
-                ("relates-to", one) for name in ("related to", "duplicate of") for one in _split(row, name)
-            ]
     return draft.finish()
 
 

@@ -16,11 +16,7 @@ _COUNTED = frozenset(("parentId", "parentTaskId", "updatedAt", "previousStatus")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of all tags; a tag other than `master` is a label. Subtasks are parts of their task.
-
-    Raises:
-        FormatError: It is not such a file, has no tasks, or dependencies go in a circle.
-    """
+    """The tasks of all tags; a tag other than `master` is a label. Subtasks are parts of their task."""
     document = documents[0]
     draft = Draft("taskmaster", document.name)
     value = as_object(json_value(document), "the file", document.name)
@@ -45,7 +41,6 @@ class _Tag:
         self._waits: list[tuple[Item, Any, str]] = []
 
     def read(self, tasks: list[Any]) -> None:
-        """Add the tasks and then what each waits for."""
         for index, one in enumerate(tasks):
             task = as_object(one, f"tasks[{index}]", self._name)
             parent = self._add(task, text_of(task.get("id")))
@@ -53,9 +48,7 @@ class _Tag:
                 part = as_object(child, f"tasks[{index}].subtasks[{number}]", self._name)
                 above = text_of(task.get("id"))
                 below = text_of(part.get("id"))
-                item = self._add(part, below if below.startswith(f"{above}.") else f"{above}.{below}", above)
-                if item is not None and parent is not None:
-                    item.parent = parent.ref
+                self._add(part, below if below.startswith(f"{above}.") else f"{above}.{below}", above, parent)
         for item, waits, above in self._waits:
             for other in cast("list[Any]", waits) if isinstance(waits, list) else []:
                 # A subtask's plain number is its sibling's, or else a task's.
@@ -63,7 +56,7 @@ class _Tag:
                 is_near = bool(above) and near != item.ref and self._draft.find(near) is not None
                 item.blocked_by.append(near if is_near else f"{self._prefix}{text_of(other)}")
 
-    def _add(self, task: dict[str, Any], ident: str, above: str = "") -> Item | None:
+    def _add(self, task: dict[str, Any], ident: str, above: str = "", parent: Item | None = None) -> Item | None:
         draft = self._draft
         draft.pass_over_rest(task, _READ | _COUNTED)
         state = words.status(draft, text_of(task.get("status")))
@@ -78,8 +71,9 @@ class _Tag:
             ),
             priority=words.priority(draft, text_of(task.get("priority"))),
             owner=text_of(task.get("assignee")),
-            status=state["status"],
-            labels=[*self._labels, *state.get("labels", ())],
+            state=state,
+            labels=self._labels,
+            parent=parent.ref if parent else "",
         )
         if item is not None:
             self._waits.append((item, task.get("dependencies"), above))

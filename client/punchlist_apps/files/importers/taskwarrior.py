@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import Document, json_lines, text_of, texts_of
-from punchlist_apps.files.importers.draft import Draft, Note
+from punchlist_apps.files.importers.document import Document, json_lines, object_of, text_of, texts_of
+from punchlist_apps.files.importers.draft import Draft
 
 _PRIORITIES = {"H": "high", "M": "normal", "L": "low", "": "normal"}
 _READ = frozenset(
@@ -17,11 +17,7 @@ _URL = re.compile(r"https?://\S+")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of an export; deleted ones and the templates of recurring ones are passed over.
-
-    Raises:
-        FormatError: It is not JSON, has no tasks, or dependencies go in a circle.
-    """
+    """The tasks of an export; deleted ones and the templates of recurring ones are passed over."""
     document = documents[0]
     draft = Draft("taskwarrior", document.name)
     for line, task in json_lines(document):
@@ -31,12 +27,13 @@ def read(documents: Sequence[Document]) -> Draft:
             draft.pass_over(passed, line)
             continue
         project = text_of(task.get("project"))
-        notes = [_note(one) for one in _list(task.get("annotations"))]
+        listed: Any = task.get("annotations")
+        annotations = map(object_of, cast("list[Any]", listed) if isinstance(listed, list) else ())
+        notes = [words.note(one.get("description"), at=one.get("entry")) for one in annotations if one]
         waits = [words.when(draft, task.get(name), name, line, midnight_is_day=True) for name in ("wait", "scheduled")]
         draft.pass_over_rest(task, _READ | _COUNTED, line)
         status = "in_progress" if task.get("start") and state != "completed" else state
-        state_members = words.status(draft, status, line)
-        item = draft.add(
+        draft.add(
             task.get("description"),
             key=text_of(task.get("uuid")),
             line=line,
@@ -46,21 +43,8 @@ def read(documents: Sequence[Document]) -> Draft:
             estimate_ms=words.duration_ms(task.get("estimate") or task.get("est")),
             notes=notes,
             links=[("url", url) for note in notes for url in _URL.findall(note.text)],
-            status=state_members["status"],
-            labels=_labels(task, project),
+            state=words.status(draft, status, line),
+            labels=[*texts_of(task.get("tags")), *([f"project:{project}"] if project else [])],
+            blocked_by=texts_of(task.get("depends")),
         )
-        if item is not None:
-            item.blocked_by = texts_of(task.get("depends"))
     return draft.finish()
-
-
-def _labels(task: dict[str, Any], project: str) -> list[str]:
-    return [*texts_of(task.get("tags")), *([f"project:{project}"] if project else [])]
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [one for one in cast("list[Any]", value) if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _note(one: dict[str, Any]) -> Note:
-    return words.note(one.get("description"), at=one.get("entry"))

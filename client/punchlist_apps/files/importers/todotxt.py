@@ -39,11 +39,7 @@ def is_like(text: str) -> bool:
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of a file. `+project` and `@context` are labels, with their signs.
-
-    Raises:
-        FormatError: There are none, or they wait for each other in a circle.
-    """
+    """The tasks of a file. `+project` and `@context` are labels, with their signs."""
     document = documents[0]
     draft = Draft("todotxt", document.name)
     for line, raw in enumerate(document.text.split("\n"), 1):
@@ -62,7 +58,7 @@ def read(documents: Sequence[Document]) -> Draft:
             draft.pass_over(f"`{name}:`", line)
         title = _PAIR.sub(_unless_known, rest)
         letter = letter or pairs.get("pri", "")
-        item = draft.add(
+        draft.add(
             _without_labels(title) or title,
             key=pairs.get("id", ""),
             line=line,
@@ -71,8 +67,7 @@ def read(documents: Sequence[Document]) -> Draft:
             labels=_WORD.findall(rest),
             due=words.when(draft, pairs.get("due"), "due", line),
             not_before=words.when(draft, pairs.get("t"), "t", line),
+            parent=pairs.get("p", ""),
+            blocked_by=[one for one in pairs.get("dep", "").split(",") if one],
         )
-        if item is not None:
-            item.parent = pairs.get("p", "")
-            item.blocked_by = [one for one in pairs.get("dep", "").split(",") if one]
     return draft.finish()

@@ -101,10 +101,7 @@ def when(  # noqa: PLR0913 - how programs differ in their dates
     What is no date, or one that the calendar does not have, is passed over, which is noted.
 
     Args:
-        draft: The draft that keeps the notes.
         text: The date as the file has it; a number is seconds or milliseconds since 1970.
-        what: The member's name.
-        line: Its line.
         zone: The zone of a time that names none.
         is_day: Whether the program knows no times, so that the day in the text is what counts.
         midnight_is_day: Whether the program writes a day as its midnight.
@@ -147,7 +144,6 @@ def moment(text: str) -> datetime | None:
 
 
 def _read(text: str) -> tuple[datetime | None, bool]:
-    """A date or time, and whether it has a time of day."""
     if not text:
         return None, False
     text = _ZONE_NAME.sub("", text)
@@ -169,7 +165,6 @@ def _read(text: str) -> tuple[datetime | None, bool]:
 
 
 def note(text: Any, by: Any = "", at: Any = "") -> Note:
-    """A note of somebody else, with its author and time."""
     found = moment(one_line(str(at or "")))
     try:
         written = 0 if found is None else max(round(found.timestamp() * 1000), 0)

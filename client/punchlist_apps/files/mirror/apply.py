@@ -1,15 +1,15 @@
 """Turns the changes that a file proposes into calls, each of which fails if the list has changed meanwhile."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from punchlist.calls.cursor import TaskList
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import Blocked, RequestRefused, VersionConflict
-from punchlist.taskfiles.file_format import FOREIGN_ID, Document, Fields, Form, Origin
-from punchlist_apps.files.mirror.gates import check_gate
+from punchlist.taskfiles.file_format import FOREIGN_ID, Document, Form
+from punchlist_apps.files.mirror.calls import EDGES, PLAIN_MEMBERS, check_gate, edit_calls, status_in
 from punchlist_apps.files.mirror.merge import Add, Change, Conflict, Delete, Edit, Move, Sheet
 from punchlist_apps.files.mirror.proposal import NEW, Adopted, Past, Reading, Snapshot, likeliest, read
 from punchlist_schemas.things import Task
@@ -20,8 +20,6 @@ _ROUNDS = 1_000
 _RECENT = 16
 _SOURCES = 256
 _MAX_FOREIGN_ID = 64
-_PLAIN_MEMBERS = ("title", "description", "active_form", "owner")
-_EDGES = (("blocked_by", "add_blocked_by", "remove_blocked_by"), ("blocks", "add_blocks", "remove_blocks"))
 
 
 class Foreign(Exception):
@@ -37,13 +35,7 @@ class Outcome(msgspec.Struct):
 
 
 class ProposalApplier:
-    """Applies the changes that files of one conversation propose.
-
-    Args:
-        client: The client.
-        conversation: The conversation's id.
-        form: The form of its files.
-    """
+    """Applies the changes that files of one conversation propose."""
 
     def __init__(self, client: AsyncClient, conversation: str, form: Form) -> None:
         self._client = client
@@ -62,7 +54,6 @@ class ProposalApplier:
 
     @property
     def written_version(self) -> int:
-        """The newest version that we wrote, 0 before the first."""
         return self._recent[-1].version if self._recent else 0
 
     async def take(self, name: str, document: Document) -> Outcome:
@@ -81,7 +72,8 @@ class ProposalApplier:
             source = (name, base.version if base else -1)
             past = Past(self._adopted, self._absorbed.get(source, ()), is_newest)
             reading = read(self._form, document, base, present, past)
-            run = _Run(self._client, self._conversation, f"file:{name}"[:128], present.version, list(present))
+            common = {"conversation": self._conversation, "actor": f"file:{name}"[:128]}
+            run = _Run(self._client, self._form, common, present)
             came_from = reading.base_version if document.origin else f"after {self.written_version}"
             run.prefix = f"{epoch}\0{self._conversation}\0{came_from}"
             run.whole = document.is_whole
@@ -91,8 +83,8 @@ class ProposalApplier:
                 outcome.calls += run.calls
                 continue
             outcome.calls += run.calls
-            outcome.conflicts = [*reading.merge.conflicts, *run.refused]
-            outcome.kept = reading.merge.kept
+            outcome.conflicts = [*reading.found.conflicts, *run.refused]
+            outcome.kept = reading.found.kept
             self._absorb(source, run.renamed(reading.theirs))
             return outcome
         raise VersionConflict("version_conflict", -32002, "The list keeps changing while its file is read.", {})
@@ -104,7 +96,7 @@ class ProposalApplier:
             del self._absorbed[next(iter(self._absorbed))]
 
     async def _carry_out(self, run: "_Run", reading: Reading, outcome: Outcome) -> None:
-        waiting: list[Change] = list(reading.merge.changes)
+        waiting: list[Change] = list(reading.found.changes)
         while waiting:
             blocked: list[Change] = []
             for change in waiting:
@@ -130,7 +122,7 @@ class ProposalApplier:
         origin = document.origin
         if origin is None:
             return likeliest(self._form, document, self._recent)
-        if _is_foreign(origin, epoch, self._conversation):
+        if (origin.epoch, origin.conversation) != (epoch, self._conversation):
             raise Foreign(f"it is of {origin.conversation} in the log {origin.epoch}")
         if not 0 < origin.version <= newest:
             return None
@@ -143,18 +135,15 @@ class ProposalApplier:
             return None  # erased, or never there
 
 
-def _is_foreign(origin: Origin, epoch: str, conversation: str) -> bool:
-    return origin.epoch != epoch or origin.conversation != conversation
-
-
 class _Run:
     """The calls of one proposal; each expects the version that the call before it made."""
 
-    def __init__(self, client: AsyncClient, conversation: str, actor: str, version: int, tasks: list[Task]) -> None:
+    def __init__(self, client: AsyncClient, form: Form, common: dict[str, Any], present: TaskList) -> None:
         self._client = client
-        self._common = {"conversation": conversation, "actor": actor}
-        self._version = version
-        self._tasks = {task.id: task for task in tasks}
+        self._form = form
+        self._common = common
+        self._version = present.version
+        self._tasks = {task.id: task for task in present}
         self.prefix = ""
         self.whole = False
         self.calls = 0
@@ -163,12 +152,13 @@ class _Run:
         self.last: RequestRefused | None = None
 
     async def do(self, change: Change) -> None:
-        """Make the calls of one change."""
         match change:
             case Add():
                 await self._add(change)
-            case Edit():
-                await self._edit(change)
+            case Edit(task, fields):
+                before = self._form.fields(self._tasks[task])
+                for method, params in edit_calls(before, fields):
+                    await self._call(method, {"task": task, **params})
             case Delete():
                 await self._call("task.delete", {"task": change.task})
             case Move():
@@ -180,7 +170,6 @@ class _Run:
         return {names[task]: fields for task, fields in theirs.items() if not names[task].startswith(NEW)}
 
     def refuse(self, change: Change, error: RequestRefused | None) -> None:
-        """Remember a change that the daemon refused."""
         fields = dict(change.fields) if isinstance(change, Add | Edit) else None
         task = change.ref.removeprefix(NEW).strip() if isinstance(change, Add) else change.task
         said = f"{error.kind}: {error.message}" if error else "refused"
@@ -196,9 +185,9 @@ class _Run:
 
     async def _add(self, change: Add) -> None:
         fields = change.fields
-        params = {name: fields[name] for name in _PLAIN_MEMBERS if fields.get(name)}
-        status = _status(fields)
-        if status != "pending":
+        params = {name: fields[name] for name in PLAIN_MEMBERS if fields.get(name)}
+        status = status_in(fields)
+        if status not in ("", "pending"):
             params["status"] = status
         outside = change.ref.removeprefix(NEW)
         metadata = dict(fields.get("metadata", {}))
@@ -207,7 +196,7 @@ class _Run:
         if metadata:
             params["metadata"] = metadata
         # An edge to a task that is still to be added is proposed anew once it is there.
-        edges = {name: frozenset(fields[name]) & self._tasks.keys() for name, _, _ in _EDGES if fields.get(name)}
+        edges = {name: frozenset(fields[name]) & self._tasks.keys() for name, _, _ in EDGES if fields.get(name)}
         params |= {name: sorted(ids) for name, ids in edges.items()}
         if not change.at_end:
             behind = self.added.get(change.after or "")
@@ -217,21 +206,6 @@ class _Run:
         self._tasks[task.id] = task
         self.added[change.ref] = Adopted(task.id, {**fields, **edges})
 
-    async def _edit(self, change: Edit) -> None:
-        task = self._tasks[change.task]
-        params: dict[str, Any] = {name: change.fields[name] for name in _PLAIN_MEMBERS if name in change.fields}
-        if "metadata" in change.fields:
-            params["metadata"] = _patch(task.metadata, change.fields["metadata"])
-        for name, add, drop in _EDGES:
-            if name in change.fields:
-                present: frozenset[str] = frozenset(getattr(task, name))
-                wanted: frozenset[str] = change.fields[name]
-                params |= {add: sorted(wanted - present), drop: sorted(present - wanted)}
-        if params:
-            await self._call("task.edit", {"task": task.id, **params})
-        if "done" in change.fields or "status" in change.fields:
-            await self._call("task.set_status", {"task": task.id, "status": _status(change.fields)})
-
     def _place(self, after: str | None, task: str) -> dict[str, Any]:
         if after is not None:
             return {"after": after}
@@ -240,22 +214,6 @@ class _Run:
 
     def _key(self, change: Add) -> str:
         """The same key for the same proposal: a file that is read twice, even across a crash, adds its task once."""
-        said = msgspec.json.encode([self.prefix, change.ref, _plain(change.fields)], order="deterministic")
+        edges = {name: sorted(change.fields[name]) for name, _, _ in EDGES if name in change.fields}
+        said = msgspec.json.encode([self.prefix, change.ref, {**change.fields, **edges}], order="deterministic")
         return "mirror:" + hashlib.sha256(said).hexdigest()
-
-
-def _status(fields: Fields) -> str:
-    if "done" in fields:
-        return "completed" if fields["done"] else "pending"
-    return str(fields.get("status", "pending"))
-
-
-def _plain(fields: Fields) -> dict[str, Any]:
-    edges = {name: sorted(fields[name]) for name, _, _ in _EDGES if name in fields}
-    return {**fields, **edges}
-
-
-def _patch(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What to merge into the present metadata for it to become the wanted: null deletes."""
-    changed = {key: value for key, value in wanted.items() if key not in present or present[key] != value}
-    return {**changed, **dict.fromkeys(key for key in present if key not in wanted)}

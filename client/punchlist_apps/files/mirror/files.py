@@ -41,12 +41,7 @@ class Shadow(NamedTuple):
 
 
 class Folder:
-    """One folder of mirror files below a directory. The directory must exist; the folder is made.
-
-    Args:
-        directory: The mirror's directory.
-        parts: The folders below it.
-    """
+    """One folder of mirror files below a directory. The directory must exist; the folder is made."""
 
     def __init__(self, directory: str, parts: tuple[str, ...]) -> None:
         self._directory = directory
@@ -55,15 +50,10 @@ class Folder:
 
     @property
     def path(self) -> str:
-        """Where it is."""
         return os.path.join(self._directory, *self._parts)
 
     def names(self) -> list[str]:
-        """The names in it; none if the folder does not exist.
-
-        Raises:
-            Trouble: It can't be opened.
-        """
+        """The names in it; none if the folder does not exist."""
         try:
             folder = self._open(make=False)
         except FileNotFoundError:
@@ -119,7 +109,6 @@ class Folder:
         return found
 
     def __del__(self) -> None:
-        """Close the resources of `late`."""
         for shadow in self._shadows:
             os.close(shadow.descriptor)
 
@@ -136,7 +125,6 @@ class Folder:
         _unlink(folder, _beside(name))
 
     def remove(self, name: str, expected: bytes) -> None:
-        """Remove a file, if it still holds what we expect."""
 
         def remove(folder: int) -> None:
             if _read(folder, name) == expected:
@@ -160,7 +148,6 @@ class Folder:
         return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
 
     def displaced(self, name: str) -> bytes | None:
-        """What `replace` left beside a file."""
         return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
 
     def settle(self, name: str, data: bytes | None) -> None:

@@ -20,8 +20,9 @@ from punchlist.errors import NotFound, RequestRefused
 from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Fields, Unreadable
 from punchlist.taskfiles.report import Problem, Report
+from punchlist_apps.files.mirror.calls import PLAIN_MEMBERS, check_gate, edit_calls
 from punchlist_apps.files.mirror.files import Folder, Trouble
-from punchlist_apps.files.mirror.gates import check_gate
+from punchlist_apps.files.mirror.merge import Edit, reconcile
 from punchlist_apps.files.mirror.sessions import Session, own_list, project_of, session_of
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
@@ -30,12 +31,14 @@ ORIGIN = "claude_code"
 """Key of a task's metadata that says which file it came from: `FOLDER/ID`."""
 
 _FORM = Claude()
-_PLAIN = ("title", "description", "active_form", "owner")
 _TITLE = 500
 _HIDDEN = "_internal"
 """Key of the metadata of tasks that Claude Code itself does not show."""
 
 _SESSION = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}\Z")
+
+
+_NOTHING: Fields = {}
 
 
 class Seen(msgspec.Struct):
@@ -58,12 +61,12 @@ class Inbound:
     """Imports one folder.
 
     Args:
-        client: The client.
         tasks_dir: Claude Code's folder of folders.
-        folder: The name of the one.
         data_dir: The data directory, which records what was imported.
-        report: Where problems are reported.
     """
+
+    is_stale = False
+    retry_s: float | None = None
 
     def __init__(self, client: AsyncClient, tasks_dir: str, folder: str, data_dir: str, report: Report) -> None:
         self._client = client
@@ -166,7 +169,7 @@ class Inbound:
 
     async def _add(self, common: dict[str, Any], state: State, number: str, said: dict[str, Any]) -> None:
         origin = f"{self._name}/{number}"
-        params = {name: said[name] for name in _PLAIN} | {"metadata": {**said["metadata"], ORIGIN: origin}}
+        params = {name: said[name] for name in PLAIN_MEMBERS} | {"metadata": {**said["metadata"], ORIGIN: origin}}
         words = msgspec.json.encode([self._tasks_dir, origin, said["title"]])
         key = f"claude:{hashlib.sha256(words).hexdigest()}"
         try:
@@ -213,23 +216,18 @@ def _changes(
     """The calls that a file asks for: method, parameters, and what of the file has been taken over with it."""
     known = {number: one.task for number, one in state.files.items()}
     edges = [number for number in said["blocked_by"] if number in known]
-    edit = {name: said[name] for name in _PLAIN if said[name] != was[name]}
-    if said["metadata"] != was["metadata"]:
-        edit["metadata"] = {**dict.fromkeys(was["metadata"].keys() - said["metadata"].keys()), **said["metadata"]}
-    if added := [known[number] for number in edges if number not in was["blocked_by"]]:
-        edit["add_blocked_by"] = added
-    if removed := [known[number] for number in was["blocked_by"] if number not in edges]:
-        edit["remove_blocked_by"] = removed
-    starts = said["status"] == "in_progress" != was["status"]
-    if starts and not said["owner"]:
-        edit["owner"] = actor
+    before = {**was, "blocked_by": frozenset(known[number] for number in was["blocked_by"])}
+    wanted = {**said, "blocked_by": frozenset(known[number] for number in edges)}
+    if said["status"] == "in_progress" != was["status"] and not said["owner"]:
+        wanted["owner"] = actor
+    # What the file states since the last look counts, whatever the list has by now.
+    found = reconcile({"": before}, {"": wanted}, {"": before})
+    (edited,) = [change.fields for change in found.changes if isinstance(change, Edit)] or [_NOTHING]
     then = {**said, "blocked_by": edges}
-    calls = [("task.edit", edit, {**then, "status": was["status"]})] if edit else []
-    if said["status"] == "deleted":
-        calls.append(("task.delete", {}, then))
-    elif said["status"] != was["status"]:
-        calls.append(("task.set_status", {"status": said["status"]}, then))
-    return calls
+    return [
+        (method, params, {**then, "status": was["status"]} if method == "task.edit" else then)
+        for method, params in edit_calls(before, edited)
+    ]
 
 
 def _save(path: str, state: State) -> None:

@@ -1,4 +1,4 @@
-"""The three-way merge of a list: of a file, the list that the file came from, and the list as it is now. Pure.
+"""The one rule by which files change lists: a three-way merge of a file, its base, and the present list. Pure.
 
 Rules:
 1. A member that differs from the base is proposed; one that does not is left as it is now.
@@ -9,14 +9,16 @@ Rules:
 5. A changed order is taken over if nobody else changed it.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar, cast
 
 from punchlist.taskfiles.file_format import Fields
+from punchlist_schemas.order import longest_rise
 
 Sheet = Mapping[str, Fields]
 """Tasks by id, in the order of their list."""
+
+T = TypeVar("T")
 
 _NOTHING: Any = object()
 
@@ -63,39 +65,52 @@ class Conflict(NamedTuple):
     reason: str = "changed meanwhile"
 
 
-class Merge(NamedTuple):
-    """The result of a merge. `kept` are tasks that the file lacks and that stay, since it may not know them."""
+class Changes(NamedTuple):
+    """What a file changes. `kept` are tasks that the file lacks and that stay, since it may not know them."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
     kept: tuple[str, ...] = ()
 
 
-def merge(base: Sheet | None, theirs: Sheet, ours: Sheet, *, may_delete: bool = False) -> Merge:
-    """The changes that bring into `ours` what `theirs` changed since `base`.
+def reconcile(base: Sheet | None, theirs: Sheet, present: Sheet, *, may_delete: bool = False) -> Changes:
+    """Return the changes that bring into `present` what `theirs` changed since `base`.
 
     Args:
         base: The list that the file came from; None if that is not known.
         theirs: The list in the file; what is in neither of the others is new.
-        ours: The list as it is now.
+        present: The list as it is now.
         may_delete: Whether a task that is missing in the file shall be deleted.
     """
     changes: list[Change] = []
     conflicts: list[Conflict] = []
     known = base or {}
     for task, fields in theirs.items():
-        if task not in ours:
+        if task not in present:
             if task in known and dict(fields) != dict(known[task]):
                 conflicts.append(Conflict(task, "task", dict(fields), None, "deleted meanwhile"))
             continue
-        edited, clashes = _edited(task, known.get(task), fields, ours[task])
-        conflicts += clashes
+        edited: dict[str, Any] = {}
+        for member, proposed in fields.items():
+            now = present[task].get(member)
+            before = known[task].get(member) if task in known else _NOTHING
+            value, is_clash = three_way(before, proposed, now)
+            if is_clash:
+                conflicts.append(Conflict(task, member, proposed, now))
+            if value != now:
+                edited[member] = value
         if edited:
             changes.append(Edit(task, edited))
-    gone, kept, clashes = _gone(known, theirs, ours, may_delete=may_delete)
-    moves, order = _moved(known, theirs, ours)
-    added = _added(known, theirs, ours)
-    return Merge((*changes, *moves, *added, *gone), (*conflicts, *clashes, *order), kept)
+    missing = [task for task in known if task not in theirs and task in present]
+    deleted: list[Change] = []
+    for task in missing if may_delete else ():
+        if dict(known[task]) == dict(present[task]):
+            deleted.append(Delete(task))
+        else:
+            conflicts.append(Conflict(task, "task", None, dict(present[task]), "deleted here, changed meanwhile"))
+    moves, order = _moved(known, theirs, present)
+    added = _added(known, theirs, present)
+    return Changes((*changes, *moves, *added, *deleted), (*conflicts, *order), () if may_delete else tuple(missing))
 
 
 def three_way(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
@@ -127,31 +142,6 @@ def _objects(base: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any])
     return merged, clash
 
 
-def _edited(task: str, base: Fields | None, theirs: Fields, ours: Fields) -> tuple[Fields, list[Conflict]]:
-    edited: dict[str, Any] = {}
-    clashes: list[Conflict] = []
-    for member, proposed in theirs.items():
-        present = ours.get(member)
-        before = _NOTHING if base is None else base.get(member)
-        value, clash = three_way(before, proposed, present)
-        if clash:
-            clashes.append(Conflict(task, member, proposed, present))
-        if value != present:
-            edited[member] = value
-    return edited, clashes
-
-
-def _gone(
-    base: Sheet, theirs: Sheet, ours: Sheet, *, may_delete: bool
-) -> tuple[list[Change], tuple[str, ...], list[Conflict]]:
-    missing = [task for task in base if task not in theirs and task in ours]
-    if not may_delete:
-        return [], tuple(missing), []
-    changed = [task for task in missing if dict(base[task]) != dict(ours[task])]
-    clashes = [Conflict(task, "task", None, dict(ours[task]), "deleted here, changed meanwhile") for task in changed]
-    return [Delete(task) for task in missing if task not in changed], (), clashes
-
-
 def _moved(base: Sheet, theirs: Sheet, ours: Sheet) -> tuple[list[Change], list[Conflict]]:
     wanted = [task for task in theirs if task in base and task in ours]
     shared = set(wanted)
@@ -162,30 +152,10 @@ def _moved(base: Sheet, theirs: Sheet, ours: Sheet) -> tuple[list[Change], list[
     if present != before:
         return [], [Conflict("", "order", wanted, present)]
     place = {task: index for index, task in enumerate(present)}
-    staying = {wanted[index] for index in _rising([place[task] for task in wanted])}
-    moves: list[Change] = []
-    for index, task in enumerate(wanted):
-        if task not in staying:
-            moves.append(Move(task, wanted[index - 1] if index else None))
-    return moves, []
-
-
-def _rising(numbers: Sequence[int]) -> list[int]:
-    """The indices of a longest rising subsequence: what can stay where it is."""
-    tails: list[int] = []
-    at: list[int] = []
-    before: list[int] = []
-    for index, number in enumerate(numbers):
-        place = bisect_left(tails, number)
-        before.append(at[place - 1] if place else -1)
-        tails[place : place + 1] = [number]
-        at[place : place + 1] = [index]
-    chain: list[int] = []
-    index = at[-1] if at else -1
-    while index >= 0:
-        chain.append(index)
-        index = before[index]
-    return chain
+    staying = longest_rise([place[task] for task in wanted])
+    return [
+        Move(task, wanted[index - 1] if index else None) for index, task in enumerate(wanted) if index not in staying
+    ], []
 
 
 def _added(base: Sheet, theirs: Sheet, ours: Sheet) -> list[Change]:
@@ -200,25 +170,3 @@ def _added(base: Sheet, theirs: Sheet, ours: Sheet) -> list[Change]:
             previous = task
         behind = behind or task == last_known
     return added
-
-
-def apply(changes: Iterable[Change], ours: Sheet) -> dict[str, Fields]:
-    """The list after the changes: what the daemon makes of them."""
-    sheet = dict(ours)
-    for change in changes:
-        match change:
-            case Edit(task, fields):
-                sheet[task] = {**sheet[task], **fields}
-            case Delete(task):
-                del sheet[task]
-            case Move(task, after):
-                sheet = _placed(sheet, task, sheet[task], after)
-            case Add(ref, fields, after, at_end):
-                sheet = {**sheet, ref: fields} if at_end else _placed(sheet, ref, fields, after)
-    return sheet
-
-
-def _placed(sheet: Mapping[str, Fields], task: str, fields: Fields, after: str | None) -> dict[str, Fields]:
-    others = [(one, value) for one, value in sheet.items() if one != task]
-    index = next((i + 1 for i, (one, _) in enumerate(others) if one == after), 0)
-    return dict([*others[:index], (task, fields), *others[index:]])

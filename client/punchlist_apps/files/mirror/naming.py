@@ -9,14 +9,7 @@ from punchlist_apps.files.mirror.files import Folder
 
 
 class Name:
-    """The name of one conversation's file or folder.
-
-    Args:
-        folder: The folder that it is in.
-        form: Its form.
-        conversation: The conversation's id.
-        taken: The file names (without suffix) of other lists in this directory.
-    """
+    """The name of one conversation's file or folder."""
 
     def __init__(self, folder: Folder, form: Form, conversation: str, taken: Callable[[], Collection[str]]) -> None:
         self.stem = ""

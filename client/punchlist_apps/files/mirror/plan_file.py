@@ -19,13 +19,12 @@ from anyio.to_thread import run_sync
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import Problem, Report
-from punchlist.tools.phrases import unanswered
 from punchlist_apps.files.importers import markdown
 from punchlist_apps.files.importers.document import Document, decoded
 from punchlist_apps.files.importers.matching import compare
 from punchlist_apps.files.importers.outline import Entry
 from punchlist_apps.files.importers.wrong import FormatError
-from punchlist_apps.files.mirror.gates import check_gate
+from punchlist_apps.files.mirror.calls import check_gate, edit_calls
 from punchlist_apps.files.mirror.plan_text import Known, Proposal, entries_of, proposed, rewritten, status_of, title_of
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
@@ -52,15 +51,10 @@ class _State(msgspec.Struct):
 
 
 class PlanFile:
-    """One file and its list.
+    """One file and its list."""
 
-    Args:
-        client: The client.
-        path: The file.
-        conversation: The list's id.
-        data_dir: The data directory.
-        report: Where problems are told.
-    """
+    is_stale = False
+    retry_s: float | None = None
 
     def __init__(self, client: AsyncClient, path: str, conversation: str, data_dir: str, report: Report) -> None:
         self._client = client
@@ -114,10 +108,10 @@ class PlanFile:
         present = {task.id: _plain(task) for task in tasks}
         names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
         known = _by_task(state.entries, names, entries, added)
-        text = await run_sync(rewritten, document.text, names, known, present)
+        text, shown = await run_sync(rewritten, document.text, names, known, present)
         if not await run_sync(self._write, data, document, text):
             return False
-        fresh = await run_sync(_known_in, text, entries, names, present)
+        fresh = await run_sync(_known_in, text, shown, present)
         await run_sync(self._save, _State(self._conversation, epoch, text, fresh))
         self._report.clear(self._path, "trouble", "corrupt", "kept", *(() if proposal.conflicts else ("conflict",)))
         if proposal.conflicts:
@@ -140,29 +134,28 @@ class PlanFile:
                 return
 
     async def _carry_out(
-        self,
-        proposal: Proposal,
-        entries: Sequence[Entry],
-        present: dict[str, dict[str, Any]],
-        waiting: dict[str, Task],
+        self, proposal: Proposal, entries: Sequence[Entry], present: dict[str, dict[str, Any]], waiting: dict[str, Task]
     ) -> dict[int, str]:
         """Make the calls that a file asks for; the ids of its new tasks by their entries."""
         added = await self._add(proposal, entries, present)
         for task, member, value in proposal.edits:
             try:
-                if member == "status":
-                    check_gate(waiting.get(task), "task.set_status", {"status": value})
-                    # Who ticks a box means it, whatever is open below: there is nobody here to ask.
-                    await self._call("task.set_status", task=task, status=value, force=value == "completed")
-                else:
-                    await self._call("task.edit", task=task, **{member: value})
+                for method, params in edit_calls(present[task], {member: value}):
+                    check_gate(waiting.get(task), method, params)
+                    # A box that was ticked counts whatever is open below it: there is nobody to ask.
+                    force = {"force": True} if value == "completed" and member == "status" else {}
+                    await self._call(method, task=task, **params, **force)
             except RequestRefused as error:
                 proposal.conflicts.append(f"#{task} {member}: {error.message}")
-        for task in [task for task in proposal.deleted if task in waiting]:
-            proposal.deleted.remove(task)
-            proposal.conflicts.append(unanswered(waiting[task]))
-        if proposal.deleted:
-            await self._call("task.delete", tasks=proposal.deleted)
+        deleted: list[str] = []
+        for task in proposal.deleted:
+            try:
+                check_gate(waiting.get(task), "task.delete", {})
+                deleted.append(task)
+            except RequestRefused as error:
+                proposal.conflicts.append(error.message)
+        if deleted:
+            await self._call("task.delete", tasks=deleted)
         return added
 
     async def _add(
@@ -232,7 +225,6 @@ def _trouble_text(error: FormatError | OSError) -> str:
 
 
 def _read(path: str) -> tuple[bytes, Document, list[Entry]]:
-    """Return a file's bytes, its text and its entries."""
     data = _settled(path)
     document = decoded(data, path)
     return data, document, entries_of(document.text).entries
@@ -303,42 +295,6 @@ def _by_task(
     return {task: one for task, one in found.items() if task in wanted}
 
 
-def _known_in(
-    text: str, before: Sequence[Entry], names: Sequence[str], present: dict[str, dict[str, Any]]
-) -> list[Known]:
-    """Return the entries of the text that was written, with their tasks."""
-    after = entries_of(text).entries
-    return [_known(*pair, present) for pair in zip(after, _placed(after, before, names, present), strict=True)]
-
-
-def _placed(
-    after: Sequence[Entry], before: Sequence[Entry], names: Sequence[str], present: dict[str, dict[str, Any]]
-) -> list[str]:
-    """The task of each entry of the text that was written: those of before in their order, and the inserted ones."""
-    waiting = [task for task in names]
-    named = set(names)
-    missing = {task: now for task, now in present.items() if task not in named}
-    placed: list[str] = []
-    position = 0
-    for entry in after:
-        title = title_of(entry)
-        while position < len(waiting) and waiting[position] and waiting[position] not in present:
-            if before[position].title == entry.title:
-                break
-            position += 1
-        expected = waiting[position] if position < len(waiting) else None
-        if expected is not None and (
-            (expected in present and present[expected]["title"] == title) or before[position].title == entry.title
-        ):
-            placed.append(expected)
-            position += 1
-            continue
-        inserted = next((task for task, now in missing.items() if one_title(now) == title), "")
-        missing.pop(inserted, None)
-        placed.append(inserted)
-    return placed
-
-
-def one_title(now: dict[str, Any]) -> str:
-    """A task's title as its line has it."""
-    return " ".join(str(now["title"]).split())
+def _known_in(text: str, shown: dict[int, str], present: dict[str, dict[str, Any]]) -> list[Known]:
+    """Return the entries of the text that was written; `shown` has the tasks of its lines."""
+    return [_known(entry, shown.get(entry.line, ""), present) for entry in entries_of(text).entries]

@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from punchlist.base.text import clip, one_line
+from punchlist.taskfiles.file_format import Fields
 from punchlist_apps.files.importers.markdown import BOX_OF, BOXES, without_extras
 from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, outline
+from punchlist_apps.files.mirror.merge import Delete, Edit, Sheet, reconcile
 
 _TITLE = 500
 
@@ -60,63 +62,56 @@ def entries_of(text: str) -> Outline:
 
 
 def title_of(entry: Entry | Known) -> str:
-    """An entry's title as a task has it."""
     return clip(one_line(without_extras(entry.title)), _TITLE)
 
 
 def status_of(box: str | None) -> str:
-    """What a box says of a status."""
     return str(BOXES.get(box or "", {}).get("status", "pending"))
 
 
-def proposed(known: Sequence[Known], entries: Sequence[Entry], present: Mapping[str, Mapping[str, Any]]) -> Proposal:
-    """What a file asks for since it was last the same as the list.
-
-    Args:
-        known: Its entries then.
-        entries: Its entries now.
-        present: The list's tasks by id: title, status, description.
-    """
+def proposed(known: Sequence[Known], entries: Sequence[Entry], present: Sheet) -> Proposal:
+    """What a file asks for since it was last the same as the list."""
     found = Proposal()
+    base: dict[str, Fields] = {}
+    theirs: dict[str, Fields] = {}
     matched = _aligned(known, entries)
     for index, entry in enumerate(entries):
         old = known[matched[index]] if matched[index] >= 0 else None
         found.tasks.append(old.task if old is not None else "")
-        if old is None and title_of(entry):
+        if old is not None and old.task in present:
+            base[old.task], theirs[old.task] = _sides(old, entry, present[old.task])
+        elif old is None and title_of(entry):
             found.new.append(index)
-        elif old is not None and old.task in present:
-            _compare(found, old, entry, present[old.task])
-    gone = set(range(len(known))) - set(matched)
-    for index in sorted(gone):
+    for index in sorted(set(range(len(known))) - set(matched)):
         old = known[index]
-        if old.task not in present:
-            continue
-        now = present[old.task]
-        if (now["title"], now["status"]) == (old.list_title, old.list_status):
-            found.deleted.append(old.task)
-        else:
-            found.conflicts.append(f"#{old.task}: its line is gone from the file, and the list changed it meanwhile")
+        if old.task in present:
+            base[old.task] = {**present[old.task], "title": old.list_title, "status": old.list_status}
+    changes = reconcile(base, theirs, present, may_delete=True)
+    for change in changes.changes:
+        if isinstance(change, Edit):
+            found.edits += [(change.task, member, value) for member, value in change.fields.items()]
+        elif isinstance(change, Delete):
+            found.deleted.append(change.task)
+    for task, member, wanted, now, _ in changes.conflicts:
+        said = f"#{task} {member}: the file says {clip(str(wanted), 80)!r}, the list {clip(str(now), 80)!r}"
+        gone = f"#{task}: its line is gone from the file, and the list changed it meanwhile"
+        found.conflicts.append(gone if member == "task" else said)
     return found
 
 
-def _compare(found: Proposal, old: Known, entry: Entry, now: Mapping[str, Any]) -> None:
-    title = title_of(entry)
-    asked: list[tuple[str, str, str, str]] = []
-    if title and title != title_of(old):
-        asked.append(("title", title, old.list_title, now["title"]))
+def _sides(old: Known, entry: Entry, now: Fields) -> tuple[Fields, Fields]:
+    """Return a task as list and file last agreed on, and with what the file has changed since."""
+    # A description that the list never took over from the file has no common past.
+    described = now["description"] if now["description"] in ("", old.description) else "\0"
+    base = {**now, "title": old.list_title, "status": old.list_status, "description": described}
+    changed: dict[str, Any] = {}
+    if title_of(entry) not in ("", title_of(old)):
+        changed["title"] = title_of(entry)
     if entry.kind == "task" and entry.box != old.box and status_of(entry.box) != status_of(old.box):
-        asked.append(("status", status_of(entry.box), old.list_status, now["status"]))
+        changed["status"] = status_of(entry.box)
     if entry.description != old.description:
-        then = now["description"] if now["description"] in ("", old.description) else "\0"
-        asked.append(("description", entry.description, then, now["description"]))
-    for member, wanted, then, present in asked:
-        if present == wanted:
-            continue
-        if present == then:
-            found.edits.append((old.task, member, wanted))
-        else:
-            said = f"#{old.task} {member}: the file says {clip(wanted, 80)!r}, the list {clip(present, 80)!r}"
-            found.conflicts.append(said)
+        changed["description"] = entry.description
+    return base, {**base, **changed}
 
 
 def _aligned(known: Sequence[Known], entries: Sequence[Entry]) -> list[int]:
@@ -138,15 +133,13 @@ def _aligned(known: Sequence[Known], entries: Sequence[Entry]) -> list[int]:
 
 
 def rewritten(
-    text: str, tasks: Sequence[str], known: Mapping[str, Known], present: Mapping[str, Mapping[str, Any]]
-) -> str:
-    """The text as the list wants it.
+    text: str, tasks: Sequence[str], known: Mapping[str, Known], present: Sheet
+) -> tuple[str, dict[int, str]]:
+    """Return the text as the list wants it, and the task of each of its lines that is one's.
 
     Args:
-        text: The file's.
         tasks: The task of each of its entries; empty for none.
         known: By task, what the file and the list said when they were last the same.
-        present: The list's tasks, in its order.
     """
     found = entries_of(text)
     lines = text.split("\n")
@@ -155,14 +148,21 @@ def rewritten(
         now, then = present.get(task), known.get(task)
         if now is not None and then is not None:
             _rewrite(lines, entry, then, now, dropped)
-    for entry, task in zip(found.entries, tasks, strict=True):
-        if task and task not in present and entry.kind == "task" and status_of(entry.box) != "completed":
+        elif task and now is None and entry.kind == "task" and status_of(entry.box) != "completed":
             dropped |= set(range(entry.line, entry.line + entry.titled))  # a finished one stays, as history
-    _insert(lines, found, tasks, present)
-    return "\n".join(line for index, line in enumerate(lines) if index not in dropped)
+    inserted = _insert(lines, found, tasks, present)
+    owners = {entry.line: task for entry, task in zip(found.entries, tasks, strict=True)}
+    written: list[str] = []
+    shown: dict[int, str] = {}
+    for index, line in enumerate(lines):
+        kept = [] if index in dropped else [(line, owners.get(index, ""))]
+        for shown_line, task in (*kept, *inserted.get(index, ())):
+            shown[len(written)] = task
+            written.append(shown_line)
+    return "\n".join(written), shown
 
 
-def _rewrite(lines: list[str], entry: Entry, then: Known, now: Mapping[str, Any], dropped: set[int]) -> None:
+def _rewrite(lines: list[str], entry: Entry, then: Known, now: Fields, dropped: set[int]) -> None:
     line = lines[entry.line]
     if now["title"] != then.list_title and title_of(entry) != now["title"]:
         first = without_extras(entry.title).split("\n", 1)[0]
@@ -177,10 +177,13 @@ def _rewrite(lines: list[str], entry: Entry, then: Known, now: Mapping[str, Any]
     lines[entry.line] = line
 
 
-def _insert(lines: list[str], found: Outline, tasks: Sequence[str], present: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put tasks that the file lacks below their parents, or below its last task. Lines keep their index."""
+def _insert(
+    lines: list[str], found: Outline, tasks: Sequence[str], present: Sheet
+) -> defaultdict[int, list[tuple[str, str]]]:
+    """Return the lines of tasks that the file lacks, below their parents or its last task: by the line before them."""
     place = {task: index for index, task in enumerate(tasks) if task}
     depth: dict[str, tuple[int, int]] = {}
+    inserted: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
     for task, now in present.items():
         if task in place:
             continue
@@ -192,8 +195,9 @@ def _insert(lines: list[str], found: Outline, tasks: Sequence[str], present: Map
         else:
             line, indent = _at_end(lines, found.entries)
         written = f"{' ' * indent}- [{BOX_OF[str(now['status'])]}] {one_line(str(now['title']))}"
-        lines[line] = f"{lines[line]}\n{written}" if line >= 0 else written
+        inserted[line].append((written, task))
         depth[task] = (line, indent)
+    return inserted
 
 
 def _below(lines: list[str], entries: Sequence[Entry], index: int) -> tuple[int, int]:
@@ -217,7 +221,6 @@ def _at_end(lines: list[str], entries: Sequence[Entry]) -> tuple[int, int]:
 
 
 def _filled(lines: list[str], line: int) -> int:
-    """The last line with text up to this one."""
     while line > 0 and not lines[line].strip():
         line -= 1
     return line

@@ -1,11 +1,11 @@
 """Reads a file that others changed: which of its tasks are ours, and which version of the list it came from. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from punchlist.taskfiles.checklist import outside_ids
 from punchlist.taskfiles.file_format import Document, Fields, Form
-from punchlist_apps.files.mirror.merge import Change, Conflict, Delete, Merge, Sheet, merge
+from punchlist_apps.files.mirror.merge import Changes, Conflict, Delete, Sheet, reconcile
 from punchlist_schemas.things import Task
 
 NEW = "+"
@@ -36,12 +36,12 @@ class Reading(NamedTuple):
     """What a file proposes.
 
     Attributes:
-        merge: The changes and conflicts.
+        found: The changes and conflicts.
         base_version: The version of the base, -1 where none is known.
         theirs: What the file says, by our ids; new tasks by theirs behind `NEW`.
     """
 
-    merge: Merge
+    found: Changes
     base_version: int
     theirs: Sheet
 
@@ -61,15 +61,7 @@ class Past(NamedTuple):
 
 
 def read(form: Form, document: Document, base: Snapshot | None, present: Tasks, past: Past) -> Reading:
-    """Work out what a file proposes.
-
-    Args:
-        form: The form of the file.
-        document: What it says.
-        base: The list that it came from; None if that is not known.
-        present: The list as it is now.
-        past: What we remember of earlier proposals.
-    """
+    """Return what a file proposes. `base` is the list that it came from, None if that is not known."""
     base_version = base.version if base else -1
     ours = {task.id: form.fields(task) for task in present}
     known: Sheet = {task.id: form.fields(task) for task in base.tasks} if base else {}
@@ -78,17 +70,19 @@ def read(form: Form, document: Document, base: Snapshot | None, present: Tasks, 
     known = min([*reversed(past.absorbed), known], key=lambda sheet: _between(sheet, theirs))
     if not document.is_whole:
         known = {task: fields for task, fields in known.items() if task in theirs}
-    is_current = past.is_newest or (base is not None and _same(known, ours))
+    is_current = past.is_newest or (base is not None and _plain(known) == _plain(ours))
     wanted = {task: fields for task, fields in theirs.items() if task not in document.deleted}
     has_base = base is not None or bool(known)
     may_delete = document.is_whole and bool(document.tasks) and base is not None and is_current
-    found = merge(known if has_base else None, wanted, ours, may_delete=may_delete)
-    deletes, clashes = _deleted(document, known, ours)
-    return Reading(
-        Merge((*found.changes, *deletes), (*found.conflicts, *gone, *clashes), found.kept if document.is_whole else ()),
-        base_version,
-        theirs,
-    )
+    found = reconcile(known if has_base else None, wanted, ours, may_delete=may_delete)
+    changes, conflicts = [*found.changes], [*found.conflicts, *gone]
+    for task in sorted(document.deleted & ours.keys()):
+        if task in known and dict(known[task]) == dict(ours[task]):
+            changes.append(Delete(task))
+        else:
+            conflicts.append(Conflict(task, "task", "deleted", dict(ours[task]), "changed meanwhile"))
+    kept = found.kept if document.is_whole else ()
+    return Reading(Changes(tuple(changes), tuple(conflicts), kept), base_version, theirs)
 
 
 def likeliest(form: Form, document: Document, recent: Sequence[Snapshot]) -> Snapshot | None:
@@ -128,9 +122,8 @@ def _translated(
     version = base.version if base else -1
     for outside, said in document.tasks.items():
         found = memory.get((version, outside))
-        fields = _with_our_edges(
-            said, {one: memory[version, one].task for one in _edges(said) if (version, one) in memory}
-        )
+        edges = said.get("blocked_by", frozenset[str]()) | said.get("blocks", frozenset[str]())
+        fields = _with_our_edges(said, {one: memory[version, one].task for one in edges if (version, one) in memory})
         if outside in was:
             theirs[was[outside]] = fields
         elif found is not None:
@@ -143,10 +136,6 @@ def _translated(
         else:
             theirs[NEW + outside] = fields
     return theirs, adopted, gone
-
-
-def _edges(fields: Fields) -> frozenset[str]:
-    return fields.get("blocked_by", frozenset()) | fields.get("blocks", frozenset())
 
 
 def _with_our_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
@@ -165,20 +154,5 @@ def _inside_ids(document: Document, tasks: Tasks) -> dict[str, str]:
     return {outside: task for task, outside in outside_ids(tasks).items()}
 
 
-def _same(known: Mapping[str, Fields], ours: Mapping[str, Fields]) -> bool:
-    return {task: dict(fields) for task, fields in known.items()} == {
-        task: dict(fields) for task, fields in ours.items()
-    }
-
-
-def _deleted(
-    document: Document, known: Mapping[str, Fields], ours: Mapping[str, Fields]
-) -> tuple[list[Change], list[Conflict]]:
-    changes: list[Change] = []
-    clashes: list[Conflict] = []
-    for task in sorted(document.deleted & ours.keys()):
-        if task in known and dict(known[task]) == dict(ours[task]):
-            changes.append(Delete(task))
-        else:
-            clashes.append(Conflict(task, "task", "deleted", dict(ours[task]), "changed meanwhile"))
-    return changes, clashes
+def _plain(sheet: Sheet) -> dict[str, dict[str, Any]]:
+    return {task: dict(fields) for task, fields in sheet.items()}

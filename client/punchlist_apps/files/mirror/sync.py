@@ -44,15 +44,7 @@ class Written(NamedTuple):
 
 
 class ListSync:
-    """The files of one conversation in one directory.
-
-    Args:
-        client: The client.
-        entry: The mirror.
-        conversation: The conversation's id.
-        report: Where problems are reported.
-        taken: The file names (without suffix) of other lists in this directory.
-    """
+    """The files of one conversation in one directory."""
 
     def __init__(
         self,
@@ -86,7 +78,6 @@ class ListSync:
 
     @property
     def is_erased(self) -> bool:
-        """Whether its list was erased, and its files with it."""
         return self._is_erased
 
     @property
@@ -97,7 +88,6 @@ class ListSync:
     async def sync(self) -> None:
         """Apply what the files propose, then write the list; repeat until nobody interferes."""
         async with self._at_work:
-            self.retry_s = None
             if self._is_erased:
                 await self._leave_alone()
             else:
@@ -203,7 +193,6 @@ class ListSync:
         return True
 
     async def _save_copy(self, name: str, data: bytes, why: str) -> None:
-        """Keep a copy of replaced content that can't be applied."""
         copy = copy_of(name, data)
         await run_sync(self._folder.save_copy, copy, data)
         self._report.clear(self._path(name), "foreign")

@@ -3,7 +3,6 @@
 A replacement states how things are; the table of transitions and open blockers, which guard steps, do not apply.
 """
 
-from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskMoved,
 )
+from punchlist_schemas.order import longest_rise
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import notes
@@ -177,7 +177,8 @@ def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
     items = {item.name: item for item in plan.items}
     wanted = [*plan.kept, *items]
     keys = {name: state.key(name) for name in wanted if name in state.tasks}
-    fixed = _longest_rise(keys)
+    names = list(keys)
+    fixed = {names[index] for index in longest_rise(keys.values())}
     ahead = [name for name in reversed(wanted) if name in fixed]
     number = state.next_task
     low = ""
@@ -195,23 +196,6 @@ def _placements(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
             yield TaskAdded(added_item(items[name]), before, rank)
         else:
             yield TaskMoved(task=name, before=before, rank=rank)
-
-
-def _longest_rise(keys: Mapping[str, str]) -> set[str]:
-    tops: list[str] = []
-    names: list[str] = []
-    below: dict[str, str | None] = {}
-    for name, key in keys.items():
-        pile = bisect_left(tops, key)
-        below[name] = names[pile - 1] if pile else None
-        tops[pile : pile + 1] = [key]
-        names[pile : pile + 1] = [name]
-    rise: set[str] = set()
-    name = names[-1] if names else None
-    while name is not None:
-        rise.add(name)
-        name = below[name]
-    return rise
 
 
 _REPLACED = tuple((name, MEMBERS[name].default) for name in EDITABLE if name != "parent")

@@ -64,7 +64,6 @@ class Score(msgspec.Struct):
 
     @property
     def passed(self) -> bool:
-        """Whether all bases that count hold."""
         return not self.failed
 
 

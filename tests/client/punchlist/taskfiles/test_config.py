@@ -7,16 +7,16 @@ from punchlist.taskfiles.config import Config, ConfigError, Entry
 
 def test_conversations_join_an_entry_and_leave_it(tmp_path: Path) -> None:
     config = Config(str(tmp_path))
-    assert config.load() == ()
+    assert config.read().mirrors == ()
     config.add(Entry("/a", "checklist", ("x",)))
     config.add(Entry("/a", "checklist", ("y", "x")))
     config.add(Entry("/a", "claude"))
-    assert config.load() == (Entry("/a", "checklist", ("x", "y")), Entry("/a", "claude", None))
+    assert config.read().mirrors == (Entry("/a", "checklist", ("x", "y")), Entry("/a", "claude", None))
     assert config.remove("/a", "x")
-    assert config.load()[0].conversations == ("y",)
+    assert config.read().mirrors[0].conversations == ("y",)
     assert not config.remove("/b")
     assert config.remove("/a")
-    assert config.load() == ()
+    assert config.read().mirrors == ()
 
 
 def test_all_swallows_the_named(tmp_path: Path) -> None:
@@ -32,4 +32,4 @@ def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     config.add(Entry("/a"))
     Path(config.path).write_text('{"mirrors": [{"directory": 3}]}')
     with pytest.raises(ConfigError, match="config.json"):
-        config.load()
+        config.read()

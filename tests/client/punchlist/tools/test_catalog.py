@@ -1,15 +1,11 @@
 import pytest
 
-from punchlist.tools import Problem, catalog, dialect, names, offered
+from punchlist.tools import Problem, catalog, names, offered
 from punchlist_packages.generate import SETS
 
 
 def shown(dialects: str | list[str], only: list[str] | None = None) -> list[str]:
     return [tool.name for one in offered(dialects, only) for tool in one.tools]
-
-
-def test_one_dialect_keeps_its_names() -> None:
-    assert shown("native") == ["plan", "next", "update", "tasks", "wait"]
 
 
 def test_names_that_two_dialects_use_get_the_dialect_before_them() -> None:
@@ -78,9 +74,3 @@ def test_instructions_of_a_narrowed_dialect_name_no_other_tool() -> None:
 def test_a_dialect_that_was_narrowed_can_be_offered_again() -> None:
     (narrowed,) = offered("queue", ["add_task", "list_tasks"])
     assert [tool.name for one in offered(narrowed) for tool in one.tools] == ["add_task", "list_tasks"]
-
-
-@pytest.mark.parametrize(("what", "name", "only"), SETS, ids=[name for _, name, _ in SETS])
-def test_each_documented_set_can_be_offered_alone(what: str, name: str, only: tuple[str, ...]) -> None:
-    wanted = only or tuple(tool.name for tool in dialect(name).tools)
-    assert tuple(shown(name, list(only) or None)) == wanted, what

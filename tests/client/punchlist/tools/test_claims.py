@@ -46,6 +46,40 @@ ENDS: list[tuple[Callable[[Conversation], object], str]] = [
 """What ends a claim of task 1, and what its owner reads."""
 
 
+FINISHING: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "next", {"id": "1", "result": "r"}),
+    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed")),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}),
+    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
+    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
+    ("checklist", "CompleteTask", {"taskId": "1"}),
+    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
+    ("todo", "complete_todo_task", {"task_id": 1}),
+    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
+]
+BEGINNING: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "update", {"id": "1", "status": "in_progress"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+    ("queue", "resume_task", {"task_id": "1"}),
+]
+DELETING: list[tuple[str, str, dict[str, object]]] = [
+    ("native", "update", {"id": "1", "status": "deleted"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
+    ("queue", "delete_task", {"task_id": "1"}),
+    ("checklist", "DeleteTask", {"taskId": "1"}),
+]
+TAKING_AWAY: list[tuple[str, str, dict[str, object]]] = [
+    *DELETING,
+    *(("native", "update", {"id": "1", "status": status}) for status in ("pending", "paused")),
+    ("native", "update", {"id": "1", "owner": "me"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "status": "pending"}),
+    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
+    ("queue", "pause_task", {"task_id": "1"}),
+    ("checklist", "UncompleteTask", {"taskId": "1"}),
+]
+"""Calls of each dialect that finish, begin, delete or otherwise take away task 1."""
+
+
 def desk(name: str) -> ToolContext:
     return ToolContext(ConversationCalls("work", name), name, None, Memory())
 
@@ -124,13 +158,7 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
     assert results(client)["1"] == ("in_progress", "", "")
 
 
-@pytest.mark.parametrize(
-    ("dialect", "tool", "arguments"),
-    [
-        ("native", "update", {"id": "1", "status": "in_progress"}),
-        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
-    ],
-)
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGINNING[:2])
 def test_what_another_completed_is_not_begun_again(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
@@ -156,24 +184,12 @@ def test_no_result_is_written_over_that_of_another(
 
 
 BEGUN: list[tuple[str, str, dict[str, object]]] = [
-    ("native", "next", {"id": "1", "result": "r"}),
-    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "in_progress")),
-    *(("native", "update", {"id": "1", "status": status}) for status in ("pending", "paused", "deleted")),
-    ("native", "update", {"id": "1", "owner": "me"}),
-    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
-    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("pending", "deleted")),
+    *FINISHING,
+    *BEGINNING,
+    *TAKING_AWAY,
     ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress", "owner": "me"}),
-    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
-    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
-    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
-    *(("queue", tool, {"task_id": "1"}) for tool in ("pause_task", "resume_task", "delete_task")),
-    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "UncompleteTask", "DeleteTask")),
-    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
     ("checklist", "ClearTasks", {}),
-    ("todo", "complete_todo_task", {"task_id": 1}),
-    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
 ]
-"""What would finish task 1, take it up or take it away."""
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
@@ -229,11 +245,7 @@ COMPLETED: Step = ("TaskUpdate", {"taskId": "1", "status": "completed"})
 BEGINS: list[tuple[str, Step, Step]] = [
     ("claude", ("TaskUpdate", {"taskId": "1", "status": "in_progress"}), COMPLETED),
     ("claude", ("TodoWrite", {"todos": [{"content": "one", "status": "in_progress"}]}), COMPLETED),
-    (
-        "queue",
-        ("resume_task", {"task_id": "1"}),
-        ("complete_task", {"task_id": "1", "result_summary": "r"}),
-    ),
+    ("queue", ("resume_task", {"task_id": "1"}), ("complete_task", {"task_id": "1", "result_summary": "r"})),
 ]
 """How a session begins task 1, and how it finishes it."""
 
@@ -300,23 +312,7 @@ def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
     assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
 
 
-TAKEN_AWAY: list[tuple[str, str, dict[str, object]]] = [
-    ("native", "update", {"id": "1", "status": "pending"}),
-    ("native", "update", {"id": "1", "status": "paused"}),
-    ("native", "update", {"id": "1", "status": "deleted"}),
-    ("native", "update", {"id": "1", "owner": "me"}),
-    ("claude", "TaskUpdate", {"taskId": "1", "status": "pending"}),
-    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
-    ("claude", "TaskUpdate", {"taskId": "1", "owner": "me"}),
-    ("checklist", "UncompleteTask", {"taskId": "1"}),
-    ("checklist", "DeleteTask", {"taskId": "1"}),
-    ("queue", "pause_task", {"task_id": "1"}),
-    ("queue", "delete_task", {"task_id": "1"}),
-]
-"""What would take task 1 away from whoever has claimed it."""
-
-
-@pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKEN_AWAY)
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING_AWAY)
 def test_no_session_takes_a_claimed_task_away_from_another(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
@@ -475,15 +471,7 @@ def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
     assert "Now #1" in two[0].call("native", "next").text
 
 
-@pytest.mark.parametrize(
-    ("dialect", "tool", "arguments"),
-    [
-        ("native", "next", {}),
-        ("native", "update", {"id": "1", "status": "in_progress"}),
-        ("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
-        ("queue", "resume_task", {"task_id": "1"}),
-    ],
-)
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), [("native", "next", {}), *BEGINNING])
 def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
@@ -527,32 +515,10 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
     assert a.call("native", "next", {}).data["next"]["id"] == "1"
 
 
-RESERVED: list[tuple[str, str, dict[str, object]]] = [
-    ("native", "next", {"id": "1", "result": "r"}),
-    *(("native", "update", {"id": "1", "status": status}) for status in ("completed", "failed", "deleted")),
-    ("native", "update", {"id": "1", "status": "in_progress"}),
-    *(("claude", "TaskUpdate", {"taskId": "1", "status": status}) for status in ("completed", "in_progress")),
-    ("claude", "TaskUpdate", {"taskId": "1", "status": "deleted"}),
-    ("queue", "complete_task", {"task_id": "1", "result_summary": "r"}),
-    ("queue", "fail_task", {"task_id": "1", "reason": "r"}),
-    *(("queue", tool, {"task_id": "1"}) for tool in ("resume_task", "delete_task")),
-    *(("checklist", tool, {"taskId": "1"}) for tool in ("CompleteTask", "DeleteTask")),
-    ("checklist", "CompleteTasks", {"taskIds": ["1"]}),
-    ("todo", "complete_todo_task", {"task_id": 1}),
-    ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 1}),
-]
-"""What would begin, finish or delete task 1."""
-
-
 @pytest.mark.parametrize("owner", ["zed", "codex"])
-@pytest.mark.parametrize(("dialect", "tool", "arguments"), RESERVED)
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), FINISHING + BEGINNING + DELETING)
 def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
-    client: Client,
-    two: tuple[Toolbox, Toolbox],
-    dialect: str,
-    tool: str,
-    arguments: dict[str, object],
-    owner: str,
+    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
 ) -> None:
     client.call("agent.enter", {"agent": "codex/ff31a8"})
     client.conversation("work", actor="zed").edit("1", owner=owner)

@@ -53,13 +53,6 @@ def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) ->
                 assert data == step["data"]
 
 
-@pytest.mark.parametrize("name", TRANSCRIPTS)
-def test_each_tool_is_in_the_transcript(name: str) -> None:
-    steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
-    named = {tool.name for dialect in tools.offered(TRANSCRIPTS[name]) for tool in dialect.tools}
-    assert {step["tool"] for step in steps} == named
-
-
 @pytest.mark.parametrize("name", tools.names())
 def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Client) -> None:
     plan = client.conversation("long")

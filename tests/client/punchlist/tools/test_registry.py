@@ -29,8 +29,3 @@ def test_another_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "sixth" in tools.names()
     assert tools.definitions("sixth")[0]["name"] == "count"
     assert box.call("sixth", "count").text == "0 in work"
-
-
-def test_an_unknown_dialect_is_a_problem() -> None:
-    with pytest.raises(tools.Problem, match="there is no dialect"):
-        tools.dialect("../claude")

@@ -32,11 +32,7 @@ SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native
 
 
 def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
-    assert COMMANDS["setup"].arguments[0].options["choices"] == (
-        *(host.name for host in HOSTS),
-        *EDITORS,
-        EXTENSION,
-    )
+    assert COMMANDS["setup"].arguments[0].options["choices"] == (*(host.name for host in HOSTS), *EDITORS, EXTENSION)
 
 
 @pytest.mark.parametrize(

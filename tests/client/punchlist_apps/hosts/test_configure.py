@@ -16,10 +16,7 @@ def has_x(item: dict[str, int]) -> bool:
     return "x" in item
 
 
-EDITS = (
-    Edit(("mcpServers", "punchlist"), {"command": "punch"}),
-    Edit(("hooks", "Stop"), {"x": 1}, ours=has_x),
-)
+EDITS = (Edit(("mcpServers", "punchlist"), {"command": "punch"}), Edit(("hooks", "Stop"), {"x": 1}, ours=has_x))
 OTHER = (Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]._replace(value={"x": 2}))
 MINE = '{\n  // mine\n  "theme": "dark",\n  "mcpServers": {"a": {"command": "x"}}\n}'
 

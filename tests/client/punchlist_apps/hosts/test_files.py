@@ -99,10 +99,7 @@ def test_no_link_leads_out_of_a_project(tmp_path: Path, link: str, dangling: boo
         read(path, str(project))
     with pytest.raises((FileError, Raced)):
         replace_all(
-            [
-                Replacement(str(project / "first"), None, b"x", str(project)),
-                Replacement(path, None, b"x", str(project)),
-            ]
+            [Replacement(str(project / "first"), None, b"x", str(project)), Replacement(path, None, b"x", str(project))]
         )
     assert everything(tmp_path) == before
 

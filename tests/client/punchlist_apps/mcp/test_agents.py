@@ -1,7 +1,6 @@
 """Sessions as agents: real `punch agent mcp` processes of one client name, their hooks, and HTTP sessions."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -15,13 +14,20 @@ import pytest
 
 from punchlist import Client, connect
 from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
 
-HOST = "claude-code"
+
+def session_of(name: str | None) -> dict[str, str]:
+    return environment(name, PUNCHLIST_CONVERSATION="work")
+
+
+def words(daemon: Spawned, *more: str) -> list[str]:
+    return command(daemon, "agent", "mcp", *more)[1:]
 
 
 @pytest.fixture
@@ -37,34 +43,6 @@ def client(daemon: Spawned) -> Generator[Client]:
         yield client
 
 
-def environment(session: str | None) -> dict[str, str]:
-    path = os.pathsep.join(one for one in sys.path if one)
-    own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDE")}
-    return {**bare, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": "work", **own}
-
-
-def words(daemon: Spawned, *more: str) -> list[str]:
-    return [
-        "-m",
-        "punchlist",
-        *more,
-        "--socket",
-        daemon.socket,
-        "--data-dir",
-        daemon.data_dir,
-        "--no-autostart",
-    ]
-
-
-def hook(daemon: Spawned, event: str, session: str, **members: Any) -> str:
-    given = json.dumps({"session_id": session, "hook_event_name": event, **members})
-    command = [sys.executable, *words(daemon, "agent", "prime", "--hook")]
-    ran = subprocess.run(command, input=given, env=environment(session), capture_output=True, text=True, check=True)
-    assert not ran.stderr
-    return ran.stdout
-
-
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
     """Hosts of one client name, each with an MCP server of its own. A name is the id of its session."""
@@ -72,9 +50,7 @@ async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = 
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
             servers = [
-                mcp.StdioServerParameters(
-                    command=sys.executable, args=words(daemon, "agent", "mcp", *more), env=environment(name)
-                )
+                mcp.StdioServerParameters(command=sys.executable, args=words(daemon, *more), env=session_of(name))
                 for name in names
             ]
             yield [await stack.enter_async_context(mcp.Client(one, client_info=info)) for one in servers]
@@ -104,27 +80,27 @@ async def test_two_sessions_of_one_host_work_on_a_task_each(daemon: Spawned, cli
 
 async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, client: Client) -> None:
     for session in ("a", "b"):
-        hook(daemon, "SessionStart", session, source="startup")
+        run_hook(daemon, session, hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a", "b") as (a, b):
         await said(a)
-        assert hook(daemon, "UserPromptSubmit", "a") == ""
-        assert '#1 "one" taken by claude-code/' in hook(daemon, "UserPromptSubmit", "b")
-        assert hook(daemon, "Stop", "b") == ""
-        assert '#1 \\"one\\"' in hook(daemon, "Stop", "a")
+        assert run_hook(daemon, "a", hook_event_name="UserPromptSubmit") == ""
+        assert '#1 "one" taken by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
+        assert run_hook(daemon, "b", hook_event_name="Stop") == ""
+        assert '#1 \\"one\\"' in run_hook(daemon, "a", hook_event_name="Stop")
         await said(b)
-        assert '#2 \\"two\\"' in hook(daemon, "Stop", "b")
-        assert hook(daemon, "Stop", "a") == "", "once"
+        assert '#2 \\"two\\"' in run_hook(daemon, "b", hook_event_name="Stop")
+        assert run_hook(daemon, "a", hook_event_name="Stop") == "", "once"
 
 
 async def test_after_clear_and_resume_the_running_server_goes_by_the_new_session(
     daemon: Spawned, client: Client
 ) -> None:
-    hook(daemon, "SessionStart", "a", source="startup")
+    run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a") as (a,):
         await said(a)
-        hook(daemon, "SessionStart", "cleared", source="clear")
+        run_hook(daemon, "cleared", hook_event_name="SessionStart", source="clear")
         assert "You are at it already.\nNow #1" in await said(a)
-        hook(daemon, "SessionStart", "older", source="resume")
+        run_hook(daemon, "older", hook_event_name="SessionStart", source="resume")
         assert "Now #2" in await said(a)
     assert owners(client) == {"1": agent_name(HOST, key_of("a")), "2": agent_name(HOST, key_of("older"))}
 
@@ -155,8 +131,8 @@ async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[2J", "x" * 129])
 def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon: Spawned) -> None:
-    command = [sys.executable, *words(daemon, "agent", "mcp", "--actor", name)]
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, env=environment(None), capture_output=True, check=False)
+    server = command(daemon, "agent", "mcp", "--actor", name)
+    ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=session_of(None), capture_output=True, check=False)
     assert ran.returncode == 2
     assert b"--actor is 1 to 128 characters" in ran.stderr
     assert b"\x1b" not in ran.stderr
@@ -214,9 +190,9 @@ def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: 
         {"id": 7, "method": "tools/call", "params": finish},
         {"id": 7, "method": "tools/call", "params": finish},
     ]
-    command = [sys.executable, *words(daemon, "agent", "mcp")]
+    server = command(daemon, "agent", "mcp")
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment("a"), text=True
+        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=session_of("a"), text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -235,8 +211,7 @@ def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: 
 async def test_an_attached_session_finds_its_list_through_the_server_too(daemon: Spawned, client: Client) -> None:
     client.conversation("website").add("There")
     client.call("conversation.attach", {"conversation": "website", "session": "a"})
-    environment_of_a = {**environment("a"), "PUNCHLIST_CONVERSATION": ""}
-    server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon, "agent", "mcp"), env=environment_of_a)
+    server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon), env=environment("a"))
     with anyio.fail_after(30):
         async with mcp.Client(server) as session:
             assert "There" in await said(session, "tasks")
@@ -249,26 +224,20 @@ async def over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[li
     from mcp.client.streamable_http import streamable_http_client
 
     from punchlist import connect_async
-    from punchlist_apps.mcp.serve import http_app, http_server, loopback_sockets
     from punchlist_apps.mcp.server import Setup, build
 
-    sockets = loopback_sockets(0)
-    port = sockets[0].getsockname()[1]
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(connect_async(socket=daemon.socket, autostart=False))
-            group = await stack.enter_async_context(anyio.create_task_group())
-            server = http_server(http_app(build(client, Setup(conversation="work")), port, None))
-            group.start_soon(server.serve, sockets)
+            served = mcp_over_http(build(client, Setup(conversation="work")))
+            address = f"http://127.0.0.1:{await stack.enter_async_context(served)}/mcp"
             http = await stack.enter_async_context(httpx2.AsyncClient())
-            address = f"http://127.0.0.1:{port}/mcp"
             yield [
                 await stack.enter_async_context(
                     mcp.Client(streamable_http_client(address, http_client=http), mode=mode)
                 )
                 for _ in range(count)
             ]
-            server.should_exit = True
 
 
 async def test_each_session_over_http_is_an_agent(daemon: Spawned, client: Client) -> None:

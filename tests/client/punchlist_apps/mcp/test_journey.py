@@ -3,11 +3,8 @@
 `make fault NAME=sessions` runs it whole; `SEED` repeats a run, `SIZE` is the number of calls.
 """
 
-import json
 import os
 import random
-import subprocess
-import sys
 from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
@@ -17,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
@@ -25,40 +23,10 @@ from punchlist_testing.work_sessions import CallTool, Told, Worker, judged_all
 require_package("mcp")
 mcp: Any = import_module("mcp")
 
-HOST = "claude-code"
 USERS = ("alice", "bob", "carol")
 WEB_SESSIONS = 4
 _HOOKS = 0.02
 _RESTARTS = 0.01
-
-
-def environment(session: str) -> dict[str, str]:
-    path = os.pathsep.join(one for one in sys.path if one)
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
-    return {**bare, "PYTHONPATH": path, "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session}
-
-
-def words(daemon: Spawned, *more: str) -> list[str]:
-    return [
-        "-m",
-        "punchlist",
-        *more,
-        "--socket",
-        daemon.socket,
-        "--data-dir",
-        daemon.data_dir,
-        "--no-autostart",
-    ]
-
-
-def hook(daemon: Spawned, session: str, directory: Path, event: str) -> str:
-    given = json.dumps({"session_id": session, "hook_event_name": event, "cwd": str(directory), "source": "startup"})
-    command = [sys.executable, *words(daemon, "agent", "prime", "--hook")]
-    ran = subprocess.run(
-        command, input=given, cwd=directory, env=environment(session), capture_output=True, text=True, check=True
-    )
-    assert not ran.stderr
-    return ran.stdout
 
 
 def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
@@ -72,9 +40,8 @@ def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
 async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int) -> None:
     """A session of the host with its own MCP server, which it starts again now and then, and its hooks."""
     session = f"session-{worker.name}"
-    server = mcp.StdioServerParameters(
-        command=sys.executable, args=words(daemon, "agent", "mcp"), env=environment(session), cwd=str(directory)
-    )
+    python, *words = command(daemon, "agent", "mcp")
+    server = mcp.StdioServerParameters(command=python, args=words, env=environment(session), cwd=str(directory))
     info = mcp.types.Implementation(name=HOST, version="2")
     while calls > 0:
         async with mcp.Client(server, client_info=info) as client:
@@ -83,7 +50,9 @@ async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int)
                 await worker.step(tools_of(client))
                 dice = worker.chance.random()
                 if dice < _HOOKS:
-                    run = partial(hook, daemon, session, directory, worker.chance.choice(["UserPromptSubmit", "Stop"]))
+                    event = worker.chance.choice(["UserPromptSubmit", "Stop"])
+                    given = {"hook_event_name": event, "cwd": str(directory), "source": "startup"}
+                    run = partial(run_hook, daemon, session, str(directory), **given)
                     told = await anyio.to_thread.run_sync(run)
                     others = [line for line in told.splitlines() if line.startswith("  #")]
                     assert all(worker.place in line for line in others), told
@@ -107,7 +76,6 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
     from mcp.client.streamable_http import streamable_http_client
 
     from punchlist import connect_async
-    from punchlist_apps.mcp.serve import http_app, http_server, loopback_sockets
     from punchlist_apps.mcp.server import Setup, build
 
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1_000_000))
@@ -133,13 +101,9 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
     with spawned_daemon(runtime) as daemon, anyio.fail_after(120):
         async with AsyncExitStack() as stack:
             backend = await stack.enter_async_context(connect_async(socket=daemon.socket, autostart=False))
-            sockets = loopback_sockets(0)
-            port = sockets[0].getsockname()[1]
-            server = http_server(http_app(build(backend, Setup(directory=str(runtime))), port, None))
+            served = mcp_over_http(build(backend, Setup(directory=str(runtime))))
+            address = f"http://127.0.0.1:{await stack.enter_async_context(served)}/mcp"
             http = await stack.enter_async_context(httpx2.AsyncClient())
-            group = await stack.enter_async_context(anyio.create_task_group())
-            group.start_soon(server.serve, sockets)
-            address = f"http://127.0.0.1:{port}/mcp"
             clients = [
                 await stack.enter_async_context(
                     mcp.Client(streamable_http_client(address, http_client=http), mode="legacy")
@@ -151,7 +115,6 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
                     work.start_soon(on_stdio, daemon, one, directory, share)
                 for client, workers in zip(clients, web, strict=True):
                     work.start_soon(on_http, client, workers, share, random.Random(chance.random()))
-            server.should_exit = True
         workers = [one for one, _ in local.values()] + [one for more in web for one in more]
         done = judged_all(daemon.socket, workers, USERS)
         print(f"{share * (len(local) + WEB_SESSIONS)} calls, {done} tasks completed")

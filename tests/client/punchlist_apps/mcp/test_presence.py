@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
@@ -19,13 +18,13 @@ import pytest
 from punchlist import Client, connect
 from punchlist_apps.hosts.sessions import agent_name, key_of
 from punchlist_schemas.things import SettingsPatch, Task
+from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
 
-HOST = "claude-code"
 PATIENCE_S = 20.0
 
 
@@ -42,26 +41,6 @@ def client(daemon: Spawned) -> Generator[Client]:
         yield client
 
 
-def environment(session: str | None) -> dict[str, str]:
-    path = os.pathsep.join(one for one in sys.path if one)
-    own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDE")}
-    return {**bare, "PYTHONPATH": path, "PUNCHLIST_CONVERSATION": "work", **own}
-
-
-def command(daemon: Spawned, *more: str) -> list[str]:
-    places = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart"]
-    return [sys.executable, "-m", "punchlist", *more, *places]
-
-
-def hook(daemon: Spawned, event: str, session: str, **members: Any) -> str:
-    given = json.dumps({"session_id": session, "hook_event_name": event, **members})
-    prime = command(daemon, "agent", "prime", "--hook")
-    ran = subprocess.run(prime, input=given, env=environment(session), capture_output=True, text=True, check=True)
-    assert not ran.stderr
-    return ran.stdout
-
-
 class Window:
     """A host's window: one `punch agent mcp`, spoken to by hand so that it can be killed at any time."""
 
@@ -70,7 +49,7 @@ class Window:
             command(daemon, "agent", "mcp", *more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment(session),
+            env=environment(session, PUNCHLIST_CONVERSATION="work"),
             cwd=place or daemon.directory,
             text=True,
         )
@@ -236,29 +215,29 @@ def test_the_end_of_a_session_is_told_by_its_hook(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
     window = windows("a")
-    hook(daemon, "SessionStart", "a", source="startup")
+    run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     window.call()
-    assert hook(daemon, "SessionEnd", "a", reason="clear") == ""
+    assert run_hook(daemon, "a", hook_event_name="SessionEnd", reason="clear") == ""
     assert is_there(task(client))
-    assert hook(daemon, "SessionEnd", "a", reason="prompt_input_exit") == ""
+    assert run_hook(daemon, "a", hook_event_name="SessionEnd", reason="prompt_input_exit") == ""
     assert has_left(task(client))
 
 
 def test_a_hook_of_a_session_that_nobody_knows_is_silent(daemon: Spawned) -> None:
-    assert hook(daemon, "SessionEnd", "never seen", reason="other") == ""
+    assert run_hook(daemon, "never seen", hook_event_name="SessionEnd", reason="other") == ""
 
 
 def test_a_window_that_goes_back_to_an_older_session_leaves_the_newer(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
-    hook(daemon, "SessionStart", "a", source="startup")
+    run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     window = windows("a")
     window.call()
-    hook(daemon, "SessionStart", "older", source="resume")
+    run_hook(daemon, "older", hook_event_name="SessionStart", source="resume")
     assert "Now #2" in window.call()
     wait_for(client, has_left, "1")
     assert is_there(task(client, "2"))
-    hook(daemon, "SessionStart", "a", source="resume")
+    run_hook(daemon, "a", hook_event_name="SessionStart", source="resume")
     assert "Now #1" in window.call()
     wait_for(client, has_left, "2")
     assert is_there(task(client, "1"))
@@ -362,24 +341,15 @@ async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> Asy
 
     from punchlist import connect_async
     from punchlist_apps.mcp.presence import Presence
-    from punchlist_apps.mcp.serve import http_app, http_server, loopback_sockets
     from punchlist_apps.mcp.server import Setup, build
 
-    sockets = loopback_sockets(0)
-    port = sockets[0].getsockname()[1]
     with anyio.fail_after(60):
-        async with (
-            connect_async(socket=daemon.socket, autostart=False) as client,
-            anyio.create_task_group() as group,
-            httpx2.AsyncClient(timeout=PATIENCE_S) as http,
-        ):
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
             presence = Presence(client)
             built = build(client, Setup(conversation="work"), presence)
-            app = http_app(built, port, None, most_sessions=most, idle_s=idle_s, ended=presence.end_session)
-            server = http_server(app)
-            group.start_soon(server.serve, sockets)
-            yield Web(http, f"http://127.0.0.1:{port}/mcp")
-            server.should_exit = True
+            limits: Any = {"most_sessions": most, "idle_s": idle_s, "ended": presence.end_session}
+            async with mcp_over_http(built, **limits) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+                yield Web(http, f"http://127.0.0.1:{port}/mcp")
 
 
 async def test_a_session_over_http_leaves_with_its_end(daemon: Spawned, client: Client) -> None:

@@ -26,11 +26,7 @@ ANN, TEAM, BACKEND = "of-ann-" * 4, "of-a-team-" * 3, "of-a-backend-" * 3
 WITHIN_S = 3.0
 """The promise is one second, on a machine that has nothing else to do."""
 
-INITIALIZE = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 def write(table: Path, grants: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from punchlist import connect_async
 from punchlist_apps.mcp.users import UsersFile
+from punchlist_testing.agent_hosts import mcp_over_http
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.flood import flood
 from punchlist_testing.optional import require_package
@@ -22,9 +23,6 @@ import mcp
 from mcp.client.streamable_http import streamable_http_client
 
 from punchlist_apps.common.http.connections import Places
-from punchlist_apps.common.http.server import http_server
-from punchlist_apps.common.http.sockets import loopback_sockets
-from punchlist_apps.mcp.serve import http_app
 from punchlist_apps.mcp.server import Setup, build
 
 ANN, BOB, CAROL = "ann-" * 8, "bob-" * 8, "carol-" * 8
@@ -77,21 +75,18 @@ class Site:
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Site]:
     (table := tmp_path / "users").touch(0o600)
     table.write_text(json.dumps({ANN: ["ann"], BOB: ["bob"], CAROL: "*"}))
-    grants, sockets = UsersFile(str(table)), loopback_sockets(0)
-    port = sockets[0].getsockname()[1]
+    grants = UsersFile(str(table))
+    limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
+    places = Places(PLACES, lambda token: grants.grant(token) is not None)
     with anyio.fail_after(60):
         async with (
             running_daemon(tmp_path) as daemon,
             connect_async(socket=daemon.socket, autostart=False) as client,
-            anyio.create_task_group() as group,
+            mcp_over_http(build(client, Setup()), grants, places, **limits) as port,
+            httpx2.AsyncClient() as http,
+            AsyncExitStack() as stack,
         ):
-            limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
-            app = http_app(build(client, Setup()), port, grants, **limits)
-            server = http_server(app, Places(PLACES, lambda token: grants.grant(token) is not None))
-            group.start_soon(server.serve, sockets)
-            async with httpx2.AsyncClient() as http, AsyncExitStack() as stack:
-                yield Site(port, http, stack)
-            server.end()
+            yield Site(port, http, stack)
 
 
 async def test_a_token_loses_its_own_sessions_first(site: Site) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from punchlist import AsyncClient, connect_async
 from punchlist_schemas.things import Gate
+from punchlist_testing.agent_hosts import mcp_over_http
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.optional import require_package
 
@@ -21,9 +22,6 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from punchlist_apps.common.http.connections import Places
-from punchlist_apps.common.http.server import http_server
-from punchlist_apps.common.http.sockets import loopback_sockets
-from punchlist_apps.mcp.serve import http_app
 from punchlist_apps.mcp.server import Setup, build
 
 Script = list[tuple[str, str, dict[str, Any]]]
@@ -71,12 +69,8 @@ async def inside(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, 
 @asynccontextmanager
 async def over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
     """Two agents with sessions of one server."""
-    sockets = loopback_sockets(0)
-    port = sockets[0].getsockname()[1]
-    server = http_server(http_app(build(client, setup), port, None), Places(8, lambda _token: True))
-    url = f"http://127.0.0.1:{port}/mcp"
-    async with anyio.create_task_group() as group:
-        group.start_soon(server.serve, sockets)
+    async with mcp_over_http(build(client, setup), places=Places(8, lambda _token: True)) as port:
+        url = f"http://127.0.0.1:{port}/mcp"
         async with (
             httpx2.AsyncClient() as one,
             httpx2.AsyncClient() as two,
@@ -84,7 +78,6 @@ async def over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[st
             mcp.Client(streamable_http_client(url, http_client=two), mode="legacy") as b,
         ):
             yield {"a": a, "b": b}
-        server.end()
 
 
 async def replies(directory: Path, transport: Any, dialect: str, script: Script) -> list[str]:

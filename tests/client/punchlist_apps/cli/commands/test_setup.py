@@ -141,16 +141,16 @@ def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
     done = run("setup", "claude-code", "--tasks")
     assert done.code == 0
     assert done.lines[-1].startswith(f"{home}/.claude/tasks is taken over into the projects' lists")
-    assert config.inbound() == (f"{home}/.claude/tasks",)
+    assert config.read().inbound == (f"{home}/.claude/tasks",)
     assert started == [str(home / "data")]
     assert not (home / ".claude" / "tasks").exists()
     assert f"{home}/.claude/tasks  claude, one way in" in run("mirror", "list").lines
     assert run("setup", "claude-code", "--tasks", "--remove").code == 0
-    assert config.inbound() == ()
+    assert config.read().inbound == ()
     assert (home / ".claude.json").exists()
     run("setup", "claude-code", "--tasks")
     assert run("setup", "claude-code", "--remove").code == 0
-    assert config.inbound() == ()
+    assert config.read().inbound == ()
     assert not (home / ".claude.json").exists()
     for refused in (("codex", "--tasks"), ("claude-code", "--tasks", "--scope", "project")):
         assert run("setup", *refused).code == 2

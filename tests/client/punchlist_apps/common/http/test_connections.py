@@ -147,10 +147,7 @@ def test_a_flood_of_connections_keeps_nobody_out_of_a_server_with_few_descriptor
     with (
         ExitStack() as stack,
         subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
+            [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
         ) as process,
     ):
         assert process.stdout is not None and process.stderr is not None

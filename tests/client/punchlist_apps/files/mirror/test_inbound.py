@@ -139,14 +139,7 @@ async def test_a_project_that_names_a_list_of_others_does_not_get_it(place: Plac
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"status": "dreaming"},
-        {"blockedBy": "1"},
-        {"id": "7"},
-        {"metadata": ["x"]},
-        {"description": 3},
-    ],
+    "more", [{"status": "dreaming"}, {"blockedBy": "1"}, {"id": "7"}, {"metadata": ["x"]}, {"description": 3}]
 )
 async def test_a_file_that_cannot_be_understood_is_told_and_the_others_are_taken_over(
     place: Place, claude: ClaudeHome, more: dict[str, Any]

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from punchlist.taskfiles.config import Config
-from punchlist_apps.files.mirror.inbox import Inbox
+from punchlist_apps.files.mirror.runner import Runner
 from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
 
@@ -19,9 +19,9 @@ def claude(tmp_path: Path) -> ClaudeHome:
 
 
 @asynccontextmanager
-async def following(place: Place, claude: ClaudeHome, *, wanted: bool = True) -> AsyncGenerator[Inbox]:
+async def following(place: Place, claude: ClaudeHome, *, wanted: bool = True) -> AsyncGenerator[Runner]:
     Config(place.daemon.data_dir).set_inbound(str(claude.tasks), wanted=wanted)
-    inbox = Inbox(place.client, place.daemon.data_dir, place.report, reconcile_s=1.0)
+    inbox = Runner(place.client, place.daemon.data_dir, place.report, reconcile_s=1.0)
     async with anyio.create_task_group() as group:
         group.start_soon(inbox.run)
         yield inbox
@@ -71,5 +71,5 @@ async def test_a_directory_is_followed_as_long_as_the_configuration_names_it(
         await until_titles(place, ["First"])
         assert config.set_inbound(str(claude.tasks), wanted=False)
         with anyio.fail_after(30):
-            while inbox._ends:  # noqa: ASYNC110, SLF001  # pyright: ignore[reportPrivateUsage]
+            while inbox._members:  # noqa: ASYNC110, SLF001  # pyright: ignore[reportPrivateUsage]
                 await anyio.sleep(0.02)

@@ -1,16 +1,49 @@
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from punchlist_apps.files.mirror.merge import Add, Conflict, Delete, Edit, Merge, Move, Sheet, apply, merge, three_way
+from punchlist_apps.files.mirror.merge import (
+    Add,
+    Change,
+    Changes,
+    Conflict,
+    Delete,
+    Edit,
+    Move,
+    Sheet,
+    reconcile,
+    three_way,
+)
 from punchlist_testing.unmeasured import mostly_untraced
 
 
 def sheet(text: str) -> dict[str, dict[str, Any]]:
     """`1:a 2:b` as a list of tasks with titles."""
     return {part.partition(":")[0]: {"title": part.partition(":")[2]} for part in text.split()}
+
+
+def apply(changes: Iterable[Change], ours: Sheet) -> dict[str, Mapping[str, Any]]:
+    """What the daemon makes of a list by these changes."""
+    sheet = dict(ours)
+    for change in changes:
+        match change:
+            case Edit(task, fields):
+                sheet[task] = {**sheet[task], **fields}
+            case Delete(task):
+                del sheet[task]
+            case Move(task, after):
+                sheet = placed(sheet, task, sheet[task], after)
+            case Add(ref, fields, after, at_end):
+                sheet = {**sheet, ref: fields} if at_end else placed(sheet, ref, fields, after)
+    return sheet
+
+
+def placed(sheet: Sheet, task: str, fields: Mapping[str, Any], after: str | None) -> dict[str, Mapping[str, Any]]:
+    others = [(one, value) for one, value in sheet.items() if one != task]
+    index = next((i + 1 for i, (one, _) in enumerate(others) if one == after), 0)
+    return dict([*others[:index], (task, fields), *others[index:]])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +68,7 @@ def sheet(text: str) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_what_changed_in_the_file_is_proposed(base: str, theirs: str, ours: str, changes: tuple[Any, ...]) -> None:
-    assert merge(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Merge(changes)
+    assert reconcile(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Changes(changes)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +83,16 @@ def test_what_changed_in_the_file_is_proposed(base: str, theirs: str, ours: str,
 def test_what_changed_on_both_sides_is_a_conflict_and_the_present_stays(
     base: str, theirs: str, ours: str, conflict: Conflict
 ) -> None:
-    assert merge(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Merge((), (conflict,))
+    assert reconcile(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Changes((), (conflict,))
 
 
 def test_a_file_that_may_not_know_the_list_deletes_nothing() -> None:
-    assert merge(sheet("1:a 2:b"), sheet("2:b"), sheet("1:a 2:b")) == Merge((), (), ("1",))
+    assert reconcile(sheet("1:a 2:b"), sheet("2:b"), sheet("1:a 2:b")) == Changes((), (), ("1",))
 
 
 def test_without_a_base_only_what_is_new_is_taken() -> None:
-    found = merge(None, sheet("1:x x:n"), sheet("1:a 2:b"))
-    assert found == Merge((Add("x", {"title": "n"}, "1", True),), (Conflict("1", "title", "x", "a"),))
+    found = reconcile(None, sheet("1:x x:n"), sheet("1:a 2:b"))
+    assert found == Changes((Add("x", {"title": "n"}, "1", True),), (Conflict("1", "title", "x", "a"),))
 
 
 def test_sets_and_objects_merge_by_their_parts() -> None:
@@ -76,7 +109,7 @@ def test_a_new_order_of_many_is_reached() -> None:
         names = list(ours)
         chance.shuffle(names)
         theirs = {name: ours[name] for name in names}
-        assert list(apply(merge(ours, theirs, ours).changes, ours)) == names, f"seed {seed}"
+        assert list(apply(reconcile(ours, theirs, ours).changes, ours)) == names, f"seed {seed}"
 
 
 class World:
@@ -131,7 +164,7 @@ class World:
         """Take the file's proposals, then write it anew, as the mirror does."""
         base, before = self.history[self.base], self.now
         may_delete = self.base >= self.written and bool(self.file)
-        found = merge(base, self.file, before, may_delete=may_delete)
+        found = reconcile(base, self.file, before, may_delete=may_delete)
         names: dict[str, str] = {}
         changes: list[Any] = []
         for change in found.changes:
@@ -150,7 +183,7 @@ class World:
         self.base = self.written = len(self.history) - 1
         self.file = {task: dict(fields) for task, fields in self.now.items()}
 
-    def check(self, base: Sheet, before: Sheet, after: Sheet, found: Merge, names: dict[str, str]) -> None:
+    def check(self, base: Sheet, before: Sheet, after: Sheet, found: Changes, names: dict[str, str]) -> None:
         """No edit of either side is lost without a word, and nothing comes twice."""
         clashes = {(conflict.task, conflict.member) for conflict in found.conflicts}
         for task, fields in self.file.items():

@@ -14,7 +14,7 @@ from punchlist import Gate
 from punchlist.taskfiles.config import Config
 from punchlist_apps.files.mirror import plan_file
 from punchlist_apps.files.mirror.plan_file import PlanFile
-from punchlist_apps.files.mirror.plans import Plans
+from punchlist_apps.files.mirror.runner import Runner
 from punchlist_testing.mirrors import Place
 
 PLAN = """# Release
@@ -176,7 +176,7 @@ async def test_a_box_that_may_not_be_ticked_is_taken_back_and_reported(desk: Des
 async def test_an_edit_between_reading_and_writing_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     real = plan_file.rewritten
 
-    def interrupted(*args: Any) -> str:
+    def interrupted(*args: Any) -> Any:
         monkeypatch.setattr(plan_file, "rewritten", real)
         desk.write(desk.text.replace("The end.", "The end?\n\n- [ ] Late"))
         return real(*args)
@@ -283,7 +283,7 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
     desk.write("- [ ] a\n")
     Config(place.daemon.data_dir).set_plan(str(desk.path), "web")
     async with anyio.create_task_group() as group:
-        group.start_soon(Plans(place.client, place.daemon.data_dir, place.report, reconcile_s=0.5).run)
+        group.start_soon(Runner(place.client, place.daemon.data_dir, place.report, reconcile_s=0.5).run)
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a"], timeout_s=15)
         with anyio.fail_after(30):
             await place.list.complete("1")

@@ -33,32 +33,32 @@ def test_a_second_edit_before_our_answer_is_no_conflict_with_the_first() -> None
     base = Snapshot(1, [task(1, "a")])
     first = FORM.fields(task(1, "b"))
     found = read(FORM, document(("1", "c")), base, [task(1, "b")], Past({}, ({"1": first},), False))
-    assert found.merge.changes == (Edit("1", {"title": "c"}),)
-    assert found.merge.conflicts == ()
+    assert found.found.changes == (Edit("1", {"title": "c"}),)
+    assert found.found.conflicts == ()
     stale = read(FORM, document(("1", "c")), base, [task(1, "b")], NONE)
-    assert [conflict.member for conflict in stale.merge.conflicts] == ["title"]
+    assert [conflict.member for conflict in stale.found.conflicts] == ["title"]
 
 
 def test_a_task_that_a_file_added_before_is_known_when_it_comes_again() -> None:
     base = Snapshot(1, [])
     memory = {(1, "x"): Adopted("7", FORM.fields(task(7, "new")))}
     again = read(FORM, document(("x", "new, edited")), base, [task(7, "new")], Past(memory, (), False))
-    assert again.merge.changes == (Edit("7", {"title": "new, edited"}),)
+    assert again.found.changes == (Edit("7", {"title": "new, edited"}),)
 
 
 def test_a_number_that_both_sides_gave_is_two_tasks() -> None:
     found = read(
         FORM, document(("1", "a"), ("2", "mine")), Snapshot(1, [task(1, "a")]), [task(1, "a"), task(2, "x")], NONE
     )
-    (change,) = found.merge.changes
+    (change,) = found.found.changes
     assert isinstance(change, Add)
     assert change.ref == "+2"
 
 
 def test_without_a_base_an_old_number_does_not_come_back() -> None:
     found = read(FORM, document(("1", "gone"), ("9", "new"), version=None), None, [task(3, "c")], NONE)
-    assert [conflict.reason for conflict in found.merge.conflicts] == ["no such task any more"]
-    assert [change.ref for change in found.merge.changes if isinstance(change, Add)] == ["+9"]
+    assert [conflict.reason for conflict in found.found.conflicts] == ["no such task any more"]
+    assert [change.ref for change in found.found.changes if isinstance(change, Add)] == ["+9"]
 
 
 def test_a_file_that_does_not_say_came_from_the_list_that_it_is_nearest_to() -> None:

@@ -120,10 +120,11 @@ async def test_the_digits_of_a_uuid_name_the_file_of_a_list_that_is_named_so(pla
     file = place.file.with_name(f"{digits}.json")
     await place.mirrored(conversation=digits).sync()
     async with running(place) as found:
-        assert {key[2] for key in found._mirrored} == {digits}  # pyright: ignore[reportPrivateUsage]
+        assert {key[2] for key in found._members} == {digits}  # pyright: ignore[reportPrivateUsage]
         file.write_bytes(file.read_bytes().replace(b'"a"', b'"A"'))
         await guid.wait(lambda tasks: [task.title for task in tasks] == ["A"], timeout_s=10)
-        assert found._owner(Entry(str(place.directory)), str(file)) == digits  # pyright: ignore[reportPrivateUsage]
+        (source,) = found._sources  # pyright: ignore[reportPrivateUsage]
+        assert source.changed(str(file), found._members) == digits  # pyright: ignore[reportPrivateUsage]
     assert os.listdir(file.parent) == [file.name]
     assert [one.conversation for one in (await place.client.conversations()).conversations] == [digits]
     assert place.problems == []
@@ -177,14 +178,22 @@ async def test_lost_events_are_made_up_for_by_looking(place: Place, monkeypatch:
         await until_titles(place, ["A"])
 
 
-async def test_without_watches_the_disk_is_polled(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "option", "watching"),
+    [
+        (RuntimeError("Error creating recommended watcher: Too many open files"), "force_polling", "polling"),
+        (PermissionError("Permission denied about a folder inside"), "ignore_permission_denied", "events"),
+    ],
+)
+async def test_where_a_folder_cannot_be_watched_edits_are_found(
+    place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, option: str, watching: str
+) -> None:
     real: Any = runner.awatch  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
-    def awatch(*paths: Any, force_polling: bool | None, **options: Any) -> Any:
-        if not force_polling:
-            raise RuntimeError("Error creating recommended watcher: Too many open files (os error 24)")
-        options |= {"poll_delay_ms": 30, "force_polling": True}
-        return real(*paths, **options)
+    def awatch(*paths: Any, **options: Any) -> Any:
+        if not options[option]:
+            raise error
+        return real(*paths, **{**options, "poll_delay_ms": 30})
 
     monkeypatch.setattr(runner, "awatch", awatch)
     await place.list.add("a")
@@ -192,7 +201,7 @@ async def test_without_watches_the_disk_is_polled(place: Place, monkeypatch: pyt
         await until(place.file.exists)
         place.edit(lambda value: value["tasks"][0].update(title="A"))
         await until_titles(place, ["A"])
-    assert place.report.watching == "polling"
+    assert place.report.watching == watching
 
 
 async def test_a_directory_that_vanishes_and_comes_back_is_filled_again(place: Place) -> None:

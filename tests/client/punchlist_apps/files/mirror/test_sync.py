@@ -15,6 +15,7 @@ from punchlist_apps.files.mirror import files
 from punchlist_apps.files.mirror import sync as module
 from punchlist_apps.files.mirror.apply import ProposalApplier
 from punchlist_apps.files.mirror.files import Folder
+from punchlist_apps.files.mirror.sync import ListSync
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.mirrors import Place
 from punchlist_testing.store import damaged_log
@@ -26,27 +27,35 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 0.0)
 
 
+@pytest.fixture
+async def mirror(place: Place) -> ListSync:
+    """A list with the task `a`, and its file."""
+    await place.list.add("a")
+    mirror = place.mirrored()
+    await mirror.sync()
+    return mirror
+
+
+async def resync(mirror: ListSync) -> None:
+    mirror.is_stale = True
+    await mirror.sync()
+
+
 async def test_a_list_becomes_a_file_and_one_that_never_was_does_not(place: Place) -> None:
     mirror = place.mirrored()
     await mirror.sync()
     assert not place.file.exists()
     await place.list.add("a")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert [task["title"] for task in place.read()["tasks"]] == ["a"]
 
 
-async def test_our_own_write_is_no_edit_and_is_not_repeated(place: Place) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_our_own_write_is_no_edit_and_is_not_repeated(place: Place, mirror: ListSync) -> None:
     before = place.file.stat().st_ino
     for _ in range(5):
-        mirror.is_stale = True
-        await mirror.sync()
+        await resync(mirror)
     await place.list.append_message("user", "hello")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     await place.mirrored().sync()
     assert place.file.stat().st_ino == before
     assert await place.said() == []
@@ -95,8 +104,7 @@ async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(plac
     await mirror.sync()
     for change in (place.list.add("b"), place.list.complete("1"), place.list.edit("1", title="A")):
         await change
-        mirror.is_stale = True
-        await mirror.sync()
+        await resync(mirror)
     again = place.mirrored()  # after a restart
     await place.list.move("2", before="1")
     await again.sync()
@@ -109,27 +117,25 @@ async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(plac
     assert place.problems == []
 
 
-async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: Place) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: Place, mirror: ListSync) -> None:
     old = {"tasks": place.read()["tasks"]}
     await place.list.edit("1", title="A")
     await place.list.add("b")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     place.write({"tasks": [*old["tasks"], {"id": "x", "title": "c"}]})
     await mirror.sync()
     assert sorted(await place.titles()) == ["A", "b", "c"]
 
 
-@pytest.mark.parametrize("data", [None, b"", b" \n", b'{"tasks": []}', b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("data", [None, b"", b" \n", b'{"tasks": []}', b"\xef\xbb\xbf", b"emptied"])
 async def test_a_missing_or_empty_file_deletes_nothing_and_comes_back(place: Place, data: bytes | None) -> None:
     await place.list.add_many(["a", "b"])
     mirror = place.mirrored()
     await mirror.sync()
     if data is None:
         place.file.unlink()
+    elif data == b"emptied":  # but it still names the version that it came from
+        place.edit(lambda value: value.update(tasks=[]))
     else:
         place.file.write_bytes(data)
     await mirror.sync()
@@ -137,22 +143,10 @@ async def test_a_missing_or_empty_file_deletes_nothing_and_comes_back(place: Pla
     assert await place.said() == []
 
 
-async def test_an_emptied_list_that_says_where_it_came_from_deletes_nothing(place: Place) -> None:
-    await place.list.add_many(["a", "b"])
-    mirror = place.mirrored()
-    await mirror.sync()
-    place.edit(lambda value: value.update(tasks=[]))
-    await mirror.sync()
-    assert [task["title"] for task in place.read()["tasks"]] == await place.titles() == ["a", "b"]
-
-
 @pytest.mark.parametrize("data", [b'{"tasks": [{"id": "1", "tit', b"[]", b'{"tasks": "x"}', b"\xff"])
 async def test_a_corrupt_file_is_left_and_told_until_it_is_in_order(
-    place: Place, data: bytes, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     good = place.file.read_bytes()
     monkeypatch.setattr(module, "UNREADABLE_S", 100.0)
     place.file.write_bytes(data)
@@ -161,8 +155,7 @@ async def test_a_corrupt_file_is_left_and_told_until_it_is_in_order(
     assert mirror.retry_s
     monkeypatch.setattr(module, "UNREADABLE_S", 0.0)
     await place.list.add("b")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert place.file.read_bytes() == data
     assert place.kinds() == ["corrupt"]
     place.file.write_bytes(good.replace(b'"a"', b'"A"'))
@@ -189,8 +182,7 @@ async def test_last_weeks_file_brings_nothing_back(place: Place) -> None:
     await place.list.delete("1")
     await place.list.edit("2", title="B")
     await place.list.add("c")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     place.file.write_bytes(old)
     await mirror.sync()
     assert await place.titles() == ["B", "c"]
@@ -204,8 +196,7 @@ async def test_an_edit_of_an_older_file_is_merged_and_its_missing_tasks_stay(pla
     await mirror.sync()
     old = place.read()
     await place.list.add("c")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     old["tasks"] = [{**old["tasks"][1], "description": "more"}]
     place.write(old)
     await place.mirrored().sync()
@@ -222,10 +213,7 @@ async def test_what_was_taken_out_while_nobody_looked_goes_if_the_file_is_the_ne
     assert await place.titles() == ["b"]
 
 
-async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place, mirror: ListSync) -> None:
     await place.list.edit("1", title="theirs")
     place.edit(lambda value: value["tasks"][0].update(title="mine"))
     mine = place.file.read_bytes()
@@ -259,10 +247,7 @@ async def test_what_the_daemon_refuses_is_a_conflict_that_names_the_reason(place
 
 
 @pytest.mark.parametrize("member", ["epoch", "conversation"])
-async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, member: str) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, mirror: ListSync, member: str) -> None:
     place.edit(lambda value: (value["punchlist"].update({member: "other"}), value["tasks"].append({"title": "x"})))
     data = place.file.read_bytes()
     await mirror.sync()
@@ -287,30 +272,23 @@ def at_our_next_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Non
 
 
 async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     await place.list.add("b")
 
     def late() -> None:
         place.edit(lambda value: (value["tasks"][0].update(title="A"), value["tasks"].append({"title": "c"})))
 
     at_our_next_write(monkeypatch, late)
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert sorted(await place.titles()) == ["A", "b", "c"]
     assert sorted(task["title"] for task in place.read()["tasks"]) == ["A", "b", "c"]
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
 async def test_a_half_written_file_is_never_taken_from_its_writer(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     whole = place.file.read_bytes().replace(b'"a"', b'"A"')
     await place.list.add("b")
     writer = place.file.open("r+b", buffering=0)  # an editor that takes its time
@@ -319,8 +297,7 @@ async def test_a_half_written_file_is_never_taken_from_its_writer(
         writer.truncate(0)
 
     at_our_next_write(monkeypatch, late)
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert mirror.retry_s
     writer.write(whole)
     writer.close()
@@ -344,8 +321,7 @@ async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
         writer.truncate(0)
 
     at_our_next_write(monkeypatch, half)
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     place.edit(lambda value: value["tasks"].append({"title": "c"}))
     await mirror.sync()
     assert await place.titles() == ["a", "b", "c"]
@@ -358,19 +334,15 @@ async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
 
 
 async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     await place.list.add("b")
 
     def half() -> None:
         place.file.write_bytes(b'{"tasks": [')
 
     at_our_next_write(monkeypatch, half)
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert place.kinds() == ["conflict"]
     copies = [one.read_bytes() for one in place.file.parent.glob("*.conflict")]
     assert copies == [b'{"tasks": [']
@@ -378,11 +350,8 @@ async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
 
 
 async def test_what_is_no_file_and_was_displaced_is_set_aside(
-    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     await place.list.add("b")
 
     def link() -> None:
@@ -399,8 +368,7 @@ async def test_what_is_no_file_and_was_displaced_is_set_aside(
 
     at_our_next_write(monkeypatch, link)
     for _ in range(2):
-        mirror.is_stale = True
-        await mirror.sync()
+        await resync(mirror)
     assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
     [copy] = place.file.parent.glob("*.conflict")
     assert os.readlink(copy) == str(tmp_path / "elsewhere")
@@ -408,11 +376,8 @@ async def test_what_is_no_file_and_was_displaced_is_set_aside(
 
 
 async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     await place.list.add("b")
     take = ProposalApplier.take
 
@@ -428,18 +393,14 @@ async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later
     mirror.is_stale = True
     with pytest.raises(ConnectionLost):
         await mirror.sync()
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert await place.titles() == ["A", "b"]
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
 async def test_what_is_written_late_while_the_daemon_is_away_is_taken_over_later(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
     whole = place.file.read_bytes()
     await place.list.add("b")
     take = ProposalApplier.take
@@ -449,8 +410,7 @@ async def test_what_is_written_late_while_the_daemon_is_away_is_taken_over_later
         raise ConnectionLost("the daemon is away")
 
     with place.file.open("r+b") as writer:
-        mirror.is_stale = True
-        await mirror.sync()
+        await resync(mirror)
         writer.write(whole.replace(b'"a"', b'"A"'))
     monkeypatch.setattr(ProposalApplier, "take", away)
     with pytest.raises(ConnectionLost):
@@ -471,10 +431,7 @@ async def test_what_an_interrupted_write_has_displaced_is_found_again(place: Pla
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_a_full_disk_is_told_and_healed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_a_full_disk_is_told_and_healed(place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch) -> None:
     before = place.file.read_bytes()
     fsync = os.fsync
 
@@ -512,8 +469,7 @@ async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
             await written.wait()
             await mirror.erase()
     assert not place.file.exists()
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert not place.file.exists()
 
 
@@ -523,24 +479,16 @@ async def erased(place: Place) -> None:
     await place.list.erase(confirm=caught.value.token)
 
 
-async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place, mirror: ListSync) -> None:
     await erased(place)
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert not place.file.exists()
     await place.list.add("new")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     assert [task["title"] for task in place.read()["tasks"]] == ["new"]
 
 
-async def test_an_erased_conversation_takes_its_file_along(place: Place) -> None:
-    await place.list.add("a")
-    mirror = place.mirrored()
-    await mirror.sync()
+async def test_an_erased_conversation_takes_its_file_along(place: Place, mirror: ListSync) -> None:
     await erased(place)
     await mirror.erase()
     assert not place.file.exists()
@@ -637,8 +585,7 @@ async def test_no_file_takes_back_what_waits_for_a_yes(place: Place) -> None:
     await mirror.sync()
     await place.list.complete("1", "done")
     before = await place.list.get("1")
-    mirror.is_stale = True
-    await mirror.sync()
+    await resync(mirror)
     place.edit(lambda value: value["tasks"].pop(0))
     await mirror.sync()
     assert await place.list.get("1") == before

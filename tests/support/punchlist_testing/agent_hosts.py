@@ -1,0 +1,59 @@
+"""An agent host with its sessions: `punch agent mcp` and the hooks as processes, and a server over HTTP in this one."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import anyio
+
+from punchlist_apps.common.http.server import http_server
+from punchlist_apps.common.http.sockets import loopback_sockets
+from punchlist_testing.daemon import Spawned
+
+HOST = "claude-code"
+
+
+def environment(session: str | None = None, **more: str) -> dict[str, str]:
+    """The environment of a host's session; None: of a host that says nothing of its sessions."""
+    own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
+    return {**bare, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one), **own, **more}
+
+
+def command(daemon: Spawned, *words: str) -> list[str]:
+    places = ["--socket", daemon.socket, "--data-dir", daemon.data_dir, "--no-autostart"]
+    return [sys.executable, "-m", "punchlist", *words, *places]
+
+
+def run_hook(daemon: Spawned, session: str, directory: str | None = None, **members: Any) -> str:
+    """What `punch agent prime --hook` prints for an event of a session on the list `work`, or in a directory."""
+    env = environment(session, **({} if directory else {"PUNCHLIST_CONVERSATION": "work"}))
+    ran = subprocess.run(
+        command(daemon, "agent", "prime", "--hook"),
+        input=json.dumps({"session_id": session, **members}),
+        cwd=directory,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not ran.stderr
+    return ran.stdout
+
+
+@asynccontextmanager
+async def mcp_over_http(built: Any, grants: Any = None, places: Any = None, **limits: Any) -> AsyncGenerator[int]:
+    """Serve a server of ours in this process, on the port that is given out."""
+    http_app: Any = import_module("punchlist_apps.mcp.serve").http_app
+    sockets = loopback_sockets(0)
+    port = sockets[0].getsockname()[1]
+    server = http_server(http_app(built, port, grants, **limits), places)
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, sockets)
+        yield port
+        server.end()
