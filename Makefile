@@ -36,7 +36,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
 .PHONY: help setup demo test coverage optional test-long check bench bench-quick grow ui conformance race drain crash chat chat-figures agents-sdk powercut faults damage full fuzz simulate simulate-shared apart apart-figures soak together sessions mirrordisk resume rows stuck fairness connections memory restart mutants \
-	nats-server editors faces figures pictures fmt vendor page dist dist-test clean
+	nats-server editors faces figures pictures fmt page dist dist-test clean
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -59,7 +59,6 @@ coverage: optional $(READY) ## Run the tests with all optional programs, and che
 
 optional: $(READY) ## Install the programs that some tests need: a NATS server, and by apt (root, or SUDO=sudo) PostgreSQL, editors, shells.
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
-	@$(MAKE) page || echo 'not made: the page that browsers load; its size is not tested'
 	@missing=$$($(TESTING).optional); \
 	if test -n "$$missing"; then \
 		echo "installing $$missing"; mkdir -p build; \
@@ -81,6 +80,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@$(BIN)/python -m punchlist.tools.document --check
 	@$(BIN)/python -m punchlist_apps.web.openapi --check
 	@$(BIN)/python -m punchlist_apps.web.words --check
+	@$(page_hash) | cmp --silent - $(PAGE)/built/page.hash || { echo 'page/built is not up to date: make page' >&2; exit 1; }
 
 .PHONY: completions
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
@@ -239,7 +239,7 @@ VSIX := $(EXTENSION)/punchlist.vsix
 .PHONY: vscode
 vscode: $(VSIX) ## Make the package of VS Code's extension from its sources (npm).
 
-$(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(PAGE)/rows.js $(PAGE)/text.js LICENSE | $(NODE)
+$(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(addprefix $(PAGE)/,rows.js text.js characters.js) LICENSE | $(NODE)
 	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
 	@version=$$(PYTHONPATH=packages $(BIN)/python -m punchlist_packages.hatch_build); $(WITH_NODE); cd $(EXTENSION) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts && \
 		SOURCE_DATE_EPOCH=315532800 npm run --silent package -- "$$version" --no-git-tag-version --no-update-package-json
@@ -275,29 +275,24 @@ $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 	@$(WITH_NODE); cd build/vendor && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-# The bundle is committed, so that the sources of the page run without Node.
-vendor: $(ESBUILD) ## Make page/vendor.js of punch web from the packages of requirements/vendor (npm), then record its hash.
-	@$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
-		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" "--outfile=$(CURDIR)/$(PAGE)/vendor.js"
-	@sha256sum $(PAGE)/vendor.js
+# Only the built page is served. It is committed, since a checkout and pip's builds of it have no Node to make it.
+page: $(ESBUILD) ## Make what punch web serves, page/built, from the scripts and styles of its page (npm).
+	@$(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js chat.js page.css chat.css) \
+		--bundle --format=esm --minify --legal-comments=none --target=es2022,chrome123,firefox120,safari17.5 \
+		--log-level=warning "--banner:js=$$(cat requirements/vendor/banner.txt)" --outdir=$(PAGE)/built
+	@$(page_hash) > $(PAGE)/built/page.hash
 
-page: $(PAGE)/built/sources.sha256 ## Make what punch web sends, page/built, from the scripts and styles of its page (npm).
+# One hash of the page's sources and of what was made of them.
+page_hash = LC_ALL=C; cat $(PAGE)/*.js $(PAGE)/*.css requirements/vendor/* $(PAGE)/built/*.js $(PAGE)/built/*.css | git hash-object --stdin
 
-$(PAGE)/built/sources.sha256: $(wildcard $(PAGE)/*.js $(PAGE)/*.css) $(ESBUILD)
-	@mkdir -p $(@D)
-	@$(WITH_NODE); $(ESBUILD) $(PAGE)/app.js --bundle --format=esm --minify --legal-comments=none --target=es2022 --log-level=warning \
-		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(@D)/app.js; \
-		$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(@D)/page.css
-	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $@
-
-dist: $(READY) page vscode ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
+dist: $(READY) vscode ## Make what people install, in dist/: wheel, sdist, one file, Debian package (MACHINE=aarch64 for another than this).
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
 
 dist-test: dist ## Install each of them in a clean place and use it: venv, pipx, uv, bare environment, Debian (root).
 	@DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST)
 
 clean: ## Remove caches, coverage data and build results (.venv stays).
-	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
+	@rm -rf build dist $(COMPLETIONS) $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Every worker needs all files, so in a new
