@@ -58,7 +58,6 @@ coverage: optional $(READY) ## Run the tests with all optional programs, and che
 
 optional: $(READY) ## Install what some tests need: a NATS server; by apt PostgreSQL, editors, shells (root, or SUDO=sudo).
 	@$(MAKE) $(NATS) || echo 'not installed: a NATS server; tests that need one are skipped'
-	@$(MAKE) page || echo 'not made: the page that browsers load; its size is not tested'
 	@missing=$$($(TESTING).optional); \
 	if test -n "$$missing"; then \
 		echo "installing $$missing"; mkdir -p build; \
@@ -79,6 +78,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate --check
 	@$(BIN)/python -m punchlist_apps.web.words --check
+	@$(page_hash) | cmp --silent - $(PAGE)/built/page.hash || { echo 'page/built is not up to date: make page' >&2; exit 1; }
 
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
@@ -164,7 +164,7 @@ VSIX := $(EXTENSION)/punchlist.vsix
 
 vscode: $(VSIX) ## Make the package of VS Code's extension from its sources.
 
-$(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(PAGE)/rows.js $(PAGE)/text.js LICENSE | $(NODE)
+$(VSIX): $(wildcard $(addprefix $(EXTENSION)/,*.json *.md .vscodeignore src/* media/*)) $(addprefix $(PAGE)/,rows.js text.js characters.js) LICENSE | $(NODE)
 	@rm -rf $(EXTENSION)/dist; cp LICENSE $(EXTENSION)/
 	@version=$$(PYTHONPATH=packages $(BIN)/python -m punchlist_packages.hatch_build); $(WITH_NODE); cd $(EXTENSION) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts && \
 		SOURCE_DATE_EPOCH=315532800 npm run --silent package -- "$$version" --no-git-tag-version --no-update-package-json
@@ -183,25 +183,22 @@ $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 	@$(WITH_NODE); cd build/vendor && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-# The bundle of libraries is committed, so that the sources of the page run without Node.
-page: $(if $(VENDOR),$(ESBUILD),$(PAGE)/built/sources.sha256) ## Bundle the page of punch web (VENDOR=1: its libraries, page/vendor.js, instead).
-	@$(if $(VENDOR),$(WITH_NODE); cd build/vendor && node_modules/.bin/esbuild entry.js --bundle --format=esm --minify \
-		--legal-comments=none --target=es2022 "--banner:js=$$(cat banner.txt)" "--outfile=$(CURDIR)/$(PAGE)/vendor.js" && \
-		sha256sum "$(CURDIR)/$(PAGE)/vendor.js")
+# Only the built page is served. It is committed, since a checkout and pip's builds of it have no Node to make it.
+page: $(ESBUILD) ## Make what punch web serves, page/built, from the scripts and styles of its page (npm).
+	@$(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js chat.js page.css chat.css) \
+		--bundle --format=esm --minify --legal-comments=none --target=es2022,chrome123,firefox120,safari17.5 \
+		--log-level=warning "--banner:js=$$(cat requirements/vendor/banner.txt)" --outdir=$(PAGE)/built
+	@$(page_hash) > $(PAGE)/built/page.hash
 
-$(PAGE)/built/sources.sha256: $(wildcard $(PAGE)/*.js $(PAGE)/*.css) $(ESBUILD)
-	@mkdir -p $(@D)
-	@$(WITH_NODE); $(ESBUILD) $(PAGE)/app.js --bundle --format=esm --minify --legal-comments=none --target=es2022 --log-level=warning \
-		"--banner:js=$$(cat requirements/vendor/banner.txt)" --outfile=$(@D)/app.js; \
-		$(ESBUILD) $(PAGE)/page.css --minify --target=chrome123,firefox120,safari17.5 --log-level=warning --outfile=$(@D)/page.css
-	@cat $$(ls $(PAGE)/*.js $(PAGE)/*.css | LC_ALL=C sort) | sha256sum | cut -c 1-64 > $@
+# One hash of the page's sources and of what was made of them.
+page_hash = LC_ALL=C; cat $(PAGE)/*.js $(PAGE)/*.css requirements/vendor/* $(PAGE)/built/*.js $(PAGE)/built/*.css | git hash-object --stdin
 
-dist: $(READY) page vscode ## Make the packages, in dist/ (MACHINE=aarch64); TEST=1: install and use each in a clean place (root).
+dist: $(READY) vscode ## Make the packages, in dist/ (MACHINE=aarch64); TEST=1: install and use each in a clean place (root).
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
 	@$(if $(TEST),DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST))
 
 clean: ## Remove caches, coverage data and build results; .venv stays.
-	@rm -rf build dist $(COMPLETIONS) $(PAGE)/built $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
+	@rm -rf build dist $(COMPLETIONS) $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json
 	@find daemon client schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pytest rewrites the asserts of each file of tests and keeps the result. Every worker needs all files, so in a new

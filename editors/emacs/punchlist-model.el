@@ -10,41 +10,28 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'subr-x)
+(require 'punchlist-characters)
 (require 'punchlist-connection)
-
-(defconst punchlist--unsafe
-  (concat "[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
-          "\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ue000-\uf8ff\ufe00-\ufe0d\ufeff"
-          "\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-          "\U000e0000-\U0010ffff]")
-  "Characters that steer a terminal, turn the direction of text or show nothing.")
-(defconst punchlist--mark "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-  "Characters painted onto the one before; a heap of them paints other lines.")
-(defconst punchlist--max-marks 4)
-(defconst punchlist--joiner "[\u00ad\u200c\u200d]" "These show nothing, and writing needs them between two letters.")
-(defconst punchlist--selector "[\ufe00-\ufe0d\U000e0100-\U000e01ef]" "These choose the form of the character before.")
-(defconst punchlist--space "[\u1680\u2000-\u200a\u202f\u205f\u3000]")
-(defconst punchlist--latin "[0-9A-Za-z\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]")
 
 (defun punchlist--is-writing (sign)
   "Whether a joiner may stand beside SIGN: a letter, a digit, a mark or a picture."
   (let ((case-fold-search nil))
     (and sign
          (if (< (aref sign 0) 256) (string-match-p punchlist--latin sign)
-           (not (or (string-match-p punchlist--unsafe sign) (string-match-p punchlist--space sign)))))))
+           (not (or (string-match-p punchlist--unsafe sign) (string-match-p punchlist--spaces sign)))))))
 
 (defun punchlist--safe (text)
   "TEXT with everything that could steer or deceive made a visible escape.
 The rule is that of punchlist/base/text.py."
-  (if (not (or (string-match-p punchlist--unsafe text) (string-match-p punchlist--mark text))) text
+  (if (not (or (string-match-p punchlist--unsafe text) (string-match-p punchlist--marks text))) text
     (let ((signs (mapcar #'string text)) (marks 0) before shown)
       (while signs
         (let ((sign (pop signs)))
-          (setq marks (if (string-match-p punchlist--mark sign) (1+ marks) 0))
+          (setq marks (if (string-match-p punchlist--marks sign) (1+ marks) 0))
           (push (if (or (and (<= marks punchlist--max-marks) (not (string-match-p punchlist--unsafe sign)))
                         (and (punchlist--is-writing before)
-                             (or (string-match-p punchlist--selector sign)
-                                 (and (string-match-p punchlist--joiner sign) (punchlist--is-writing (car signs))))))
+                             (or (string-match-p punchlist--selectors sign)
+                                 (and (string-match-p punchlist--joiners sign) (punchlist--is-writing (car signs))))))
                     sign
                   (let ((code (aref sign 0)))
                     (format (cond ((< code 256) "\\x%02x") ((< code 65536) "\\u%04x") (t "\\U%08x")) code)))

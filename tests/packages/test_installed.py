@@ -106,18 +106,18 @@ COMPLETIONS = {
     "data/share/fish/vendor_completions.d/punch.fish",
     *(f"punchlist/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
 }
-BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "page.css", "sources.sha256")}
+BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "chat.js", "page.css", "chat.css")}
 VSIX = "punchlist/shipped/editors/vscode/punchlist.vsix"
 SERVED = """
-import asyncio, sys
+import asyncio
 from punchlist_apps.web.files import PAGE, Files
 from starlette.requests import Request
 asked = Request({"type": "http", "method": "GET", "headers": [], "path_params": {"name": "app.js"}})
-assert asyncio.run(Files().file(asked)).body == (PAGE / sys.argv[1]).read_bytes()
+assert asyncio.run(Files().file(asked)).body == (PAGE / "built/app.js").read_bytes()
 """
 
 
-def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_sources_of_the_page(user: User, stamp: str) -> None:
+def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_page(user: User, stamp: str) -> None:
     subprocess.run(["git", "clone", "-q", ROOT, user.home / "clone"], check=True)
     (user.home / "bin").mkdir()
     (user.home / "bin/git").symlink_to(str(shutil.which("git")))
@@ -126,10 +126,9 @@ def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_sources_of_the_pa
     pip = user.home / "venv/bin/pip"
     user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, user.home / "clone")
     (wheel,) = user.home.glob("*.whl")
-    assert names(wheel) == names(made("*.whl")) - BUILT - {VSIX}
-    assert names(wheel) >= COMPLETIONS
+    assert names(wheel) == names(made("*.whl")) - {VSIX} >= {*COMPLETIONS, *BUILT}
     user.run(pip, "install", "-qq", f"{wheel}[web]")
-    user.run(user.home / "venv/bin/python", "-c", SERVED, "app.js")
+    user.run(user.home / "venv/bin/python", "-c", SERVED)
     done = subprocess.run(
         [user.home / "venv/bin/punch", "setup", "vscode-extension"],
         env=user.env,
@@ -147,7 +146,7 @@ def test_the_wheel_and_that_of_the_sdist_hold_the_built_page_and_the_extension(u
     (wheel,) = user.home.glob("*.whl")
     assert names(wheel) == names(made("*.whl")) >= {*COMPLETIONS, *BUILT, VSIX}
     user.run(pip, "install", "-qq", f"{wheel}[web]")
-    user.run(user.home / "venv/bin/python", "-c", SERVED, "built/app.js")
+    user.run(user.home / "venv/bin/python", "-c", SERVED)
     with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(packed.open(VSIX)) as extension:
         assert sorted(name for name in extension.namelist() if name.startswith("extension/")) == [
             "extension/LICENSE.txt",

@@ -1,11 +1,12 @@
 """Text from others, made fit to show: unsafe characters become visible escapes, long text is cut, lines are joined.
 
-Light enough for a shell prompt: imports nothing.
+Light enough for a shell prompt: imports nothing. `punchlist_apps.web.words` writes the tables for the page and the
+editors.
 """
 
 _BYTE = 0x100
 _BMP = 0x10000
-_IGNORABLE = (
+IGNORABLE = (
     (0x034F, 0x034F),
     (0x115F, 0x1160),
     (0x17B4, 0x17B5),
@@ -21,18 +22,19 @@ _IGNORABLE = (
 U+FE0E and U+FE0F stay: they choose the text or emoji form of the character before them.
 """
 
-_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """Space separators are not "printable" to Python and harmless to a terminal."""
 
-_MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
+MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """The blocks of combining marks."""
+
 JOINERS = "\u00ad\u200c\u200d"
 """Soft hyphen, ZWNJ and ZWJ: they show nothing, and Persian, Indic scripts and emoji are not written without them."""
 
-_SELECTORS = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF))
+SELECTORS = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF))
 """Variation selectors beside U+FE0E and U+FE0F: they choose the form of the character before them."""
 
-_MAX_MARKS = 4
+MAX_MARKS = 4
 """Combining marks shown on one base character; real writing needs no more, a heap of them paints other lines."""
 
 
@@ -46,10 +48,10 @@ def escaped(char: str) -> str:
 
 def is_safe(char: str) -> bool:
     """Whether a character may reach a terminal as it is. Newline and tab are for the caller to allow."""
-    if char in _SPACES:
+    if char in SPACES:
         return True
     code = ord(char)
-    return char.isprintable() and not _is_within(code, _IGNORABLE)
+    return char.isprintable() and not _is_within(code, IGNORABLE)
 
 
 def safe(text: str, keep: str = "") -> str:
@@ -64,7 +66,7 @@ def safe(text: str, keep: str = "") -> str:
     before = ""
     for place, char in enumerate(text):
         marks = marks + 1 if _is_combining(char) else 0
-        harmless = char in keep or (is_safe(char) and marks <= _MAX_MARKS)
+        harmless = char in keep or (is_safe(char) and marks <= MAX_MARKS)
         if not harmless and _is_writing(before):
             after = text[place + 1 : place + 2]
             harmless = _is_writing(after) if char in JOINERS else _is_selector(char)
@@ -75,11 +77,11 @@ def safe(text: str, keep: str = "") -> str:
 
 def _is_writing(char: str) -> bool:
     """Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture."""
-    return char.isalnum() or (char > "\xff" and is_safe(char) and char not in _SPACES)
+    return char.isalnum() or (char > "\xff" and is_safe(char) and char not in SPACES)
 
 
 def _is_selector(char: str) -> bool:
-    return _is_within(ord(char), _SELECTORS)
+    return _is_within(ord(char), SELECTORS)
 
 
 def safe_block(text: str) -> str:
@@ -119,7 +121,7 @@ def task_id(text: str) -> str:
 
 def _is_combining(char: str) -> bool:
     """Whether a character is painted onto the one before it."""
-    return _is_within(ord(char), _MARKS)
+    return _is_within(ord(char), MARKS)
 
 
 def _is_within(code: int, ranges: "tuple[tuple[int, int], ...]") -> bool:

@@ -10,53 +10,34 @@ from starlette.responses import Response
 from punchlist_apps.common.http.problem import Refused
 
 PAGE = Path(__file__).parent / "page"
-_INDEX = "index.html"
-_CHAT = "chat.html"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".json": "application/json",
     ".txt": "text/plain; charset=utf-8",
 }
 
 
-def is_made_of_sources(built: Path) -> bool:
-    """Whether what was built was made of the scripts and styles that stand beside it now."""
-    try:
-        recorded = (built / "sources.sha256").read_text().strip()
-    except OSError:
-        return False
-    sources = sorted((*built.parent.glob("*.js"), *built.parent.glob("*.css")), key=lambda path: path.name)
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest() == recorded
-
-
 class Files:
-    """Files of one folder, by their names; those in its folder `built` stand in for the sources that they are made of.
-
-    Where the sources were changed since, they are served themselves: `make page` makes what is built anew.
+    """Files of one folder and of its folder `built`, by their names; scripts and styles are served only as built.
 
     Args:
         folder: Where they are; what is in it when the server starts is served.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:
-        built = folder / "built"
-        folders = [one for one in (folder, *([built] if is_made_of_sources(built) else [])) if one.is_dir()]
-        found = [path for one in folders for path in one.iterdir() if path.suffix in _TYPES]
-        self._files = {path.name: path for path in found}
+        found = [path for path in folder.glob("*") if path.suffix in _TYPES and path.suffix not in (".css", ".js")]
+        built = [path for path in (folder / "built").glob("*") if path.suffix in _TYPES]
+        self._files = {path.name: path for path in (*found, *built)}
 
     async def index(self, request: Request) -> Response:
-        """The page itself."""
-        return self._answer(request, _INDEX)
+        return self._answer(request, "index.html")
 
     async def chat(self, request: Request) -> Response:
-        """The page of chats."""
-        return self._answer(request, _CHAT)
+        return self._answer(request, "chat.html")
 
     async def file(self, request: Request) -> Response:
-        """A file of the page."""
         return self._answer(request, request.path_params["name"])
 
     def _answer(self, request: Request, name: str) -> Response:

@@ -49,7 +49,6 @@ NEEDS = {
     "emacs": Need("Emacs", "make coverage", "emacs-nox"),
     "vscode": Need("VS Code", "make editors"),
     "pyte": Need("a terminal emulator", "make editors"),
-    "page": Need("the built page", "make coverage"),
     "npm": Need("packages from npm", "make coverage"),
     "typescript": Need("the TypeScript compiler", "make vscode"),
     "mcp": Need("the MCP SDK", "make conformance"),

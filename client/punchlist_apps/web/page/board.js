@@ -17,13 +17,20 @@ export const onScreen = () => board.value.flatMap((section) => section.cards.sli
 const room = (section) => (boardFilter.value ? MORE : FEW[section.key]) + (extra.value[section.key] ?? 0);
 
 export function Board() {
-  if (!known.value) return html`<main class="board"><h1 class="sr">Board</h1><p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
+  if (!known.value)
+    return html`<main class="board"><h1 class="sr">Board</h1>
+      <p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
   return html`<main class="board" id="main">
     <h1 class="sr">Board</h1>
     ${board.value.map((section) => html`<${Section} key=${section.key} section=${section} />`)}
-    ${!board.value.length && (cards.value.size ? html`<div class="teach"><h2>No list fits</h2><p>${plural(cards.value.size, "list is", "lists are")} hidden by the filter. <${Key} of="escape" /> clears it.</p></div>` : html`<${Nothing} />`)}
+    ${!board.value.length && (cards.value.size ? html`<${Hidden} />` : html`<${Nothing} />`)}
   </main>`;
 }
+
+const Hidden = () => html`<div class="teach">
+  <h2>No list fits</h2>
+  <p>${plural(cards.value.size, "list is", "lists are")} hidden by the filter. <${Key} of="escape" /> clears it.</p>
+</div>`;
 
 const Nothing = () => html`<div class="teach">
   <h2>No lists yet</h2>
@@ -38,10 +45,13 @@ function Section({ section }) {
   const shown = section.cards.slice(0, room(section));
   const left = section.cards.length - shown.length;
   const more = () => (extra.value = { ...extra.value, [section.key]: (extra.value[section.key] ?? 0) + MORE });
+  const next = shown.length ? plural(Math.min(left, MORE), "more list", "more lists") : plural(left, "quiet list");
   return html`<section class=${`sec-${section.key}`} aria-labelledby=${`h-${section.key}`}>
-    <h2 id=${`h-${section.key}`}>${section.title} <span class="count">${section.cards.length.toLocaleString()}</span></h2>
-    ${shown.length > 0 && html`<ul class="cards">${shown.map((card) => html`<${Card} key=${card.conversation} card=${card} />`)}</ul>`}
-    ${left > 0 && html`<button class="more" onClick=${more}>Show ${shown.length ? plural(Math.min(left, MORE), "more list", "more lists") : plural(left, "quiet list")}</button>`}
+    <h2 id=${`h-${section.key}`}>${section.title}${" "}
+      <span class="count">${section.cards.length.toLocaleString()}</span></h2>
+    ${shown.length > 0 && html`<ul class="cards">
+      ${shown.map((card) => html`<${Card} key=${card.conversation} card=${card} />`)}</ul>`}
+    ${left > 0 && html`<button class="more" onClick=${more}>Show ${next}</button>`}
   </section>`;
 }
 
@@ -50,6 +60,7 @@ const SHOWN = 3;
 function Card({ card }) {
   const { counts, running = [] } = card;
   const all = total(counts);
+  const left = counts.in_progress - Math.min(running.length, SHOWN);
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -73,8 +84,9 @@ function Card({ card }) {
         <span class="when">${since(now.value - card.updated_at)} ago</span>
       </p>
       <${Bar} counts=${counts} />
-      ${running.length > 0 && html`<ul class="running">${running.slice(0, SHOWN).map((one) => html`<${Running} key=${one.id} one=${one} />`)}</ul>`}
-      ${counts.in_progress > Math.min(running.length, SHOWN) && html`<p class="rest">and ${counts.in_progress - Math.min(running.length, SHOWN)} more</p>`}
+      ${running.length > 0 && html`<ul class="running">
+        ${running.slice(0, SHOWN).map((one) => html`<${Running} key=${one.id} one=${one} />`)}</ul>`}
+      ${left > 0 && html`<p class="rest">and ${left} more</p>`}
     </a>
   </li>`;
 }

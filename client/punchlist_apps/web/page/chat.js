@@ -52,7 +52,9 @@ function show(role, id, content) {
   if (content.mark) made.append(make("div", "hush", content.mark));
   if (content.receipts?.length) {
     const chips = make("div", "chips");
-    for (const one of content.receipts) chips.append(make("span", "", `${one.type}${one.task ? ` #${one.task}` : ""} · seq ${one.seq}`));
+    for (const { type, task, seq } of content.receipts) {
+      chips.append(make("span", "", `${type}${task ? ` #${task}` : ""} · seq ${seq}`));
+    }
     made.append(chips);
   }
   for (const note of content.notes ?? []) made.append(make("div", "note", note));
@@ -74,7 +76,10 @@ function working(on) {
   at("send").hidden = on;
 }
 
-/** Make attempts until one returns true, however long the server is away. `attempt(reached)` calls `reached` when the server answers. */
+/**
+ * Make attempts until one returns true, however long the server is away. `attempt(reached)` calls `reached` when the
+ * server answers.
+ */
 async function insist(attempt, stop) {
   const mine = thread;
   let failures = 0;
@@ -138,7 +143,9 @@ async function deliver(text) {
   const until = sending.signal;
   if (!thread && !(await insist(() => begin(text), until))) return giveUp(text, until);
   // What is sent again because no answer came is the same turn, which is worked on once.
-  if (unsent?.text !== text || unsent.thread !== thread) unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
+  if (unsent?.text !== text || unsent.thread !== thread) {
+    unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
+  }
   const { turn } = unsent;
   const mine = thread;
   show("user", turn, { text });

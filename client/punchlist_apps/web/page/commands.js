@@ -1,24 +1,28 @@
 // What a key, a button or a line of the palette does: one table.
 
-import { signal } from "./vendor.js";
 import { onScreen, picked } from "./board.js";
-import { ask, dialog } from "./dialogs.js";
-import { columns } from "./flow.js";
-import { goToVersion } from "./history.js";
 import { call, session, signOut } from "./link.js";
-import { API, attempt, boardFilter, cards, copyText, cursor, filter, go, isPast, listPath, look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath } from "./model.js";
+import {
+  API, ask, attempt, boardFilter, cards, columns, copyText, cursor, dialog, filter, go, goToVersion, isPast, listPath,
+  look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath, why,
+} from "./model.js";
 import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
 import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, notify } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
 
-export const why = signal(null);
 let last = null; // what `.` repeats
 
 // What is meant: the marked tasks, or the one that the cursor is at.
 
-const targets = () => (marks.value.size ? shown.value.filter((one) => marks.value.has(one.id)) : task.value ? [task.value] : []);
+function targets() {
+  if (marks.value.size) return shown.value.filter((one) => marks.value.has(one.id));
+  return task.value ? [task.value] : [];
+}
+
+const nameOf = (one) => `#${one.id} ${safe(one.title)}`;
+const nameOfAll = (tasks) => (tasks.length === 1 ? nameOf(tasks[0]) : plural(tasks.length, "task"));
 
 /** Do a change to each target, to those below a task before it; the first refusal stops it and is said. */
 async function each(verb, tasks, change) {
@@ -27,7 +31,8 @@ async function each(verb, tasks, change) {
     if ((await attempt(() => change(one))) === null) break;
     count++;
   }
-  if (count && tasks.length > 1) say(`${verb}: ${plural(count, "task")}${count < tasks.length ? ` of ${tasks.length}` : ""}`);
+  const ofAll = count < tasks.length ? ` of ${tasks.length}` : "";
+  if (count && tasks.length > 1) say(`${verb}: ${plural(count, "task")}${ofAll}`);
   if (count === tasks.length) marks.value = new Set();
   return count;
 }
@@ -37,8 +42,8 @@ async function putStatus(one, status, more = {}) {
     return await call("POST", taskPath(one.id, "/status"), { status, ...more });
   } catch (error) {
     if (error.kind !== "lease_held" || !one.fence) throw error;
-    const sure = await ask({ title: `#${one.id} is claimed`, text: [`${error.message}`], confirm: "Do it anyway" });
-    return sure ? call("POST", taskPath(one.id, "/status"), { status, fence: one.fence, ...more }) : null;
+    const sure = await ask({ title: `#${one.id} is claimed`, text: [error.message], confirm: "Do it anyway" });
+    return sure && call("POST", taskPath(one.id, "/status"), { status, fence: one.fence, ...more });
   }
 }
 
@@ -59,8 +64,7 @@ export async function setStatus(id, status) {
 const statusOf = (verb, status, field) => async () => {
   const tasks = targets();
   if (!tasks.length || isHeld(tasks)) return;
-  const name = tasks.length === 1 ? `#${tasks[0].id} ${safe(tasks[0].title)}` : plural(tasks.length, "task");
-  const given = field ? await ask({ title: `${verb}: ${name}`, fields: [field], confirm: verb }) : {};
+  const given = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
   if (!given) return;
   const more = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
   last = () => each(verb, targets(), (one) => putStatus(one, status, more));
@@ -73,9 +77,11 @@ const WHY_NOT = { name: "text", label: "Why not?", required: true, kind: "line" 
 const answer = (verb, accept) => async () => {
   const tasks = targets().filter((one) => one.waits_for === "yes");
   if (!tasks.length) return targets().length && say("This task does not wait for a yes.", "bad");
-  const name = tasks.length === 1 ? `#${tasks[0].id} ${safe(tasks[0].title)}` : plural(tasks.length, "task");
-  const given = accept ? {} : await ask({ title: `Reject: ${name}`, fields: [WHY_NOT], confirm: "Reject" });
-  if (given) await each(verb, tasks, (one) => call("POST", taskPath(one.id, "/approval"), { accept, version: one.version, ...given }));
+  const title = `Reject: ${nameOfAll(tasks)}`;
+  const given = accept ? {} : await ask({ title, fields: [WHY_NOT], confirm: "Reject" });
+  if (!given) return;
+  const answered = (one) => call("POST", taskPath(one.id, "/approval"), { accept, version: one.version, ...given });
+  await each(verb, tasks, answered);
 };
 
 // Forms.
@@ -95,12 +101,15 @@ const MEMBERS = [
   { name: "blocked_by", label: "Waits for", hint: IDS, half: true },
   { name: "parent", label: "Part of", hint: "a number", half: true },
 ];
-const LINKS = { name: "links", label: "Leads to", hint: "an address or a path a line, or KIND=TARGET", kind: "long", rows: 2 };
+const LINKS = {
+  name: "links", label: "Leads to", hint: "an address or a path a line, or KIND=TARGET", kind: "long", rows: 2,
+};
 const DOING = { name: "active_form", label: "While it is done", hint: "such as “Writing the parser”" };
 
 /** A task's members as a form shows them. */
 function textsOf(one) {
-  const texts = { title: one.title, description: one.description ?? "", active_form: one.active_form ?? "", owner: one.owner ?? "", priority: one.priority, blocked_by: (one.blocked_by ?? []).join(" "), parent: one.parent ?? "" };
+  const texts = { title: one.title, priority: one.priority, blocked_by: (one.blocked_by ?? []).join(" ") };
+  for (const name of ["description", "active_form", "owner", "parent"]) texts[name] = one[name] ?? "";
   for (const [name, [text]] of Object.entries(AS_TEXT)) texts[name] = text(one[name]);
   for (const name of TIMES) texts[name] = whenText(one, name);
   return texts;
@@ -140,9 +149,12 @@ async function add() {
 async function addList() {
   const made = await ask({
     title: "Begin a list",
-    fields: [{ name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" }, { name: "title", label: "Title", hint: "may be empty" }],
+    fields: [
+      { name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" },
+      { name: "title", label: "Title", hint: "may be empty" },
+    ],
     confirm: "Begin",
-    send: (given) => call("PUT", API + encodeURIComponent(given.conversation), given.title ? { title: given.title } : {}),
+    send: ({ conversation, title }) => call("PUT", API + encodeURIComponent(conversation), title ? { title } : {}),
   });
   if (made) go({ name: made.conversation.conversation });
 }
@@ -170,20 +182,25 @@ async function edit() {
 async function note() {
   const one = task.value;
   if (!one) return;
-  const title = `Note on #${one.id} ${safe(one.title)}`;
-  await ask({ title, fields: [{ name: "text", label: "Note", kind: "long", hint: "Ctrl Enter adds it", required: true }], confirm: "Add", send: ({ text }) => call("POST", taskPath(one.id, "/notes"), { text }) });
+  await ask({
+    title: `Note on ${nameOf(one)}`,
+    fields: [{ name: "text", label: "Note", kind: "long", hint: "Ctrl Enter adds it", required: true }],
+    confirm: "Add",
+    send: ({ text }) => call("POST", taskPath(one.id, "/notes"), { text }),
+  });
 }
 
 async function remove() {
   const tasks = targets();
   if (!tasks.length) return;
-  const lines = tasks.slice(0, 8).map((one) => `#${one.id} ${safe(one.title)}`);
+  const lines = tasks.slice(0, 8).map(nameOf);
   if (tasks.length > 8) lines.push(`and ${tasks.length - 8} more`);
-  const sure = await ask({ title: tasks.length === 1 ? "Delete this task?" : `Delete ${tasks.length} tasks?`, lines, text: ["An undo brings it back."], confirm: "Delete", danger: true });
-  if (!sure) return;
+  const title = tasks.length === 1 ? "Delete this task?" : `Delete ${tasks.length} tasks?`;
+  if (!(await ask({ title, lines, text: ["An undo brings it back."], confirm: "Delete", danger: true }))) return;
   const next = neighbour(1) ?? neighbour(-1);
   const query = new URLSearchParams(tasks.map((one) => ["tasks", one.id]));
-  const gone = await attempt(() => (tasks.length === 1 ? call("DELETE", taskPath(tasks[0].id)) : call("DELETE", listPath(`/tasks?${query}`))));
+  const path = tasks.length === 1 ? taskPath(tasks[0].id) : listPath(`/tasks?${query}`);
+  const gone = await attempt(() => call("DELETE", path));
   if (!gone) return;
   marks.value = new Set();
   go({ ...place.value, task: next && !gone.deleted.includes(next) ? next : null }, { trail: false });
@@ -196,22 +213,38 @@ async function takeBack(which, { title, confirm, none, text = [] }) {
   const would = await attempt(() => call("POST", listPath("/undo"), { ...how, ...which, preview: true }));
   if (!would) return;
   if (!would.undone.length) return say(none);
-  const done = await ask({ title, lines: would.undone.map(safe), text, confirm, send: () => call("POST", listPath("/undo"), { ...how, call: would.calls[0] }) });
+  const send = () => call("POST", listPath("/undo"), { ...how, call: would.calls[0] });
+  const done = await ask({ title, lines: would.undone.map(safe), text, confirm, send });
   if (done) say(`${confirm}: ${plural(done.undone.length, "change")}`);
 }
 
-const NONE = "here: the history shows what others changed.";
-const undo = () => takeBack({ mine: true, count: 1 }, { title: "Undo your last change?", confirm: "Undo", none: `You have nothing to undo ${NONE}`, text: ["Nothing else is touched."] });
-const redo = () => takeBack({ mine: true, count: 1, redo: true }, { title: "Redo what you undid?", confirm: "Redo", none: `You have nothing to redo ${NONE}`, text: ["Nothing else is touched."] });
+const takeMineBack = (verb, title, more) => () =>
+  takeBack({ mine: true, count: 1, ...more }, {
+    title,
+    confirm: verb,
+    none: `You have nothing to ${verb.toLowerCase()} here: the history shows what others changed.`,
+    text: ["Nothing else is touched."],
+  });
 
 /** Undo a change out of the history, whoever's it is. */
-export const undoCall = ({ version, actor, at }) => takeBack({ call: version }, { title: `Undo this change by ${safe(actor)}?`, confirm: "Undo", none: "There is nothing to undo in this change.", text: [`${safe(actor)} made it at ${clock(at)}. Nothing else is touched, and the history keeps both.`] });
+export const undoCall = ({ version, actor, at }) =>
+  takeBack({ call: version }, {
+    title: `Undo this change by ${safe(actor)}?`,
+    confirm: "Undo",
+    none: "There is nothing to undo in this change.",
+    text: [`${safe(actor)} made it at ${clock(at)}. Nothing else is touched, and the history keeps both.`],
+  });
 
 const ME = "punchlist.me";
 async function myName() {
   const kept = localStorage.getItem(ME);
   if (kept) return kept;
-  const given = await ask({ title: "Who are you?", text: ["A claim says whose the task is. This browser remembers the name."], fields: [{ name: "owner", label: "Name", required: true }], confirm: "Go on" });
+  const given = await ask({
+    title: "Who are you?",
+    text: ["A claim says whose the task is. This browser remembers the name."],
+    fields: [{ name: "owner", label: "Name", required: true }],
+    confirm: "Go on",
+  });
   if (given) localStorage.setItem(ME, given.owner);
   return given?.owner;
 }
@@ -219,7 +252,8 @@ async function myName() {
 const DAY_MS = 86_400_000;
 async function claim() {
   const owner = await myName();
-  if (owner) await each("Claimed", targets(), (one) => call("POST", taskPath(one.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS }));
+  const claimed = (one) => call("POST", taskPath(one.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
+  if (owner) await each("Claimed", targets(), claimed);
 }
 async function release() {
   await each("Given back", targets(), (one) => call("POST", taskPath(one.id, "/release"), { owner: one.owner }));
@@ -240,7 +274,8 @@ const move = (step) => async () => {
   const same = shown.value.filter((each) => (each.parent ?? null) === (one.parent ?? null));
   const other = same[same.indexOf(one) + step];
   last = move(step);
-  if (other) await attempt(() => call("POST", taskPath(one.id, "/move"), step < 0 ? { before: other.id } : { after: other.id }));
+  const to = step < 0 ? "before" : "after";
+  if (other) await attempt(() => call("POST", taskPath(one.id, "/move"), { [to]: other.id }));
 };
 
 async function explain() {
@@ -255,7 +290,7 @@ async function explain() {
 function order() {
   if (place.value.view === "who") return [];
   if (!place.value.name) return onScreen().map((one) => one.conversation);
-  if (place.value.view === "flow") return columns().flat().map((one) => one.id);
+  if (place.value.view === "flow") return columns.value.flat().map((one) => one.id);
   return shownIds.value;
 }
 const here = () => (place.value.name ? cursor.value : picked.value);
@@ -323,13 +358,24 @@ async function copy() {
 
 function share() {
   const only = place.value.name ? ` --only ${place.value.name}` : "";
-  ask({ title: "Share without the right to change", text: ["A link lets one browser of this machine in, and is good for a minute. In a terminal:"], code: `punch web --link --read-only${only}`, confirm: "Close", only: true });
+  ask({
+    title: "Share without the right to change",
+    text: ["A link lets one browser of this machine in, and is good for a minute. In a terminal:"],
+    code: `punch web --link --read-only${only}`,
+    confirm: "Close",
+    only: true,
+  });
 }
+
+const markAll = () => (marks.value = marks.value.size ? new Set() : new Set(order()));
 
 const view = (name) => () => go({ ...place.value, view: name });
 const focusFilter = () => document.querySelector("#filter")?.focus();
 
-/** name: [what it does in the palette, the function, needs: "list" | "task" | "change"…]. */
+const RESULT = { name: "result_summary", label: "Result", hint: "may be empty", kind: "line" };
+const REASON = { name: "fail_reason", label: "Reason", hint: "may be empty", kind: "line" };
+
+/** By name: what it does, its title in the palette, and whether it needs a list, a task, the right to change. */
 export const COMMANDS = {
   down: { run: step(1) },
   up: { run: step(-1) },
@@ -350,8 +396,8 @@ export const COMMANDS = {
   view_history: { run: view("history"), title: "What happened", list: true },
   why: { run: explain, title: "Why can't it start?", task: true },
   start: { run: statusOf("Start", "in_progress"), title: "Start", task: true, change: true },
-  done: { run: statusOf("Done", "completed", { name: "result_summary", label: "Result", hint: "may be empty", kind: "line" }), title: "Done", task: true, change: true },
-  fail: { run: statusOf("Failed", "failed", { name: "fail_reason", label: "Reason", hint: "may be empty", kind: "line" }), title: "Failed", task: true, change: true },
+  done: { run: statusOf("Done", "completed", RESULT), title: "Done", task: true, change: true },
+  fail: { run: statusOf("Failed", "failed", REASON), title: "Failed", task: true, change: true },
   pause: { run: statusOf("Pause", "paused"), title: "Pause", task: true, change: true },
   reopen: { run: statusOf("Reopen", "pending"), title: "Reopen", task: true, change: true },
   approve: { run: answer("Approved", true), title: "Approve", task: true, change: true },
@@ -367,15 +413,20 @@ export const COMMANDS = {
   raise: { run: priority(1), title: "More urgent", task: true, change: true },
   lower: { run: priority(-1), title: "Less urgent", task: true, change: true },
   mark: { run: mark, task: true },
-  mark_all: { run: () => (marks.value = marks.value.size ? new Set() : new Set(order())), title: "Mark all that are shown", list: true },
+  mark_all: { run: markAll, title: "Mark all that are shown", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
   repeat: { run: () => last?.(), task: true, change: true },
-  undo: { run: undo, title: "Undo…", list: true, change: true },
-  redo: { run: redo, title: "Redo…", list: true, change: true },
+  undo: { run: takeMineBack("Undo", "Undo your last change?"), title: "Undo…", list: true, change: true },
+  redo: { run: takeMineBack("Redo", "Redo what you undid?", { redo: true }), title: "Redo…", list: true, change: true },
   older: { run: () => attempt(() => goToVersion(-1)), list: true },
   newer: { run: () => attempt(() => goToVersion(1)), list: true },
   now: { run: () => look(null), title: "Back to now", list: true },
-  notify: { run: notify, get title() { return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits"; } },
+  notify: {
+    run: notify,
+    get title() {
+      return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
+    },
+  },
   share: { run: share, title: "Share a read-only link" },
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
@@ -396,7 +447,14 @@ export function run(name, ...given) {
 
 /** What the palette finds: commands that can be run now, and all lists. */
 export function findable() {
-  const commands = Object.entries(COMMANDS).filter(([name, { title }]) => title && can(name)).map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
-  const lists = [...cards.value.values()].map((one) => ({ key: `list ${one.conversation}`, text: safe(one.title ? `${one.title} · ${one.conversation}` : one.conversation), kind: "list", run: () => go({ name: one.conversation }) }));
-  return [...commands, ...((place.value.name || place.value.view === "who") && !session.value.scope.list ? [{ key: "board", text: "Board", kind: "list", run: home }] : []), ...lists];
+  const found = Object.entries(COMMANDS)
+    .filter(([name, { title }]) => title && can(name))
+    .map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
+  const isElsewhere = place.value.name || place.value.view === "who";
+  if (isElsewhere && !session.value.scope.list) found.push({ key: "board", text: "Board", kind: "list", run: home });
+  for (const { conversation: name, title } of cards.value.values()) {
+    const text = safe(title ? `${title} · ${name}` : name);
+    found.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });
+  }
+  return found;
 }

@@ -1,19 +1,23 @@
 // One task: what it is, what it waits for, what it frees, and what may be done with it.
 
 import { html, signal } from "./vendor.js";
-import { run, why } from "./commands.js";
+import { run } from "./commands.js";
 import { Story, storyOf } from "./history.js";
-import { go, list, mayChange, place, shownRows, task } from "./model.js";
-import { Label, Times } from "./list.js";
+import { go, list, mayChange, place, shownRows, task, why } from "./model.js";
 import { durationText, isWeb } from "./members.js";
 import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
-import { Key, Mark, Since, TaskLink, Text, WORDS, wordsOf } from "./parts.js";
+import { Key, Label, Mark, Since, TaskLink, Text, Times, WORDS, wordsOf } from "./parts.js";
 import { clock, dayText, safe, safeBlock } from "./text.js";
+
+/** Whether a task can be started by hand: nothing else has to happen before. */
+const mayStart = (one) =>
+  ["pending", "paused"].includes(one.status) && one.waits_for !== "yes" && !one.open_blockers?.length &&
+  !isDeferred(one) && (one.status === "paused" || !shownRows.value.holds(one));
 
 const ACTIONS = [
   ["approve", "Approve", "Y", (one) => one.waits_for === "yes"],
   ["reject", "Reject", "N", (one) => one.waits_for === "yes"],
-  ["start", "Start", "s", (one) => ["pending", "paused"].includes(one.status) && one.waits_for !== "yes" && !one.open_blockers?.length && !isDeferred(one) && (one.status === "paused" || !shownRows.value.holds(one))],
+  ["start", "Start", "s", mayStart],
   ["done", "Done", "d", (one) => one.status === "in_progress"],
   ["fail", "Failed", "f", (one) => one.status === "in_progress"],
   ["pause", "Pause", "p", (one) => ["pending", "in_progress"].includes(one.status)],
@@ -36,6 +40,8 @@ export function Detail() {
   const frees = near(one.blocks);
   const children = shownRows.value.childrenOf(one.id);
   const freed = frees.filter((other) => other.open_blockers?.length === 1 && !isFinished(other)).length;
+  const freesNote = freed && !isFinished(one) ? `done frees ${freed} of ${frees.length}` : "";
+  const meta = shownMeta(one);
   return html`<aside class="detail" aria-label=${`Task ${one.id}`} tabindex="0">
     <div class="top">
       <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
@@ -47,21 +53,26 @@ export function Detail() {
       ${one.attempts > 1 && html`<span class="hush">attempt ${one.attempts}</span>`}
     </div>
     <h2><${Text} of=${one.title} /></h2>
-    ${state === "in_progress" && html`<p class="doing">${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
-    ${one.labels?.length > 0 && html`<p class="labels">${one.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</p>`}
+    ${state === "in_progress" && html`<p class="doing">
+      ${one.active_form && html`<${Text} of=${one.active_form} /> · `}for <${Since} at=${one.status_changed_at} /></p>`}
+    ${one.labels?.length > 0 && html`<p class="labels">
+      ${one.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</p>`}
     ${one.description && html`<p class="prose">${safeBlock(one.description)}</p>`}
     ${one.waits_for && html`<p class="doing">Done, and waits for ${safe(gateOf(one))}</p>`}
     ${one.fail_reason && html`<${Note} title="Reason" class="bad" text=${one.fail_reason} />`}
     ${one.result_summary && html`<${Note} title="Result" text=${one.result_summary} />`}
-    ${mayChange.value && html`<div class="actions">${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name} class=${{ approve: "primary", delete: "quiet" }[name] ?? ""} onClick=${() => run(name)}>${label} <${Key} of=${key} /></button>`)}</div>`}
+    ${mayChange.value && html`<${Actions} of=${one} />`}
     ${why.value?.task === one.id && html`<${Why} told=${why.value} />`}
     ${one.parent && found.get(one.parent) && html`<${Links} title="Part of" tasks=${[found.get(one.parent)]} />`}
     ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}
     ${waits.length > 0 && html`<${Links} title="Waits for" tasks=${waits} />`}
-    ${frees.length > 0 && html`<${Links} title="Blocks" note=${freed && !isFinished(one) ? `done frees ${freed} of ${frees.length}` : ""} tasks=${frees} />`}
-    ${one.links?.length > 0 && html`<div class="links"><h3>Leads to</h3>${one.links.map((link) => html`<${Lead} key=${link.kind + link.to} link=${link} />`)}</div>`}
-    ${one.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>${one.notes.map((note) => html`<div key=${note.version} class="note"><p class="hush"><${Text} of=${note.actor} />${note.imported_by && ` (imported by ${safe(note.imported_by)})`} · ${clock(note.at)}</p><p class="prose">${safeBlock(note.text)}</p></div>`)}</div>`}
-    ${shownMeta(one).length > 0 && html`<dl class="meta">${shownMeta(one).map(([key, value]) => html`<div key=${key}><dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
+    ${frees.length > 0 && html`<${Links} title="Blocks" note=${freesNote} tasks=${frees} />`}
+    ${one.links?.length > 0 && html`<div class="links"><h3>Leads to</h3>
+      ${one.links.map((link) => html`<${Lead} key=${link.kind + link.to} link=${link} />`)}</div>`}
+    ${one.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>
+      ${one.notes.map((note) => html`<${Noted} key=${note.version} note=${note} />`)}</div>`}
+    ${meta.length > 0 && html`<dl class="meta">${meta.map(([key, value]) => html`<div key=${key}>
+      <dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
     <details class="activity" open=${open.value} onToggle=${(event) => (open.value = event.currentTarget.open)}>
       <summary>Activity</summary>
       ${open.value && html`<${Story} entries=${storyOf(one.id)} />`}
@@ -74,13 +85,31 @@ export function Detail() {
 /** The metadata but for the marks that imports keep. */
 const shownMeta = (one) => Object.entries(one.metadata ?? {}).filter(([key]) => key !== "imported");
 
-const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}><h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
+const Actions = ({ of: one }) => html`<div class="actions">
+  ${ACTIONS.filter(([, , , may]) => may(one)).map(([name, label, key]) => html`<button key=${name}
+    class=${{ approve: "primary", delete: "quiet" }[name] ?? ""} onClick=${() => run(name)}>
+    ${label} <${Key} of=${key} /></button>`)}
+</div>`;
+
+const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}>
+  <h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
+
+/** A note that somebody wrote on a task. */
+const Noted = ({ note }) => html`<div class="note">
+  <p class="hush"><${Text} of=${note.actor} />
+    ${note.imported_by && ` (imported by ${safe(note.imported_by)})`} · ${clock(note.at)}</p>
+  <p class="prose">${safeBlock(note.text)}</p></div>`;
 
 /** Where a task leads: another task of this list, a page of the web, or a text to be copied. */
 function Lead({ link: { kind, to } }) {
   const other = ["discovered-from", "relates-to"].includes(kind) && shownRows.value.tasks.get(to);
   const shown = html`<${Text} of=${to} />`;
-  return html`<div class="lead"><span class="hush">${safe(kind)}</span>${other ? html`<${TaskLink} task=${other} onOpen=${openTask} />` : isWeb(to) ? html`<a href=${to} target="_blank" rel="noopener noreferrer">${shown}</a>` : html`<code>${shown}</code>`}</div>`;
+  return html`<div class="lead"><span class="hush">${safe(kind)}</span>
+    ${other
+      ? html`<${TaskLink} task=${other} onOpen=${openTask} />`
+      : isWeb(to)
+        ? html`<a href=${to} target="_blank" rel="noopener noreferrer">${shown}</a>`
+        : html`<code>${shown}</code>`}</div>`;
 }
 
 const MOST = 60;
@@ -104,7 +133,13 @@ const REASONS = {
 
 const Why = ({ told }) => html`<div class="note" role="status">
   <h3>${told.startable && !told.reasons.length ? "It can be started" : "What keeps it"}</h3>
-  <ul class="reasons">${told.reasons.map((reason, at) => html`<li key=${at} style=${{ marginLeft: `${(reason.depth ?? 0) * 1.1}em` }}>
-    ${(REASONS[reason.kind] ?? (() => `it is ${WORDS[reason.status]}:`))(reason)} <button class="text" onClick=${() => openTask(reason.by)}>#${reason.by}</button> <${Text} of=${reason.title} />
-    <span class="hush"> ${WORDS[reason.status]}${reason.owner ? ` · @${safe(reason.owner)}` : ""}</span></li>`)}</ul>
+  <ul class="reasons">${told.reasons.map((reason, at) => html`<${Reason} key=${at} reason=${reason} />`)}</ul>
 </div>`;
+
+function Reason({ reason }) {
+  const { kind, status, by, title, owner, depth = 0 } = reason;
+  const says = REASONS[kind] ?? (() => `it is ${WORDS[status]}:`);
+  return html`<li style=${{ marginLeft: `${depth * 1.1}em` }}>
+    ${says(reason)} <button class="text" onClick=${() => openTask(by)}>#${by}</button> <${Text} of=${title} />
+    <span class="hush"> ${WORDS[status]}${owner ? ` · @${safe(owner)}` : ""}</span></li>`;
+}

@@ -2,7 +2,7 @@
 
 import { effect, html, signal, untracked } from "./vendor.js";
 import { call } from "./link.js";
-import { API, attempt, go, isPast, list, look, mayChange, past, place, shownRows } from "./model.js";
+import { API, attempt, isPast, list, look, mayChange, past, place } from "./model.js";
 import { undoCall } from "./commands.js";
 import { AS_TEXT, TIMES } from "./members.js";
 import { Text } from "./parts.js";
@@ -26,7 +26,7 @@ async function read(name, after, upto) {
 
 let reading = null;
 
-/** Read `wanted` events before those that are known, in steps that double: a position counts the events of all lists. */
+/** Read `wanted` events before those that are known, in growing steps: a position counts the events of all lists. */
 async function readOlder(wanted = 200) {
   const name = place.value.name;
   let { from, events } = story.value;
@@ -47,19 +47,24 @@ async function follow(name, seq) {
     return readOlder();
   }
   const { found } = await read(name, story.value.to, Infinity);
-  if (story.value?.name === name && found.length) story.value = { ...story.value, to: found.at(-1).seq, events: [...story.value.events, ...found] };
+  if (story.value?.name !== name || !found.length) return;
+  story.value = { ...story.value, to: found.at(-1).seq, events: [...story.value.events, ...found] };
 }
 
 /** Keep the story up to date with the list; one reading at a time. */
 function refresh() {
   if (reading || !list.value) return;
   const { name, rows } = list.value;
+  const { version } = rows;
   reading = attempt(() => follow(name, rows.seq)).finally(() => {
     reading = null;
-    if (wantsStory && list.value && (story.value?.name !== list.value.name || list.value.rows.version > (story.value.events.at(-1)?.version ?? 0)) && list.value.rows.version !== version) refresh();
+    if (wantsStory && list.value && list.value.rows.version !== version && isBehind()) refresh();
   });
-  const { version } = rows;
 }
+
+/** Whether the story is of another list, or lacks events of this one. */
+const isBehind = () => story.value?.name !== list.value.name || newest() < list.value.rows.version;
+const newest = () => story.value.events.at(-1)?.version ?? 0;
 
 let wantsStory = false;
 effect(() => {
@@ -69,9 +74,9 @@ effect(() => {
 
 /** What the known events say of a task, newest first; asks for them if nobody has. */
 export function storyOf(id) {
-  if (story.value?.name !== place.value.name) queueMicrotask(refresh);
-  else if ((story.value.events.at(-1)?.version ?? 0) < (list.value?.rows.version ?? 0)) queueMicrotask(refresh);
-  return (story.value?.events ?? []).filter(({ event }) => event.task === id || event.task?.id === id || event.blocker === id).toReversed();
+  if (story.value?.name !== place.value.name || newest() < (list.value?.rows.version ?? 0)) queueMicrotask(refresh);
+  const isAbout = ({ event: { task, blocker } }) => task === id || task?.id === id || blocker === id;
+  return (story.value?.events ?? []).filter(isAbout).toReversed();
 }
 
 const short = (value) => {
@@ -83,19 +88,46 @@ const isTold = (event, key) => {
   const at = key.replace(/_day$/, "");
   return at === key ? !event[`${key}_day`] : event[key] || !(at in event);
 };
-const named = (event, names) => Object.keys(event).filter((key) => names.includes(key) && isTold(event, key)).map((key) => `${key.replace(/_ms$|_day$/, "").replace("_", " ")} ${short(SHOWN[key]?.(event[key]) ?? event[key])}`).join(", ");
-const MEMBERS = ["title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "due_day", "not_before_day", "labels", "links", "estimate_ms"];
-const SHOWN = { ...Object.fromEntries(Object.entries(AS_TEXT).map(([key, [text]]) => [key, (value) => text(value) || "none"])), ...Object.fromEntries(TIMES.flatMap((key) => [[key, (at) => (at ? dayText({ due: at }, "due") : "none")], [`${key}_day`, (day) => (day ? dayText({ due_day: day }, "due") : "none")]])) };
+const nameOf = (key) => key.replace(/_ms$|_day$/, "").replace("_", " ");
+const named = (event, names) =>
+  Object.keys(event)
+    .filter((key) => names.includes(key) && isTold(event, key))
+    .map((key) => `${nameOf(key)} ${short(SHOWN[key]?.(event[key]) ?? event[key])}`)
+    .join(", ");
+const MEMBERS = [
+  "title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "due_day",
+  "not_before_day", "labels", "links", "estimate_ms",
+];
+
+/** How members are shown whose value on the wire is no text. */
+const SHOWN = {};
+for (const [key, [text]] of Object.entries(AS_TEXT)) SHOWN[key] = (value) => text(value) || "none";
+for (const key of TIMES) {
+  SHOWN[key] = (at) => (at ? dayText({ due: at }, "due") : "none");
+  SHOWN[`${key}_day`] = (day) => (day ? dayText({ due_day: day }, "due") : "none");
+}
+
+function configured(event) {
+  const settings = Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`);
+  return [named(event, ["title", "attached", "detached"]), ...settings].filter(Boolean).join(", ");
+}
+
+function moved({ from, to, waits_for: what, fail_reason: reason, result_summary: result }) {
+  const waits = what ? `, waits for a ${what}` : "";
+  const because = reason || result ? ` (${short(reason || result)})` : "";
+  return `${from.replace("_", " ")} ${GLYPHS.to} ${to.replace("_", " ")}${waits}${because}`;
+}
+
 const SAY = {
   ConversationOpened: () => "began the list",
-  ConversationConfigured: (event) => `set ${[named(event, ["title", "attached", "detached"]), ...Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`)].filter(Boolean).join(", ")}`,
+  ConversationConfigured: (event) => `set ${configured(event)}`,
   TaskAdded: (event) => `added “${event.task.title}”`,
   TaskEdited: (event) => `edited ${named(event, MEMBERS)}`,
   NoteAdded: (event) => `noted${event.author ? ` for ${event.author}` : ""}: ${short(event.text)}`,
   NoteRemoved: () => "took a note back",
   TaskWoken: () => "is no longer put off",
   TaskMoved: (event) => (event.before ? `moved in front of #${event.before}` : "moved to the end"),
-  StatusChanged: (event) => `${event.from.replace("_", " ")} ${GLYPHS.to} ${event.to.replace("_", " ")}${event.waits_for ? `, waits for a ${event.waits_for}` : ""}${event.result_summary || event.fail_reason ? ` (${short(event.fail_reason || event.result_summary)})` : ""}`,
+  StatusChanged: moved,
   Deleted: () => "deleted",
   DependencyAdded: (event) => `waits for #${event.blocker}`,
   DependencyRemoved: (event) => `no longer waits for #${event.blocker}`,
@@ -105,18 +137,21 @@ const SAY = {
   MessageAppended: (event) => `said: ${short(event.content)}`,
   EventLost: () => "lost to damage",
 };
-export const sentence = ({ event }) => safe((SAY[event.type] ?? (() => `${event.type} (not known to this page)`))(event));
+const sentence = ({ event }) => safe((SAY[event.type] ?? (() => `${event.type} (not known to this page)`))(event));
 const taskOf = ({ event }) => event.task?.id ?? event.task ?? null;
 
 /** Events as lines: a click shows the list as it was then. */
-export function Story({ entries, most = 400 }) {
-  return html`<ol class="story">${entries.slice(0, most).map((one) => html`<li key=${one.seq} class=${past.value?.version === one.version ? "here" : ""}>
-    <button title=${`Version ${one.version}: show the list as it was`} onClick=${() => attempt(() => look(one.version))}>
-      <span class="when">${clock(one.at)}</span>
-      <span class="said">${taskOf(one) && html`<span class="id">#${taskOf(one)}</span> `}${sentence(one)}</span>
-      <${Text} class="owner" of=${one.actor} />
-    </button>${mayChange.value && html`<button class="quiet" title=${`Undo this change by ${safe(one.actor)}`} aria-label=${`Undo version ${one.version}`} onClick=${() => undoCall(one)}>↶</button>`}</li>`)}</ol>`;
-}
+export const Story = ({ entries, most = 400 }) => html`<ol class="story">
+  ${entries.slice(0, most).map((one) => html`<${Entry} key=${one.seq} one=${one} />`)}</ol>`;
+
+const Entry = ({ one }) => html`<li class=${past.value?.version === one.version ? "here" : ""}>
+  <button title=${`Version ${one.version}: show the list as it was`} onClick=${() => attempt(() => look(one.version))}>
+    <span class="when">${clock(one.at)}</span>
+    <span class="said">${taskOf(one) && html`<span class="id">#${taskOf(one)}</span> `}${sentence(one)}</span>
+    <${Text} class="owner" of=${one.actor} />
+  </button>
+  ${mayChange.value && html`<button class="quiet" title=${`Undo this change by ${safe(one.actor)}`}
+    aria-label=${`Undo version ${one.version}`} onClick=${() => undoCall(one)}>↶</button>`}</li>`;
 
 export function History() {
   const known = story.value?.name === place.value.name ? story.value : null;
@@ -139,19 +174,22 @@ export function TimeBar() {
   if (!present) return null;
   const at = past.value?.version ?? present;
   return html`<label class="time"><span class="sr">Version of the list</span>
-    <input type="range" min="1" max=${present} value=${at} aria-valuetext=${isPast.value ? `version ${at} of ${present}` : "now"} onInput=${(event) => slide(Number(event.currentTarget.value))} />
+    <input type="range" min="1" max=${present} value=${at}
+      aria-valuetext=${isPast.value ? `version ${at} of ${present}` : "now"}
+      onInput=${(event) => slide(Number(event.currentTarget.value))} />
     <output>${isPast.value ? `${at} of ${present}` : "now"}</output></label>`;
 }
 
 /** Says which version is shown, and what made it. */
 export function PastBanner() {
   if (!past.value || !place.value.name) return null;
-  const made = story.value?.name === place.value.name ? story.value.events.find((one) => one.version === past.value.version) : null;
+  const { version } = past.value;
+  const events = story.value?.name === place.value.name ? story.value.events : [];
+  const made = events.find((one) => one.version === version);
+  const said = made && `${clock(made.at)}: ${taskOf(made) ? `#${taskOf(made)} ` : ""}${sentence(made)}`;
   return html`<div class="past-banner" role="status">
-    <span><b>As it was</b> at version ${past.value.version} of ${list.value?.rows.version}${made && html`<span class="made"> · <${Text} of=${made.actor} />, ${clock(made.at)}: ${taskOf(made) ? `#${taskOf(made)} ` : ""}${sentence(made)}</span>`}</span>
+    <span><b>As it was</b> at version ${version} of ${list.value?.rows.version}
+      ${made && html`<span class="made"> · <${Text} of=${made.actor} />, ${said}</span>`}</span>
     <button onClick=${() => look(null)}>Back to now</button>
   </div>`;
 }
-
-export const goToVersion = (step) => look((past.value?.version ?? shownRows.value.version) + step);
-export const toHistory = () => go({ ...place.value, view: "history" });

@@ -1,12 +1,14 @@
 // Keys, by the map that both faces share (punchlist_apps/keys.toml).
 
 import { COMMANDS, run } from "./commands.js";
-import { dialog } from "./dialogs.js";
-import { boardFilter, filter, place } from "./model.js";
+import { boardFilter, dialog, filter, place } from "./model.js";
 import { KEYS } from "./words.js";
 
 const OFF = "punchlist.letters-off";
-const NAMES = { ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end", PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", " ": "space" };
+const NAMES = {
+  ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end",
+  PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", " ": "space",
+};
 const BY_KEY = new Map(KEYS.flatMap((group) => group.keys.flatMap((key) => key.keys.map((one) => [one, key]))));
 
 export const lettersOff = () => localStorage.getItem(OFF) !== null;

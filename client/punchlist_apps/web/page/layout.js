@@ -53,7 +53,8 @@ export function layered(ids, edges) {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const near = sweep % 2 ? after : before;
     for (const nodes of sweep % 2 ? layers.toReversed() : layers) {
-      const wish = new Map(nodes.map((id) => [id, near.get(id).length ? near.get(id).reduce((sum, other) => sum + row.get(other), 0) / near.get(id).length : row.get(id)]));
+      const mean = (others) => others.reduce((sum, other) => sum + row.get(other), 0) / others.length;
+      const wish = new Map(nodes.map((id) => [id, near.get(id).length ? mean(near.get(id)) : row.get(id)]));
       nodes.sort((a, b) => wish.get(a) - wish.get(b));
       nodes.forEach((id, at) => row.set(id, at - nodes.length / 2));
     }
@@ -66,7 +67,9 @@ export function layered(ids, edges) {
 /** The tasks within so many steps up or down of one. */
 export function around(start, edges, steps = 2) {
   const near = new Set([start]);
-  for (let step = 0; step < steps; step++) for (const [from, to] of [...edges]) if (near.has(from) !== near.has(to)) near.add(from), near.add(to);
+  for (let step = 0; step < steps; step++) {
+    for (const [from, to] of edges) if (near.has(from) !== near.has(to)) near.add(from), near.add(to);
+  }
   return near;
 }
 

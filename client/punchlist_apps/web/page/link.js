@@ -65,13 +65,15 @@ export async function call(verb, path, body, { match, token = session.value?.tok
   if (verb !== "GET" && token) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   for (let tries = 2; ; tries--) {
     try {
-      const response = await fetch(path, { method: verb, headers, body: body && JSON.stringify(body), cache: "no-store" });
+      const sent = body && JSON.stringify(body);
+      const response = await fetch(path, { method: verb, headers, body: sent, cache: "no-store" });
       if (response.ok) return await response.json();
       const problem = await problemOf(response);
       if (response.status !== 503 || !tries) throw problem;
     } catch (error) {
       if (error instanceof Problem) throw error;
-      if (!tries) throw new Problem("away", "The server does not answer. Nothing was lost; try again when it is back.");
+      const said = "The server does not answer. Nothing was lost; try again when it is back.";
+      if (!tries) throw new Problem("away", said);
     }
     await sleep(500);
   }
@@ -95,7 +97,8 @@ export async function* eventsOf(response) {
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
-        const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+        const pairs = block.split("\n").map((line) => [line.indexOf(":"), line]);
+        const fields = Object.fromEntries(pairs.map(([at, line]) => [line.slice(0, at), line.slice(at + 2)]));
         if (fields.event) yield { id: fields.id, event: fields.event, data: JSON.parse(fields.data) };
       }
     }
@@ -110,14 +113,14 @@ async function withSlot(work) {
     await work();
     return true;
   }
+  const inside = async (lock) => lock && (await work(), true);
   for (let slot = 0; slot < STREAMS; slot++) {
-    const got = await navigator.locks.request(`punchlist.stream.${slot}`, { ifAvailable: true }, async (lock) => lock && (await work(), true));
-    if (got) return true;
+    if (await navigator.locks.request(`punchlist.stream.${slot}`, { ifAvailable: true }, inside)) return true;
   }
   return false;
 }
 
-/** The tab's stream: the board, one list's rows, or both, gone on with after every cut, and closed while nobody looks. */
+/** The tab's stream: the board, one list's rows, or both. It resumes after every cut and is closed in a hidden tab. */
 export class Link {
   #positions = { epoch: null, board: "-", rows: "-" };
   #stop = new AbortController();
@@ -161,9 +164,12 @@ export class Link {
         }
       } catch (error) {
         if (stop.aborted) continue;
-        if (error instanceof Problem && ["gap", "wrong_epoch"].includes(error.kind)) this.#positions = { epoch: null, board: "-", rows: "-" };
-        else if (error instanceof Problem && error.kind === "not_found") this.refused(error, this.#rows), await sleep(3_600_000, stop);
-        else if (error.kind === "ended") await sleep(ASK_MS, stop);
+        const isOtherLog = error instanceof Problem && ["gap", "wrong_epoch"].includes(error.kind);
+        if (isOtherLog) this.#positions = { epoch: null, board: "-", rows: "-" };
+        else if (error instanceof Problem && error.kind === "not_found") {
+          this.refused(error, this.#rows);
+          await sleep(3_600_000, stop);
+        } else if (error.kind === "ended") await sleep(ASK_MS, stop);
         else {
           if (this.#failures && state.value !== "away") [state.value, awaySince.value] = ["away", Date.now()];
           await sleep(Math.min(200 * 2 ** this.#failures++, 4000) * (0.75 + Math.random() / 2), stop);
@@ -176,10 +182,12 @@ export class Link {
 
   async #stream(board, once, stop) {
     const rows = this.#rows;
-    const query = new URLSearchParams({ ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) });
+    const shown = { ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) };
+    const query = new URLSearchParams(shown);
     const headers = { Authorization: `Bearer ${session.value.token}` };
     const { epoch, ...at } = this.#positions;
-    if (epoch && (at.board !== "-" || at.rows !== "-")) headers["Last-Event-ID"] = `${epoch}.${board ? at.board : "-"}.${rows ? at.rows : "-"}`;
+    if (epoch && (at.board !== "-" || at.rows !== "-"))
+      headers["Last-Event-ID"] = `${epoch}.${board ? at.board : "-"}.${rows ? at.rows : "-"}`;
     const response = await fetch(`/api/v1/feed?${query}`, { headers, signal: stop, cache: "no-store" });
     if (!response.ok) throw await problemOf(response);
     this.begin();

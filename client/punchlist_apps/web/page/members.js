@@ -12,7 +12,7 @@ export function durationText(ms) {
 }
 
 /** `90m`, `1.5h`, `3d` in milliseconds; a bare number is seconds, as on the command line. */
-export function durationIn(text) {
+function durationIn(text) {
   if (!text) return null;
   const [, number, unit = "s"] = /^(\d+(?:\.\d+)?)\s*(ms|[smhd])?$/.exec(text) ?? [];
   if (!number) throw new Problem("form", `“${text}” is not a duration: write 90m, 2h or 3d.`);
@@ -33,18 +33,19 @@ export const whenText = (one, name) => one[`${name}_day`] ?? timeText(one[name])
 export function whenIn(text, name) {
   if (!text) return { [name]: null };
   if (!text.includes("-")) throw new Problem("form", `“${text}” needs a day: choose one, or clear the time of day.`);
-  return text.includes("T") ? { [name]: new Date(text).getTime() } : { [name]: new Date(`${text}T00:00`).getTime(), [`${name}_day`]: text };
+  if (text.includes("T")) return { [name]: new Date(text).getTime() };
+  return { [name]: new Date(`${text}T00:00`).getTime(), [`${name}_day`]: text };
 }
 
-export const labelsText = (labels) => (labels ?? []).join(", ");
-export const labelsIn = (text) => [...new Set(text.split(",").map((one) => one.trim().replace(/^\+/, "")).filter(Boolean))];
+const labelsText = (labels) => (labels ?? []).join(", ");
+const labelsIn = (text) => [...new Set(text.split(",").map((one) => one.trim().replace(/^\+/, "")).filter(Boolean))];
 
-export const linksText = (links) => (links ?? []).map(({ kind, to }) => `${kind}=${to}`).join("\n");
+const linksText = (links) => (links ?? []).map(({ kind, to }) => `${kind}=${to}`).join("\n");
 /** A line is `KIND=TARGET`; an address or a path alone is known by its looks. */
-export const linksIn = (text) =>
+const linksIn = (text) =>
   text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
-    const [, kind, to] = /^([a-z][a-z0-9-]*)=(.+)$/.exec(line) ?? [null, /^https?:\/\//.test(line) ? "url" : "path", line];
-    return { kind, to };
+    const [, kind, to] = /^([a-z][a-z0-9-]*)=(.+)$/.exec(line) ?? [];
+    return kind ? { kind, to } : { kind: /^https?:\/\//.test(line) ? "url" : "path", to: line };
   });
 
 /** Members with a text of their own in a form: how they are shown, and what the text means. */

@@ -47,7 +47,7 @@ export const total = (counts) => counts.pending + counts.in_progress + counts.pa
 const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
 const DAY = 86_400_000;
 
-export const SECTIONS = [
+const SECTIONS = [
   { key: "needs", title: "Needs you", has: needsYou },
   { key: "working", title: "Being worked on", has: (card) => card.counts.in_progress > 0 },
   { key: "waiting", title: "Waiting", has: isOpen },
@@ -64,10 +64,10 @@ const stems = computed(() => {
   return counts;
 });
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const stemOf = (id) => GUID.test(id) ? undefined : /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1];
+const stemOf = (id) => (GUID.test(id) ? undefined : /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1]);
 
 /** The name that is shown for a list: without the hash, unless another list could be meant. */
-export function shortName(id) {
+function shortName(id) {
   const stem = stemOf(id);
   return stem && stems.value.get(stem) === 1 && !cards.value.has(stem) ? stem : id;
 }
@@ -79,10 +79,12 @@ export const board = computed(() => {
   const words = boardFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const found = SECTIONS.map((section) => ({ ...section, cards: [] }));
   for (const card of cards.value.values()) {
-    const text = `${card.conversation} ${card.title ?? ""} ${(card.running ?? []).map((one) => `@${one.owner} ${one.title}`).join(" ")}`.toLowerCase();
+    const running = (card.running ?? []).map((one) => `@${one.owner} ${one.title}`);
+    const text = [card.conversation, card.title ?? "", ...running].join(" ").toLowerCase();
     if (words.every((word) => text.includes(word))) found.find((section) => section.has(card)).cards.push(card);
   }
-  for (const section of found) section.cards.sort((a, b) => b.updated_at - a.updated_at || (a.conversation < b.conversation ? -1 : 1));
+  const newestFirst = (a, b) => b.updated_at - a.updated_at || (a.conversation < b.conversation ? -1 : 1);
+  for (const section of found) section.cards.sort(newestFirst);
   return found.filter((section) => section.cards.length);
 });
 
@@ -131,9 +133,12 @@ export function keeps(text) {
     if (word.startsWith("is:")) return IS[word.slice(3)] ?? (() => false);
     if (word.startsWith("@")) return (task) => (task.owner ?? "").toLowerCase().startsWith(word.slice(1));
     if (word.startsWith("p:")) return (task) => task.priority.startsWith(word.slice(2));
-    if (word.length > 1 && word[0] === "+") return (task) => !!task.labels?.some((label) => labelWord(label).toLowerCase().startsWith(word));
+    if (word.length > 1 && word[0] === "+") {
+      return (task) => !!task.labels?.some((label) => labelWord(label).toLowerCase().startsWith(word));
+    }
     if (/^#\d+$/.test(word)) return (task) => task.id === word.slice(1);
-    return (task) => `${task.title} ${task.active_form ?? ""} ${task.description ?? ""} ${task.labels?.join(" ") ?? ""}`.toLowerCase().includes(word);
+    return ({ title, active_form: doing, description, labels }) =>
+      [title, doing, description, ...(labels ?? [])].join(" ").toLowerCase().includes(word);
   });
   return (task) => tests.every((test) => test(task));
 }
@@ -154,11 +159,28 @@ export const cursorAt = computed(() => shownIds.value.indexOf(cursor.value));
 export const shown = computed(() => (list.value, shownIds.value.map((id) => shownRows.value.tasks.get(id))));
 
 export const task = computed(() => (list.value, shownRows.value?.tasks.get(cursor.value) ?? null));
+export const why = signal(null); // what keeps a task from being started, once it was asked
+
+/** The columns of the flow, and the status that a task gets which is moved there. */
+export const COLUMNS = [
+  { title: "Ready", states: ["pending"], to: "pending" },
+  { title: "Blocked", states: ["blocked", "paused"], to: "paused" },
+  { title: "In progress", states: ["in_progress"], to: "in_progress" },
+  { title: "Done", states: ["completed"], to: "completed" },
+  { title: "Failed", states: ["failed"], to: "failed" },
+];
+
+/** The tasks shown, by column. */
+export const columns = computed(() =>
+  COLUMNS.map(({ states }) => shown.value.filter((one) => states.includes(stateOf(one)))));
 
 // Time: a second passes only where something that is shown runs.
 
 export const now = signal(Date.now());
-const runs = computed(() => (place.value.name ? list.value?.rows.counts?.in_progress > 0 : [...cards.value.values()].some((one) => one.running?.length)));
+const runs = computed(() => {
+  if (place.value.name) return list.value?.rows.counts?.in_progress > 0;
+  return [...cards.value.values()].some((one) => one.running?.length);
+});
 effect(() => {
   const every = runs.value ? 1000 : 30_000;
   const timer = setInterval(() => document.hidden || (now.value = Date.now()), every);
@@ -211,7 +233,9 @@ export const link = new Link({
       showSoon("cards");
       if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
     } else if (event === "presence") {
-      if (data.conversation === place.value.name) others.value = data.present.map((one) => (one.actor === SELF ? { ...one, connections: one.connections - 1 } : one)).filter((one) => one.connections);
+      if (data.conversation !== place.value.name) return;
+      const withoutThis = (one) => (one.actor === SELF ? { ...one, connections: one.connections - 1 } : one);
+      others.value = data.present.map(withoutThis).filter((one) => one.connections);
     } else if (event === "rows" && data.conversation === place.value.name && rows.take(data)) showSoon("list");
   },
 });
@@ -224,7 +248,8 @@ function reopen() {
 // A link to one list alone shows no board: what the list is called is asked once.
 effect(() => {
   const only = session.value?.scope.list;
-  if (only) call("GET", API + encodeURIComponent(only)).then(({ conversation }) => (cards.value = new Map([[only, conversation]])), () => {});
+  const show = ({ conversation }) => (cards.value = new Map([[only, conversation]]));
+  if (only) call("GET", API + encodeURIComponent(only)).then(show, () => {});
 });
 
 let opened;
@@ -234,7 +259,8 @@ effect(() => {
   opened = name;
   rows = new Rows();
   batch(() => {
-    [list.value, past.value, absent.value, filter.value, marks.value, others.value] = [null, null, null, "", new Set(), []];
+    for (const one of [list, past, absent]) one.value = null;
+    [filter.value, marks.value, others.value] = ["", new Set(), []];
   });
   link.follow(name);
 });
@@ -255,9 +281,12 @@ export async function look(version) {
   const wanted = Math.max(1, version);
   looking = wanted;
   const answer = await call("GET", listPath(`/tasks?at_version=${wanted}`));
-  if (looking === wanted && place.value.name === opened) past.value = { version: wanted, rows: rowsOf({ ...answer, version: wanted }) };
+  if (looking !== wanted || place.value.name !== opened) return;
+  past.value = { version: wanted, rows: rowsOf({ ...answer, version: wanted }) };
 }
 let looking = 0;
+
+export const goToVersion = (step) => look((past.value?.version ?? shownRows.value.version) + step);
 
 // What the page says: the last refusal or success, read out by screen readers.
 
@@ -279,6 +308,22 @@ export async function attempt(work) {
     return null;
   }
 }
+
+// Questions: the dialog that is open, one at a time.
+
+export const dialog = signal(null);
+
+export function closeDialog(answer = null) {
+  const open = dialog.value;
+  dialog.value = null;
+  open?.answer?.(answer);
+}
+
+/**
+ * Ask; resolves to the values given, null if the question was put away. With `send` to what it makes of them: a
+ * refusal is said in the form, which stays as it was filled in.
+ */
+export const ask = (question) => new Promise((answer) => (dialog.value = { kind: "form", answer, ...question }));
 
 export const copyText = (one) => `#${one.id} ${one.title}`;
 export const priorityMark = (one) => (one.priority === "normal" || isFinished(one) ? "" : GLYPHS[one.priority]);

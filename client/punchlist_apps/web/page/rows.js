@@ -4,7 +4,8 @@ import { clock } from "./text.js";
 
 /** When the owner went and when the task is free, as `punchlist.departures` says it; empty if it is there. */
 export function departureOf(task) {
-  const gone = task.left_at ? `left at ${clock(task.left_at)}` : task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
+  const silent = task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
+  const gone = task.left_at ? `left at ${clock(task.left_at)}` : silent;
   return gone && task.lease_expires_at ? `${gone}, ${freeAt(task.lease_expires_at)}` : gone;
 }
 
@@ -21,22 +22,29 @@ export function ownerOf(task) {
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
 /** What a completed task waits for at its gate; undefined for any other task. */
-export const gateOf = (task) => (task.waits_for === "yes" ? `${task.gate?.by ? `${task.gate.by}'s` : "your"} yes` : task.waits_for && `the check ${task.gate?.check ?? ""}`);
+export function gateOf({ waits_for: what, gate }) {
+  if (what !== "yes") return what && `the check ${gate?.check ?? ""}`;
+  return `${gate?.by ? `${gate.by}'s` : "your"} yes`;
+}
 
 /** Whether a task is put off: not ready before a time that has not come. */
 export const isDeferred = (task, at = Date.now()) => task.not_before > at;
 
 const pad = (number, width = 2) => String(number).padStart(width, "0");
 /** The local day of a time, as `due_day` has it. */
-export const dayOf = (ms) => { const at = new Date(ms); return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`; };
+function dayOf(ms) {
+  const at = new Date(ms);
+  return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+}
 
 /** Whether a task should have been done: a day is over when it has ended here. */
-export const isLate = (task, at = Date.now()) => !isFinished(task) && (task.due_day ? task.due_day < dayOf(at) : task.due < at);
+export const isLate = (task, at = Date.now()) =>
+  !isFinished(task) && (task.due_day ? task.due_day < dayOf(at) : task.due < at);
 
 export const isFinished = (task) => task.status === "completed" || task.status === "failed";
 
 /** Whether a task was imported as a heading: it holds tasks and is none to work on. */
-export const isHeading = (task) => Number.isInteger(task.metadata?.heading);
+const isHeading = (task) => Number.isInteger(task.metadata?.heading);
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
@@ -141,13 +149,15 @@ export class Rows {
 
   /** Whether the work of a task is that of others: it has open parts, or is a heading. */
   holds(task) {
-    return isHeading(task) || this.childrenOf(task.id).some((one) => !isFinished(one) && !one.open_blockers?.includes(task.id));
+    const isOpen = (one) => !isFinished(one) && !one.open_blockers?.includes(task.id);
+    return isHeading(task) || this.childrenOf(task.id).some(isOpen);
   }
 }
 
 /** A list of the past, as `task.list` answers it, in the same shape. */
 export function rowsOf(answer) {
   const rows = new Rows();
-  rows.take({ ...answer, reset: true, rows: answer.tasks.map((task, at) => ({ ...task, rank: String(at).padStart(9, "0") })) });
+  const ranked = answer.tasks.map((task, at) => ({ ...task, rank: String(at).padStart(9, "0") }));
+  rows.take({ ...answer, reset: true, rows: ranked });
   return rows;
 }

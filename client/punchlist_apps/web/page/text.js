@@ -1,11 +1,14 @@
-// Text of others made fit to show, and numbers as words: the twin of punchlist/base/text.py and common/terminal/render.py.
+// Text of others made fit to show, and numbers as words, by the rules of punchlist/base/text.py and
+// common/terminal/render.py.
 
-const IGNORABLE = "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0d\\uffa0\\u{e0000}-\\u{e0fff}";
-const HARMFUL = new RegExp(`[\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}]`, "gu");
-const MARK = "[\\u0300-\\u036f\\u0483-\\u0489\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u20d0-\\u20ff\\ufe20-\\ufe2f]";
-const HEAP = new RegExp(`(${MARK}{4})(${MARK}+)`, "gu");
-const JOINERS = "\u00ad\u200c\u200d";
-const SELECTOR = /^[\ufe00-\ufe0d\u{e0100}-\u{e01ef}]$/u;
+import { IGNORABLE, JOINERS, MARKS, MAX_MARKS, SELECTORS } from "./characters.js";
+
+const HARMFUL = `[\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}]`;
+const ALL_HARMFUL = new RegExp(HARMFUL, "gu");
+const IS_HARMFUL = new RegExp(HARMFUL, "u");
+const HEAP = new RegExp(`([${MARKS}]{${MAX_MARKS}})([${MARKS}]+)`, "gu");
+const IS_JOINER = new RegExp(`^[${JOINERS}]$`, "u");
+const IS_SELECTOR = new RegExp(`^[${SELECTORS}]$`, "u");
 const PLAIN = /^[ -~]*$/;
 
 function escaped(char) {
@@ -15,13 +18,14 @@ function escaped(char) {
 }
 
 /** Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture. */
-const isWriting = (char) => /^[\p{L}\p{N}]$/u.test(char) || (char > "\u00ff" && !new RegExp(HARMFUL.source, "u").test(char) && !/^\p{Zs}$/u.test(char));
+const isWriting = (char) =>
+  /^[\p{L}\p{N}]$/u.test(char) || (char > "\u00ff" && !IS_HARMFUL.test(char) && !/^\p{Zs}$/u.test(char));
 
 /** The character as it is where writing needs it, else as an escape. */
 function shown(char, place, text) {
   const before = [...text.slice(Math.max(place - 2, 0), place)].at(-1) ?? "";
   const after = [...text.slice(place + char.length, place + char.length + 2)][0] ?? "";
-  const needed = isWriting(before) && (JOINERS.includes(char) ? isWriting(after) : SELECTOR.test(char));
+  const needed = isWriting(before) && (IS_JOINER.test(char) ? isWriting(after) : IS_SELECTOR.test(char));
   return needed ? char : escaped(char);
 }
 
@@ -29,25 +33,33 @@ function shown(char, place, text) {
 export function safe(text) {
   text = String(text ?? "");
   if (PLAIN.test(text)) return text;
-  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(HARMFUL, shown);
+  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(ALL_HARMFUL, shown);
 }
 
 /** As `safe`, for text of several lines: newline and tab stay. */
-export const safeBlock = (text) => String(text ?? "").split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part : safe(part))).join("");
+export const safeBlock = (text) =>
+  String(text ?? "").split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part : safe(part))).join("");
 
 /** A duration in its largest unit: 40s, 12m, 3h, 2d. */
 export function since(ms) {
   const seconds = Math.floor(Math.max(ms, 0) / 1000);
-  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "m"]]) if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`;
-  return `${seconds}s`;
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]].find(([size]) => seconds >= size || size === 1);
+  return `${Math.floor(seconds / size)}${unit}`;
 }
 
-export const clock = (ms) => new Date(ms).toLocaleString(undefined, Date.now() - ms < 64_800_000 ? { hour: "2-digit", minute: "2-digit" } : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const DAY = { month: "short", day: "numeric" };
+const TIME = { hour: "2-digit", minute: "2-digit" };
+
+export function clock(ms) {
+  const isRecent = Date.now() - ms < 64_800_000;
+  return new Date(ms).toLocaleString(undefined, isRecent ? TIME : { ...DAY, ...TIME });
+}
 /** A day, with the time of day where there is one, and the year where it is another one. */
-export function moment(ms) {
+function moment(ms) {
   const at = new Date(ms);
-  const timed = at.getHours() || at.getMinutes();
-  return at.toLocaleString(undefined, { month: "short", day: "numeric", ...(at.getFullYear() !== new Date().getFullYear() && { year: "numeric" }), ...(timed && { hour: "2-digit", minute: "2-digit" }) });
+  const year = at.getFullYear() !== new Date().getFullYear() && { year: "numeric" };
+  const time = (at.getHours() || at.getMinutes()) && TIME;
+  return at.toLocaleString(undefined, { ...DAY, ...year, ...time });
 }
 /** When a task is due or put off until: its day where it has one, wherever it is read, else the local time. */
 export const dayText = (one, member) => {

@@ -10,6 +10,8 @@ import { GLYPHS } from "./words.js";
 
 const SOON_MS = 500; // a change of a list is a call of somebody
 const EVERY_MS = 2000; // who comes or leaves with no task changes no list
+const NOBODY = "No agent or person has been here since the daemon started.";
+const NOBODY_HERE = "No agent or person works in this list.";
 const found = signal(null);
 let timer = 0;
 let dueAt = Infinity;
@@ -41,15 +43,20 @@ export function Who() {
   const told = found.value;
   return html`<main class="board who" id="main"><section>
     <h1>Who is there</h1>
-    ${!told ? html`<p class="hush" role="status">Opening…</p>` : html`<ul>${told.agents.map((one) => html`<${Somebody} key=${one.name} one=${one} />`)}</ul>`}
-    ${told && (told.others || !told.agents.length) && html`<p class="hush">${told.others || session.value?.scope?.list ? "No agent or person works in this list." : "No agent or person has been here since the daemon started."}</p>`}
+    ${!told
+      ? html`<p class="hush" role="status">Opening…</p>`
+      : html`<ul>${told.agents.map((one) => html`<${Somebody} key=${one.name} one=${one} />`)}</ul>`}
+    ${told && (told.others || !told.agents.length) && html`<p class="hush">
+      ${told.others || (session.value?.scope?.list ? NOBODY_HERE : NOBODY)}</p>`}
   </section></main>`;
 }
 
 const Somebody = ({ one }) => html`<li>
   <${Mark} state=${one.is_here ? "in_progress" : "pending"} />
-  <div><b><${Text} of=${one.name} /></b><span class="sr">${one.is_here ? ", here" : ", not here"}</span> <span class="hush">${safe(one.facts.join(` ${GLYPHS.dot} `))}</span>
-    ${one.tasks.length > 0 && html`<ul>${one.tasks.map((task) => html`<${Held} key=${`${task.conversation} ${task.id}`} task=${task} />`)}</ul>`}
+  <div><b><${Text} of=${one.name} /></b><span class="sr">${one.is_here ? ", here" : ", not here"}</span>
+    ${" "}<span class="hush">${safe(one.facts.join(` ${GLYPHS.dot} `))}</span>
+    ${one.tasks.length > 0 && html`<ul>${one.tasks.map((task) =>
+      html`<${Held} key=${`${task.conversation} ${task.id}`} task=${task} />`)}</ul>`}
   </div>
 </li>`;
 
@@ -60,5 +67,7 @@ function Held({ task }) {
     event.preventDefault();
     go(to);
   };
-  return html`<li><a href=${hashOf(to)} onClick=${open}><${Text} of=${`${task.list} #${task.id} ${task.title}`} /></a>${task.lease_expires_at && html` <span class="hush">${freeAt(task.lease_expires_at)}</span>`}</li>`;
+  const free = task.lease_expires_at && html` <span class="hush">${freeAt(task.lease_expires_at)}</span>`;
+  return html`<li>
+    <a href=${hashOf(to)} onClick=${open}><${Text} of=${`${task.list} #${task.id} ${task.title}`} /></a>${free}</li>`;
 }

@@ -1,4 +1,6 @@
 --- Tasks as lines of text: made harmless, written, and read back.
+local characters = require("punchlist.characters")
+
 local M = {}
 
 --- Status → its box: those that punch writes into Markdown files.
@@ -8,26 +10,6 @@ local STATUS_OF = { ["~"] = "in_progress", ["-"] = "paused", [">"] = "paused", [
 for status, box in pairs(M.BOX_OF) do STATUS_OF[box] = status end
 M.PRIORITIES = { "low", "normal", "high", "urgent" }
 local IS_PRIORITY = { low = true, normal = true, high = true, urgent = true }
-
--- Characters that steer a terminal, turn the direction of text or show nothing.
-local UNSAFE = {
-  { 0x00, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x600, 0x605 }, { 0x61c, 0x61c },
-  { 0x6dd, 0x6dd }, { 0x70f, 0x70f }, { 0x890, 0x891 }, { 0x8e2, 0x8e2 }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
-  { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 },
-  { 0x3164, 0x3164 }, { 0xd800, 0xf8ff }, { 0xfe00, 0xfe0d }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 },
-  { 0xfff0, 0xfffb }, { 0x110bd, 0x110bd }, { 0x110cd, 0x110cd }, { 0x13430, 0x1343f }, { 0x1bca0, 0x1bca3 },
-  { 0x1d173, 0x1d17a }, { 0xe0000, 0x10ffff },
-}
--- These show nothing either, but writing needs them: joiners between two letters or pictures, selectors behind one.
-local JOINERS = { { 0xad, 0xad }, { 0x200c, 0x200d } }
-local SELECTORS = { { 0xfe00, 0xfe0d }, { 0xe0100, 0xe01ef } }
-local LATIN = {
-  { 0x30, 0x39 }, { 0x41, 0x5a }, { 0x61, 0x7a }, { 0xaa, 0xaa }, { 0xb2, 0xb3 }, { 0xb5, 0xb5 }, { 0xb9, 0xba },
-  { 0xbc, 0xbe }, { 0xc0, 0xd6 }, { 0xd8, 0xf6 }, { 0xf8, 0xff },
-}
-local SPACES = { { 0x1680, 0x1680 }, { 0x2000, 0x200a }, { 0x202f, 0x202f }, { 0x205f, 0x205f }, { 0x3000, 0x3000 } }
-local MARKS = { { 0x300, 0x36f }, { 0x483, 0x489 }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x20d0, 0x20ff }, { 0xfe20, 0xfe2f } }
-local MAX_MARKS = 4 -- on one character; a heap of them paints other lines
 
 local function within(code, ranges)
   for _, range in ipairs(ranges) do
@@ -58,21 +40,21 @@ end
 --- Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture.
 local function is_writing(code)
   if not code then return false end
-  if code < 0x100 then return within(code, LATIN) end
-  return not within(code, UNSAFE) and not within(code, SPACES)
+  if code < 0x100 then return within(code, characters.LATIN) end
+  return not within(code, characters.UNSAFE) and not within(code, characters.SPACES)
 end
 
---- The text with everything that could steer or deceive made a visible escape: the rule of punchlist/text.py.
+--- The text with everything that could steer or deceive made a visible escape: the rule of punchlist/base/text.py.
 function M.safe(text)
   if not text:find("[%c\127-\255]") then return text end
   local shown, at, marks, before = {}, 1, 0, nil
   while at <= #text do
     local code, length = character(text, at)
-    marks = code and within(code, MARKS) and marks + 1 or 0
-    local harmless = code and not within(code, UNSAFE) and marks <= MAX_MARKS
+    marks = code and within(code, characters.MARKS) and marks + 1 or 0
+    local harmless = code and not within(code, characters.UNSAFE) and marks <= characters.MAX_MARKS
     if code and not harmless and is_writing(before) then
       local after = at + length <= #text and character(text, at + length) or nil
-      harmless = within(code, SELECTORS) or (within(code, JOINERS) and is_writing(after))
+      harmless = within(code, characters.SELECTORS) or (within(code, characters.JOINERS) and is_writing(after))
     end
     shown[#shown + 1] = harmless and text:sub(at, at + length - 1) or escape(code or text:byte(at))
     at, before = at + length, code

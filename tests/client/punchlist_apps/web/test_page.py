@@ -1,7 +1,6 @@
 """The page's files, and its pure modules against their twins in Python."""
 
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -19,43 +18,32 @@ from punchlist.base.text import safe, safe_block
 from punchlist.base.tree import as_tree
 from punchlist_apps.common.terminal.render import shared_note, since, state_of
 from punchlist_apps.web import words
-from punchlist_apps.web.files import PAGE, is_made_of_sources
-from punchlist_testing.optional import NODE, needs
+from punchlist_apps.web.files import PAGE
+from punchlist_testing.optional import NODE
 from punchlist_testing.unmeasured import untraced
 from punchlist_testing.web import Web
 
 ROWS = Path(__file__).parents[3] / "golden" / "rows.jsonl"
-VENDOR = "a0a6ca4b0249f1fb5eb3cf96c26146e10ad99fe5c0fae383d9a5922cf998e19b"
-NOT_LOADED = {"licences.txt"}
-BUILT = PAGE / "built" if is_made_of_sources(PAGE / "built") else PAGE
-LOADED = (PAGE / "index.html", PAGE / "icon.svg", BUILT / "app.js", BUILT / "page.css")
-"""All that a browser loads of a built page, and the files of these names without one."""
+SOURCES = {path.name: path.read_text("utf-8") for path in (*PAGE.glob("*.js"), *PAGE.glob("*.css"))}
+GENERATED = {"words.js", "characters.js"}
+LOADED = (PAGE / "index.html", PAGE / "icon.svg", PAGE / "built/app.js", PAGE / "built/page.css")
+"""All that a browser loads of the page."""
 
 MOST_SENT, MOST_WHOLE = 45_000, 120_000
 """Bytes of it, as they are sent and unpacked."""
 
 
-def test_vendor_js_is_what_the_recorded_command_made() -> None:
-    assert hashlib.sha256((PAGE / "vendor.js").read_bytes()).hexdigest() == VENDOR, "make page VENDOR=1; record it"
-
-
-def test_the_words_and_keys_of_the_page_are_up_to_date() -> None:
-    assert words.WORDS.read_text("utf-8") == words.text(), "make fmt"
 
 
 def test_each_key_does_something_in_the_page_and_stands_once_on_each_screen() -> None:
-    commands = (PAGE / "commands.js").read_text().partition("export const COMMANDS = {")[2].partition("\n};")[0]
+    commands = SOURCES["commands.js"].partition("export const COMMANDS = {")[2].partition("\n};")[0]
     known = set(re.findall(r"^  (\w+): \{", commands, re.MULTILINE))
     for screen in ("board", "list"):
         pressed = [
-            one
-            for group in words.key_groups("web")
-            for key in group["keys"]
-            if screen in key["in"]
-            for one in key["keys"]
+            one for group in words.key_groups() for key in group["keys"] if screen in key["in"] for one in key["keys"]
         ]
         assert len(pressed) == len(set(pressed))
-    assert {key["name"] for group in words.key_groups("web") for key in group["keys"]} <= known
+    assert {key["name"] for group in words.key_groups() for key in group["keys"]} <= known
 
 
 async def test_the_page_is_served_whole(web: Web) -> None:
@@ -72,23 +60,18 @@ async def test_the_page_is_served_whole(web: Web) -> None:
         assert packed.headers["etag"] != answer.headers["etag"]
 
 
-@needs("page", BUILT != PAGE)
-def test_the_built_page_is_small() -> None:
+def test_the_page_is_small() -> None:
     contents = [path.read_bytes() for path in LOADED]
     whole, sent = (sum(map(len, each)) for each in (contents, map(gzip.compress, contents)))
     assert (sent <= MOST_SENT, whole <= MOST_WHOLE) == (True, True), (sent, whole)
 
 
 def test_the_page_names_nothing_elsewhere_and_makes_no_markup_of_texts() -> None:
-    for path in {*PAGE.iterdir(), *BUILT.iterdir()}:
-        text = path.read_text("utf-8").replace("http://www.w3.org/", "") if path.is_file() else ""
-        if path.name in NOT_LOADED:
-            continue
-        assert not re.search(r"https?://[a-z]|\bsrc=[\"']//|@import|url\(", text), path.name
-        if path.suffix == ".js":
-            assert not set(re.findall(r'from "(.+?)"', text)) - {f"./{one.name}" for one in PAGE.iterdir()}, path.name
-        if path.suffix == ".js" and path.name != "vendor.js" and path.parent == PAGE:
-            assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text)
+    for path in (*LOADED, PAGE / "chat.html", PAGE / "built/chat.js", PAGE / "built/chat.css"):
+        text = path.read_text("utf-8").replace("http://www.w3.org/", "")
+        assert not re.search(r"https?://[a-z]|\bsrc=[\"']//|@import|url\(|\bimport *[({\"*]", text), path.name
+    for name, text in SOURCES.items():
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text), name
 
 
 def in_node(*asked: dict[str, Any]) -> list[Any]:

@@ -1,7 +1,5 @@
-"""The file of words that the page shares with the command line is written and compared by one program."""
+"""The files that the page and the editors share with the Python sources are written and compared by one program."""
 
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,29 +7,24 @@ import pytest
 from punchlist_apps.web import words
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["words", *arguments])
-    words.main()
-
-
-def test_the_file_is_written_and_then_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "WORDS", tmp_path / "words.js")
+def test_the_files_are_written_and_then_up_to_date(tmp_path: Path) -> None:
+    for name in words.files():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     with pytest.raises(SystemExit, match=r"words\.js is not up to date: make fmt"):
-        run(monkeypatch, "--check")
-    run(monkeypatch)
-    run(monkeypatch, "--check")
-    (tmp_path / "words.js").write_text("// another\n", "utf-8")
-    with pytest.raises(SystemExit, match="make fmt"):
-        run(monkeypatch, "--check")
+        words.main(["--check"], tmp_path)
+    words.main([], tmp_path)
+    words.main(["--check"], tmp_path)
+    (tmp_path / "editors/nvim/lua/punchlist/characters.lua").write_text("-- another\n", "utf-8")
+    with pytest.raises(SystemExit, match=r"characters\.lua is not up to date: make fmt"):
+        words.main(["--check"], tmp_path)
 
 
-def test_the_committed_file_is_what_the_program_would_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["words", "--check"])
-    monkeypatch.delitem(sys.modules, "punchlist_apps.web.words")
-    runpy.run_module("punchlist_apps.web.words", run_name="__main__")
+def test_the_committed_files_are_what_the_program_would_write() -> None:
+    words.main(["--check"])
 
 
-def test_each_face_has_its_own_keys_and_no_empty_group() -> None:
-    names = {face: {key["name"] for group in words.key_groups(face) for key in group["keys"]} for face in ("web", "ui")}
-    assert names["web"] - names["ui"] and names["ui"] - names["web"]
-    assert all(group["keys"] for group in words.key_groups("web"))
+def test_the_page_has_keys_of_its_own_and_no_empty_group() -> None:
+    groups = words.key_groups()
+    keys = [key for group in groups for key in group["keys"]]
+    assert all(group["keys"] for group in groups)
+    assert all("web" in key.get("faces", ("web",)) for key in keys) and any("faces" in key for key in keys)
