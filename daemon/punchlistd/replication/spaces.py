@@ -7,7 +7,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -54,8 +54,16 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def engine(self) -> Literal["nats", "postgres"]:
-        """What orders its posts."""
         return "postgres" if self.urls[0].startswith(POSTGRES) else "nats"
+
+
+class Checked(NamedTuple):
+    """What was found of a space that can be used; `made` says that it was not there before."""
+
+    space: Space
+    made: bool
+    server: str
+    server_version: str
 
 
 class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,7 +90,6 @@ class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
     lists: tuple[SharedList, ...] = ()
 
     def named(self, name: str) -> Space | None:
-        """The space of this name."""
         return next((space for space in self.spaces if space.name == name), None)
 
 
@@ -202,10 +209,9 @@ def machine_name(env: Mapping[str, str]) -> str:
 
 
 def _without_password(text: str) -> str:
-    """Remove the passwords from one or several addresses, so that they can be shown."""
-    *parts, last = text.split("@")
-    # One pattern over the whole text would take quadratic time.
-    return "@".join([*(re.sub(r"//([^/:,]*):.*", r"//\1", part, count=1, flags=re.DOTALL) for part in parts), last])
+    # Up to each @ from where a password begins: one pattern for both would look for the @ from each beginning.
+    *before, last = text.split("@")
+    return "@".join([*(re.sub(r"//([^/:,]*):.*", r"//\1", part, count=1, flags=re.DOTALL) for part in before), last])
 
 
 def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:
