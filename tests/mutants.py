@@ -8,6 +8,7 @@ MODULE is a file or folder below daemon/punchlistd. SIZE is the number of mutant
 """
 
 import hashlib
+import linecache
 import os
 import random
 import re
@@ -52,6 +53,12 @@ def copy_tree() -> str:
     return digest.hexdigest()
 
 
+def is_noise(mutation: MutationSpec) -> bool:
+    """Return whether a mutation changes nothing that a test should notice, such as `frozen` or `gc` of a class."""
+    line = linecache.getline(str(mutation.module_path), mutation.start_pos[0])
+    return line.startswith("class ") or EQUIVALENT.search(mutation.operator_name) is not None
+
+
 def choose(db: WorkDB, seed: str, size: int) -> None:
     """Keep one mutation of each place, and of those a sample."""
 
@@ -60,7 +67,7 @@ def choose(db: WorkDB, seed: str, size: int) -> None:
         return str(mutation.module_path), mutation.start_pos, mutation.end_pos
 
     chance = random.Random(seed)
-    items = [item for item in db.work_items if not EQUIVALENT.search(item.mutations[0].operator_name)]
+    items = [item for item in db.work_items if not is_noise(item.mutations[0])]
     # Job ids are random: sort by what a mutation does, so that a seed chooses the same ones again.
     items.sort(key=lambda item: (place(item), item.mutations[0].operator_name))
     chosen = [chance.choice(list(group)) for _, group in groupby(items, place)]
@@ -94,10 +101,14 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path.cwd() / name) for name in ("daemon", "client", "schemas"))
     chosen = [Path(module)] if module else [PACKAGE / room for room in ROOMS]
     paths = [path for place in chosen for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
-    with use_db(BUILD / f"{hashlib.sha256(options.encode()).hexdigest()[:12]}.sqlite") as db:
-        if not db.num_work_items:
+    session, new = BUILD / f"{hashlib.sha256(options.encode()).hexdigest()[:12]}.sqlite", BUILD / "new.sqlite"
+    if not session.exists():
+        new.unlink(missing_ok=True)
+        with use_db(new) as db:
             init(paths, db, {})
             choose(db, seed, size)
+        new.rename(session)  # a session has its sample, whenever this is interrupted
+    with use_db(session) as db:
         pending = db.pending_work_items
         print(f"{db.num_work_items} mutants, {len(pending)} to test, SEED={seed}", flush=True)
         for command in sorted({command for item in pending for command in commands(item.mutations[0].module_path)}):
