@@ -20,24 +20,6 @@ class Lease:
     for already.
     """
 
-    __slots__ = (
-        "asked",
-        "conversation",
-        "deadline",
-        "fence",
-        "holder",
-        "keep",
-        "lease_s",
-        "leave_s",
-        "left",
-        "member",
-        "owner",
-        "reason",
-        "session",
-        "task",
-        "user",
-    )
-
     def __init__(self, state: State, task: str, claim: Claim, deadline: float) -> None:
         """Start a lease without a holder, which ends at `deadline` on the monotonic clock."""
         self.conversation = state.conversation

@@ -23,8 +23,6 @@ CANCELLED = Rejection("cancelled", "The claim was given up before it got a task.
 class WaitingClaim:
     """A claim that waits. `write` is the call, and `waited` says that its time is over."""
 
-    __slots__ = ("params", "ticket", "timer", "waited", "write")
-
     def __init__(self, write: Write, params: TaskClaim, ticket: int) -> None:
         self.write = write
         self.params = params

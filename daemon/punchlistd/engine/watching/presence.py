@@ -49,8 +49,6 @@ class _Roster:
     once somebody has come or gone.
     """
 
-    __slots__ = ("followers", "told", "watchers")
-
     def __init__(self) -> None:
         self.followers: dict[Follower, None] = {}
         self.watchers = 0

@@ -45,8 +45,6 @@ class Rows:
         piece: about how many bytes of rows are told at once.
     """
 
-    __slots__ = ("_after", "_piece", "_resumes", "_rest", "_seen")
-
     def __init__(self, after: int | None, piece: int) -> None:
         self._piece = piece
         self._after = 0 if after is None else after
@@ -116,8 +114,6 @@ class Present:
         presence: knows that.
         user: whom the subscriber is bound to.
     """
-
-    __slots__ = ("_presence", "_told", "_user")
 
     def __init__(self, presence: Presence, user: str | None) -> None:
         self._presence = presence

@@ -1,7 +1,6 @@
 """Agents: who is present, what their sessions' claims come to once they have left, and who is listed."""
 
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ from punchlistd.replication.lanes.members import Member
 C: dict[str, Any] = {"conversation": "c"}
 A, B = "claude-code/aaaaaa", "claude-code/bbbbbb"
 LEASE_MS = 3_600_000
-
-
-@pytest.fixture
-def log() -> TouchyLog:
-    return TouchyLog()
-
-
-@pytest.fixture
-async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
-    async with engine(tmp_path, log) as made:
-        yield made
 
 
 @pytest.fixture

@@ -17,11 +17,6 @@ GRACE_S = 0.05
 
 
 @pytest.fixture
-def log() -> TouchyLog:
-    return TouchyLog()
-
-
-@pytest.fixture
 async def running(tmp_path: Path, log: TouchyLog) -> AsyncIterator[Engine]:
     async with engine(tmp_path, log, grace_s=GRACE_S) as made:
         yield made
