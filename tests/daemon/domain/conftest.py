@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from punchlist_testing.domain import Recorder
 from punchlist_testing.unmeasured import untraced
 
 TRACED = 8
@@ -20,3 +21,8 @@ def few_rounds_are_traced(request: pytest.FixtureRequest) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()

@@ -44,16 +44,14 @@ def deferral(recorder: Recorder) -> tuple[int | None, str | None]:
     return task.not_before, task.not_before_day
 
 
-def test_a_day_is_due_until_its_end() -> None:
-    recorder = Recorder()
+def test_a_day_is_due_until_its_end(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     assert due(recorder) == (END, DAY)
     loaded = load_state(CONVERSATION, dump_state(recorder.state))
     assert loaded.ordered() == recorder.state.ordered()
 
 
-def test_a_deferral_ends_where_the_caller_is() -> None:
-    recorder = Recorder()
+def test_a_deferral_ends_where_the_caller_is(recorder: Recorder) -> None:
     recorder.add("a", not_before_day=DAY)
     recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="b", not_before_day=DAY, not_before=midnight(DAY) - HOUR),)))
     assert deferral(recorder) == (midnight(DAY), DAY)
@@ -72,8 +70,9 @@ def test_a_deferral_ends_where_the_caller_is() -> None:
     ],
 )
 @pytest.mark.parametrize("way", ["add", "add_many", "replace", "edit", "apply"])
-def test_days_that_do_not_exist_are_rejected(way: str, member: str, members: dict[str, Any]) -> None:
-    recorder = Recorder()
+def test_days_that_do_not_exist_are_rejected(
+    recorder: Recorder, way: str, member: str, members: dict[str, Any]
+) -> None:
     recorder.add("a")
     new = p.NewTask(title="b", **members)
     asked = {
@@ -88,8 +87,7 @@ def test_days_that_do_not_exist_are_rejected(way: str, member: str, members: dic
     assert (refused.kind, refused.data["field"]) == ("invalid_params", member)
 
 
-def test_a_moment_takes_the_place_of_a_day() -> None:
-    recorder = Recorder()
+def test_a_moment_takes_the_place_of_a_day(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY, not_before_day=DAY)
     edit(recorder, due=END - HOUR, not_before=midnight(DAY) - HOUR)
     assert due(recorder) == (END - HOUR, None)
@@ -98,8 +96,7 @@ def test_a_moment_takes_the_place_of_a_day() -> None:
     assert (due(recorder), deferral(recorder)) == ((END, DAY), (midnight(DAY), DAY))
 
 
-def test_a_brought_up_moment_takes_the_place_of_a_day() -> None:
-    recorder = Recorder()
+def test_a_brought_up_moment_takes_the_place_of_a_day(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="a", due=7),)))
     assert due(recorder) == (7, None)
@@ -110,8 +107,7 @@ def test_a_brought_up_moment_takes_the_place_of_a_day() -> None:
 
 
 @pytest.mark.parametrize("cleared", ["due", "due_day"])
-def test_null_clears_both(cleared: str) -> None:
-    recorder = Recorder()
+def test_null_clears_both(recorder: Recorder, cleared: str) -> None:
     recorder.add("a", due_day=DAY)
     edit(recorder, **{cleared: None})
     assert due(recorder) == (None, None)
@@ -121,8 +117,7 @@ def test_null_clears_both(cleared: str) -> None:
     assert due(recorder) == (9, None)
 
 
-def test_a_day_stays_when_it_begins_elsewhere() -> None:
-    recorder = Recorder()
+def test_a_day_stays_when_it_begins_elsewhere(recorder: Recorder) -> None:
     recorder.add("a", not_before_day=DAY)
     version = recorder.state.version
     edit(recorder, not_before_day=DAY, not_before=midnight(DAY) + HOUR)
@@ -137,8 +132,7 @@ def test_a_day_stays_when_it_begins_elsewhere() -> None:
     assert deferral(recorder) == (midnight(DAY) - HOUR, DAY)
 
 
-def test_undo_leaves_a_day_whose_moment_changed() -> None:
-    recorder = Recorder()
+def test_undo_leaves_a_day_whose_moment_changed(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     edit(recorder, due=7)
     call = recorder.state.version
@@ -147,8 +141,7 @@ def test_undo_leaves_a_day_whose_moment_changed() -> None:
     assert due(recorder) == (8, None)
 
 
-def test_a_deleted_task_comes_back_with_its_days() -> None:
-    recorder = Recorder()
+def test_a_deleted_task_comes_back_with_its_days(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY, not_before_day=DAY)
     before = recorder.state.tasks["1"]
     recorder.do(p.TaskDelete(**C, task="1"))
@@ -156,8 +149,7 @@ def test_a_deleted_task_comes_back_with_its_days() -> None:
     assert (due(recorder), deferral(recorder)) == ((before.due, DAY), (before.not_before, DAY))
 
 
-def test_a_day_that_has_come_defers_no_longer() -> None:
-    recorder = Recorder()
+def test_a_day_that_has_come_defers_no_longer(recorder: Recorder) -> None:
     recorder.at = midnight("2026-12-24")
     recorder.add("a", not_before_day="2026-12-24")
     assert deferral(recorder) == (None, None)
@@ -167,15 +159,13 @@ def test_a_day_that_has_come_defers_no_longer() -> None:
     assert deferral(recorder) == (None, None)
 
 
-def test_an_older_member_of_a_space_knows_moments_alone() -> None:
-    recorder = Recorder()
+def test_an_older_member_of_a_space_knows_moments_alone(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     evolve(recorder.state, TaskEdited("1", due=7), 9, 9, 9)
     assert due(recorder) == (7, None)
 
 
-def test_a_task_without_days_says_nothing_of_them() -> None:
-    recorder = Recorder()
+def test_a_task_without_days_says_nothing_of_them(recorder: Recorder) -> None:
     recorder.add("a", due=7)
     (event,) = edit(recorder, due=8).events
     assert event == TaskEdited("1", due=8) and event.due_day is UNSET

@@ -136,8 +136,7 @@ def test_open_blockers_that_came_meanwhile_keep_it_from_being_completed() -> Non
     assert refused(answer(recorder)) == "blocked"
 
 
-def test_a_serial_list_goes_on_while_a_task_waits_and_clears_itself_only_after_the_yes() -> None:
-    recorder = Recorder()
+def test_a_serial_list_goes_on_while_a_task_waits_and_clears_itself_only_after_the_yes(recorder: Recorder) -> None:
     settings = SettingsPatch(execution="serial", auto_clear="when_done")
     recorder.do(p.ConversationOpen(**C, settings=settings))
     recorder.add("deploy", gate=Gate(yes=True))
@@ -174,8 +173,9 @@ def test_an_empty_gate_asks_for_nothing_and_a_name_for_that_actors_yes() -> None
     assert state(named) == ("paused", "yes")
 
 
-def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_nothing_away() -> None:
-    recorder = Recorder()
+def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_nothing_away(
+    recorder: Recorder,
+) -> None:
     recorder.add("a")
     recorder.set_status("1", "in_progress")
     recorder.at += 993
@@ -194,8 +194,7 @@ def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_
     assert recorder.state.tasks["2"].spent_ms == 7
 
 
-def test_a_list_counts_what_waits_for_a_yes() -> None:
-    recorder = Recorder()
+def test_a_list_counts_what_waits_for_a_yes(recorder: Recorder) -> None:
     for _ in range(4):
         recorder.add("deploy", gate=Gate(yes=True))
     for name in "1234":

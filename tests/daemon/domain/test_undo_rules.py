@@ -32,11 +32,6 @@ def undo(**how: Any) -> p.ListUndo:
     return p.ListUndo(**C, **members)
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
-
-
 def test_a_reopened_blocker_keeps_a_task_pending(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.add("B", blocked_by=("1",))

@@ -27,11 +27,6 @@ HEADING = {"heading": 2}
 UNDO = p.ListUndo(**C)
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
-
-
 def configure(recorder: Recorder, **settings: Any) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(**settings)))
 

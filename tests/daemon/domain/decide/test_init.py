@@ -22,8 +22,7 @@ def test_every_mutation_of_the_contract_has_a_rule_and_an_answer() -> None:
 
 
 @pytest.mark.parametrize(("expected", "fits"), [(0, False), (1, False), (2, True), (3, False)])
-def test_an_expected_version_must_be_the_present_one(expected: int, fits: bool) -> None:
-    recorder = Recorder()
+def test_an_expected_version_must_be_the_present_one(recorder: Recorder, expected: int, fits: bool) -> None:
     recorder.add()
     answer = recorder.decide(p.TaskAdd(**C, title="t", expect_version=expected))
     if fits:
@@ -68,8 +67,7 @@ def test_a_call_that_names_a_task_opens_nothing(call: p.Mutation) -> None:
     assert refusal.data == {"what": "task", "id": "1"}
 
 
-def test_a_refusal_carries_what_the_error_table_says() -> None:
-    recorder = Recorder()
+def test_a_refusal_carries_what_the_error_table_says(recorder: Recorder) -> None:
     recorder.add()
     for call in (
         p.TaskSetStatus(**C, task="9", status="failed"),

@@ -14,8 +14,7 @@ from punchlistd.domain.state.snapshot import dump_state, load_state
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_a_message_gets_the_id_that_it_brings_or_a_fresh_one_and_never_a_used_one() -> None:
-    recorder = Recorder()
+def test_a_message_gets_the_id_that_it_brings_or_a_fresh_one_and_never_a_used_one(recorder: Recorder) -> None:
     recorder.do(p.MessageAppend(**C, role="r", content={"a": 1}, message="mine"))
     recorder.do(p.MessageAppend(**C, role="r", content=None))
     assert recorder.state.messages == {"mine": 2, "m2": 3}

@@ -16,11 +16,6 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 HEADING = {"heading": 2}
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
-
-
 def claim(recorder: Recorder, task: str | None = None, owner: str = "ann") -> Any:
     return recorder.call(p.TaskClaim(**C, owner=owner, task=task))
 
@@ -125,8 +120,7 @@ def test_a_claimed_task_that_gets_children_keeps_its_owner_alone(recorder: Recor
     assert (given.task, ready(recorder)) == ("1", ["2"])
 
 
-def test_a_task_in_progress_that_gets_children_is_not_handed_out_again() -> None:
-    recorder = Recorder()
+def test_a_task_in_progress_that_gets_children_is_not_handed_out_again(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("epic")
     claim(recorder)
@@ -137,8 +131,7 @@ def test_a_task_in_progress_that_gets_children_is_not_handed_out_again() -> None
     assert Supply(recorder.state).take([], 9) == 1
 
 
-def test_a_serial_list_goes_on_below_a_task_in_progress() -> None:
-    recorder = Recorder()
+def test_a_serial_list_goes_on_below_a_task_in_progress(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("epic")
     recorder.add("part", parent="1")

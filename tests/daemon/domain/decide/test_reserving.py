@@ -18,11 +18,6 @@ from punchlistd.domain.explain import explain
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
-
-
 def claim(recorder: Recorder, owner: str, **members: Any) -> list[str]:
     events = recorder.do(p.TaskClaim(**C, owner=owner, **members)).events
     return [event.task for event in events if isinstance(event, Claimed)]

@@ -63,8 +63,7 @@ def test_a_serial_list_keeps_a_left_sessions_task_current(paused: Recorder) -> N
     assert now(paused) == ("in_progress", B, B)
 
 
-def test_a_list_remembers_its_last_agents() -> None:
-    recorder = Recorder()
+def test_a_list_remembers_its_last_agents(recorder: Recorder) -> None:
     recorder.add("one")
     owners = [f"kilo/{number}" for number in range(MOST_AGENTS + 1)]
     for owner in owners:

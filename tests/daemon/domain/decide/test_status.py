@@ -14,8 +14,7 @@ ILLEGAL = {("completed", "paused"), ("completed", "failed"), ("failed", "paused"
 
 @pytest.mark.parametrize("start", STATUSES)
 @pytest.mark.parametrize("to", STATUSES)
-def test_every_transition_but_three_is_legal(start: Status, to: Status) -> None:
-    recorder = Recorder()
+def test_every_transition_but_three_is_legal(recorder: Recorder, start: Status, to: Status) -> None:
     recorder.add(status=start)
     answer = recorder.set_status("1", to)
     if (start, to) in ILLEGAL:
@@ -37,8 +36,7 @@ def test_an_unknown_task_is_refused() -> None:
 
 
 @pytest.mark.parametrize("to", ["in_progress", "completed"])
-def test_a_task_with_open_blockers_can_not_be_started_or_completed(to: Status) -> None:
-    recorder = Recorder()
+def test_a_task_with_open_blockers_can_not_be_started_or_completed(recorder: Recorder, to: Status) -> None:
     recorder.add("first")
     recorder.add("second", blocked_by=("1",))
     refusal = recorder.set_status("2", to)
@@ -50,8 +48,7 @@ def test_a_task_with_open_blockers_can_not_be_started_or_completed(to: Status) -
     assert isinstance(recorder.set_status("2", to), Decision)
 
 
-def test_the_same_status_with_other_words_is_recorded_and_with_the_same_is_not() -> None:
-    recorder = Recorder()
+def test_the_same_status_with_other_words_is_recorded_and_with_the_same_is_not(recorder: Recorder) -> None:
     recorder.add()
     recorder.set_status("1", "completed", result_summary="a")
     changed_at = recorder.state.tasks["1"].status_changed_at
@@ -65,16 +62,14 @@ def test_the_same_status_with_other_words_is_recorded_and_with_the_same_is_not()
     assert (task.result_summary, task.status_changed_at) == ("b", changed_at)
 
 
-def test_starts_are_counted() -> None:
-    recorder = Recorder()
+def test_starts_are_counted(recorder: Recorder) -> None:
     recorder.add()
     for status in ("in_progress", "paused", "in_progress", "failed", "in_progress", "pending", "in_progress"):
         recorder.set_status("1", status)
     assert recorder.state.tasks["1"].attempts == 3
 
 
-def test_leaving_a_final_state_forgets_its_words() -> None:
-    recorder = Recorder()
+def test_leaving_a_final_state_forgets_its_words(recorder: Recorder) -> None:
     recorder.add()
     recorder.set_status("1", "failed", fail_reason="no")
     assert recorder.state.tasks["1"].fail_reason == "no"
@@ -84,8 +79,7 @@ def test_leaving_a_final_state_forgets_its_words() -> None:
     assert recorder.state.tasks["1"].result_summary == ""
 
 
-def test_auto_clear_empties_the_list_with_the_completion_of_the_last_task() -> None:
-    recorder = Recorder()
+def test_auto_clear_empties_the_list_with_the_completion_of_the_last_task(recorder: Recorder) -> None:
     settings = SettingsPatch(auto_clear="when_done")
     recorder.do(p.ConversationOpen(conversation=CONVERSATION, settings=settings))
     recorder.add(status="failed")

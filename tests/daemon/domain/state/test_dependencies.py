@@ -61,8 +61,7 @@ def test_an_edge_is_checked_quickly_in_a_large_graph() -> None:
     assert max(times) < 0.1
 
 
-def test_the_edge_that_closes_a_long_cycle_is_refused() -> None:
-    recorder = Recorder()
+def test_the_edge_that_closes_a_long_cycle_is_refused(recorder: Recorder) -> None:
     recorder.happen([TaskAdded(AddedTask(str(number), "t")) for number in range(1, 2_001)])
     recorder.happen([DependencyAdded(str(number), str(number + 1)) for number in range(1, 2_000)])
     call = TaskEdit(conversation=CONVERSATION, task="2000", add_blocked_by=("1",))

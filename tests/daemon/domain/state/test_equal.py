@@ -38,8 +38,7 @@ def ids(answer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("title", ["fix login", " Fix  Login ", "FIX LOGIN.", "Fix login …", "Fix\u00a0login!?"])
-def test_case_space_and_final_punctuation_make_no_difference(title: str) -> None:
-    recorder = Recorder()
+def test_case_space_and_final_punctuation_make_no_difference(recorder: Recorder, title: str) -> None:
     recorder.add("Fix login")
     answer = planned(recorder, new(title), new("Fix logout"))
     assert (ids(answer), answer.kept) == (["1", "2"], ("1",))
@@ -49,8 +48,7 @@ def test_punctuation_alone_is_a_title() -> None:
     assert title_key("?!") == "?!"
 
 
-def test_finished_tasks_and_other_parents_are_not_equal() -> None:
-    recorder = Recorder()
+def test_finished_tasks_and_other_parents_are_not_equal(recorder: Recorder) -> None:
     recorder.add("tests", status="completed")
     recorder.add("Backend")
     recorder.add("tests", parent="2")
@@ -58,8 +56,7 @@ def test_finished_tasks_and_other_parents_are_not_equal() -> None:
     assert (ids(answer), answer.kept) == (["4", "5"], ())
 
 
-def test_children_of_a_kept_parent_are_found() -> None:
-    recorder = Recorder()
+def test_children_of_a_kept_parent_are_found(recorder: Recorder) -> None:
     steps = (new("tests", parent="b"), new("Backend", ref="b"), new("Frontend", ref="f"), new("tests", parent="f"))
     assert ids(planned(recorder, *steps)) == ["1", "2", "3", "4"]
     again = planned(recorder, *steps, new("docs", parent="f"))
@@ -67,23 +64,20 @@ def test_children_of_a_kept_parent_are_found() -> None:
     assert recorder.state.tasks["5"].parent == "3"
 
 
-def test_equal_tasks_of_one_call_stay_apart() -> None:
-    recorder = Recorder()
+def test_equal_tasks_of_one_call_stay_apart(recorder: Recorder) -> None:
     steps = (new("tests"), new("refactor"), new("tests"))
     assert ids(planned(recorder, *steps)) == ["1", "2", "3"]
     again = planned(recorder, *steps, new("tests"))
     assert (ids(again), again.kept) == (["1", "2", "3", "4"], ("1", "2", "3"))
 
 
-def test_refs_lead_to_the_kept_task() -> None:
-    recorder = Recorder()
+def test_refs_lead_to_the_kept_task(recorder: Recorder) -> None:
     recorder.add("Fix login")
     answer = planned(recorder, new("fix login", ref="a"), new("Docs", blocked_by=("a",)))
     assert answer.tasks[1].blocked_by == ("1",)
 
 
-def test_a_pending_kept_task_gets_the_edges() -> None:
-    recorder = Recorder()
+def test_a_pending_kept_task_gets_the_edges(recorder: Recorder) -> None:
     recorder.add("Fix login")
     recorder.add("Fix logout", description="keep the cookie")
     planned(recorder, new("fix login", ref="a"), new("fix logout", description="other", blocked_by=("a",)))
@@ -91,16 +85,14 @@ def test_a_pending_kept_task_gets_the_edges() -> None:
     assert (kept.blocked_by, kept.description, kept.title) == (("1",), "keep the cookie", "Fix logout")
 
 
-def test_a_kept_task_at_work_gets_no_edge() -> None:
-    recorder = Recorder()
+def test_a_kept_task_at_work_gets_no_edge(recorder: Recorder) -> None:
     recorder.add("Fix login")
     recorder.add("Fix logout", status="in_progress")
     planned(recorder, new("Fix login", ref="a"), new("Fix logout", blocked_by=("a",)))
     assert recorder.state.tasks["2"].blocked_by == ()
 
 
-def test_edges_of_kept_tasks_never_close_a_cycle() -> None:
-    recorder = Recorder()
+def test_edges_of_kept_tasks_never_close_a_cycle(recorder: Recorder) -> None:
     recorder.add("one")
     recorder.add("two", blocked_by=("1",))
     answer = planned(recorder, new("two", ref="t"), new("one", blocked_by=("t",)), new("three", blocked_by=("t",)))
@@ -117,8 +109,7 @@ def test_parents_in_a_circle_are_still_rejected() -> None:
     assert rejected(Recorder(), p.TaskAddMany(**C, tasks=tasks, keep_equal=True)) == "dependency_cycle"
 
 
-def test_one_added_task_is_kept_with_its_edges() -> None:
-    recorder = Recorder()
+def test_one_added_task_is_kept_with_its_edges(recorder: Recorder) -> None:
     recorder.add("one")
     recorder.add("two")
     call = p.TaskAdd(**C, title="Two.", blocked_by=("1",), description="new", keep_equal=True)
@@ -130,8 +121,7 @@ def test_one_added_task_is_kept_with_its_edges() -> None:
     assert rejected(recorder, p.TaskAdd(**C, title="one", blocked_by=("9",), keep_equal=True)) == "not_found"
 
 
-def test_an_added_task_without_an_equal_one_is_new() -> None:
-    recorder = Recorder()
+def test_an_added_task_without_an_equal_one_is_new(recorder: Recorder) -> None:
     recorder.add("two", status="failed")
     call = p.TaskAdd(**C, title="two", keep_equal=True)
     answer: Any = respond(call, recorder.state, recorder.do(call).events, recorder.seq)

@@ -45,8 +45,7 @@ def test_what_concerns_the_list_can_be_taken_back_and_the_rest_lasts() -> None:
 
 
 @pytest.mark.parametrize("event", [*UNDOABLE[1:7], *LASTING, e.TaskAdded(e.AddedTask("1", "again"))])
-def test_a_fact_without_effect_is_taken_back_without_a_word(event: e.AnyEvent) -> None:
-    recorder = Recorder()
+def test_a_fact_without_effect_is_taken_back_without_a_word(recorder: Recorder, event: e.AnyEvent) -> None:
     recorder.add()
     recorder.happen([event])
     change, state = after_the_first(recorder)

@@ -12,8 +12,7 @@ from punchlistd.domain.undo.lookback import aim
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_the_newest_calls_are_kept_and_told_to_be_cut() -> None:
-    recorder = Recorder()
+def test_the_newest_calls_are_kept_and_told_to_be_cut(recorder: Recorder) -> None:
     for title in "abcd":
         recorder.add(title)
     whole, cut = recorder.looked_back(), recorder.looked_back(depth=2)
@@ -23,8 +22,7 @@ def test_the_newest_calls_are_kept_and_told_to_be_cut() -> None:
     assert cut.seq == recorder.seq
 
 
-def test_what_was_undone_and_what_undid_are_no_calls_to_take_back() -> None:
-    recorder = Recorder()
+def test_what_was_undone_and_what_undid_are_no_calls_to_take_back(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.do(p.TaskDelete(**C, task="1"))
     recorder.do(p.ListUndo(**C))
@@ -33,8 +31,7 @@ def test_what_was_undone_and_what_undid_are_no_calls_to_take_back() -> None:
     assert past.returned("1", recorder.state.tasks["1"].created_at) == 4
 
 
-def test_touches_and_clears_of_others_count_until_they_are_taken_back() -> None:
-    recorder = Recorder()
+def test_touches_and_clears_of_others_count_until_they_are_taken_back(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="b"), "bob")
     recorder.call(p.ListClear(**C), "bob")

@@ -28,8 +28,7 @@ def shape(recorder: Recorder) -> list[Any]:
     return tasks
 
 
-def test_an_undo_of_mine_leaves_what_others_did_since() -> None:
-    recorder = Recorder()
+def test_an_undo_of_mine_leaves_what_others_did_since(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskAdd(**C, title="b"), "ann")
     recorder.call(p.TaskDelete(**C, task="2"), "ann")
@@ -51,8 +50,7 @@ def test_an_undo_of_mine_leaves_what_others_did_since() -> None:
     ],
     ids=lambda params: type(params).__name__,
 )
-def test_what_others_have_built_upon_is_not_pulled_away(newer: p.Mutation) -> None:
-    recorder = Recorder()
+def test_what_others_have_built_upon_is_not_pulled_away(recorder: Recorder, newer: p.Mutation) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(newer, "bob")
     before = recorder.state.version
@@ -63,8 +61,7 @@ def test_what_others_have_built_upon_is_not_pulled_away(newer: p.Mutation) -> No
     assert recorder.state.version == before
 
 
-def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked() -> None:
-    recorder = Recorder()
+def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskAdd(**C, title="b", blocked_by=("1",)), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
@@ -74,8 +71,7 @@ def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked() -> None:
     }
 
 
-def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed() -> None:
-    recorder = Recorder()
+def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "bob")
@@ -85,8 +81,7 @@ def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed() -> 
     assert isinstance(recorder.call(p.ListUndo(**C, of="ann", count=1), "ann"), Decision), "without whole it skips"
 
 
-def test_an_undo_is_undone_and_that_again() -> None:
-    recorder = Recorder()
+def test_an_undo_is_undone_and_that_again(recorder: Recorder) -> None:
     for title in "abc":
         recorder.call(p.TaskAdd(**C, title=title), "ann")
     seen = [shape(recorder)]
@@ -104,8 +99,7 @@ def test_an_undo_is_undone_and_that_again() -> None:
     assert shape(recorder) == seen[0]
 
 
-def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back() -> None:
-    recorder = Recorder()
+def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskDelete(**C, task="1"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
@@ -113,8 +107,7 @@ def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back() -
     assert refused(recorder, of="ann", redo=True)["actor"] == "bob"
 
 
-def test_any_one_call_is_taken_back_by_any_of_its_versions() -> None:
-    recorder = Recorder()
+def test_any_one_call_is_taken_back_by_any_of_its_versions(recorder: Recorder) -> None:
     many = tuple(p.NewTask(title=title) for title in "abc")
     recorder.call(p.TaskAddMany(**C, tasks=many), "ann")
     recorder.call(p.TaskAdd(**C, title="d"), "bob")
@@ -127,8 +120,7 @@ def test_any_one_call_is_taken_back_by_any_of_its_versions() -> None:
     assert sorted(recorder.titles()) == ["a", "b", "c", "d"]
 
 
-def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not() -> None:
-    recorder = Recorder()
+def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not(recorder: Recorder) -> None:
     task = recorder.add("a")
     recorder.call(p.TaskClaim(**C, task="1", owner="ann"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True, claims=True), "ann")
@@ -139,8 +131,7 @@ def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not() ->
     assert (recorder.state.tasks["1"].status, recorder.state.tasks["1"].owner) == ("in_progress", "ann")
 
 
-def test_a_note_that_was_taken_back_is_put_back_by_a_redo() -> None:
-    recorder = Recorder()
+def test_a_note_that_was_taken_back_is_put_back_by_a_redo(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.call(p.TaskNote(**C, task="1", text="seen"), "ann")
     ways: tuple[dict[str, Any], ...] = ({"count": 1}, {"redo": True})
@@ -149,16 +140,14 @@ def test_a_note_that_was_taken_back_is_put_back_by_a_redo() -> None:
     assert [(note.actor, note.text) for note in recorder.state.tasks["1"].notes] == [("ann", "seen")]
 
 
-def test_what_excludes_each_other_is_refused() -> None:
-    recorder = Recorder()
+def test_what_excludes_each_other_is_refused(recorder: Recorder) -> None:
     recorder.add("a")
     assert refused(recorder, call=1, redo=True)["kind"] == "invalid_params"
     assert refused(recorder, to_version=1, call=1)["kind"] == "invalid_params"
     assert refused(recorder, to_version=99) == {"kind": "invalid_params", "field": "to_version"}
 
 
-def test_nothing_comes_back_from_before_an_erasure() -> None:
-    recorder = Recorder()
+def test_nothing_comes_back_from_before_an_erasure(recorder: Recorder) -> None:
     recorder.add("secret")
     recorder.do(p.ConversationDelete(**C))
     recorder.add("new")
@@ -168,8 +157,7 @@ def test_nothing_comes_back_from_before_an_erasure() -> None:
     assert recorder.titles() == []
 
 
-def test_the_list_goes_back_to_what_it_was_after_a_clear_and_new_tasks() -> None:
-    recorder = Recorder()
+def test_the_list_goes_back_to_what_it_was_after_a_clear_and_new_tasks(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.add("b", blocked_by=("1",), labels=("ops",))
     recorder.add("c", parent="2")
@@ -222,8 +210,7 @@ def test_undone_and_redone_a_list_is_what_it_was(seed: int) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_list_as_it_was_has_the_claims_that_it_had(keep: bool) -> None:
-    recorder = Recorder()
+def test_a_list_as_it_was_has_the_claims_that_it_had(recorder: Recorder, keep: bool) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", lease_ms=7_000, keep=keep), "bob")
     then = recorder.state.version
@@ -234,8 +221,7 @@ def test_a_list_as_it_was_has_the_claims_that_it_had(keep: bool) -> None:
     assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds it any more"
 
 
-def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back() -> None:
-    recorder = Recorder()
+def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
@@ -245,8 +231,7 @@ def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back() -> None:
     assert (recorder.state.tasks["1"].status, recorder.state.claims) == ("completed", {})
 
 
-def test_a_task_that_somebody_else_claimed_since_is_not_given_back() -> None:
-    recorder = Recorder()
+def test_a_task_that_somebody_else_claimed_since_is_not_given_back(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
     recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "ann")
