@@ -184,7 +184,7 @@ def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
 
 def _has_other_row(log: Operations, seq: int) -> bool:
     """Whether the log has a sound row for a position that does not end there."""
-    if seq > log.head:
+    if not 0 < seq <= log.head:
         return True
     with suppress(sqlite3.DatabaseError):
         query = f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1"
