@@ -77,7 +77,7 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@echo 'types'; $(BIN)/basedpyright --warnings
 	@echo 'generated files'; $(BIN)/python -m punchlist_schemas.export --check
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate --check
-	@$(BIN)/python -m punchlist_apps.web.words --check
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.words --check
 	@$(page_hash) | cmp --silent - $(PAGE)/built/page.hash || { echo 'page/built is not up to date: make page' >&2; exit 1; }
 
 completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
@@ -174,7 +174,7 @@ fmt: $(READY) ## Format, fix what lint can fix, write the generated files.
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python -m punchlist_schemas.export
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate
-	@$(BIN)/python -m punchlist_apps.web.words
+	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.words
 
 ESBUILD := build/vendor/node_modules/.bin/esbuild
 

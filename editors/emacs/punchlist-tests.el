@@ -32,11 +32,6 @@
   "The lines of the current buffer."
   (split-string (buffer-substring-no-properties (point-min) (point-max)) "\n" t))
 
-(ert-deftest punchlist-a-heap-of-marks-and-what-steers-is-escaped ()
-  (should (equal (punchlist--safe "a\e[31m") "a\\x1b[31m"))
-  (should (equal (punchlist--safe "می‌خواهم") "می‌خواهم"))
-  (should (equal (punchlist--safe (concat "e" (make-string 5 ?\u0301))) (concat "e" (make-string 4 ?\u0301) "\\u0301"))))
-
 (ert-deftest punchlist-pushes-add-up-to-the-list ()
   (punchlist-tests--with-list list
     (punchlist-tests--pushed list (list (punchlist-tests--row "2")) :reset t :more t)

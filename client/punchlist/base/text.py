@@ -1,6 +1,6 @@
 """Text from others, made fit to show: unsafe characters become visible escapes, long text is cut, lines are joined.
 
-Light enough for a shell prompt: imports nothing. `punchlist_apps.web.words` writes the tables for the page and the
+Light enough for a shell prompt: imports nothing. `punchlist_packages.words` writes the tables for the page and the
 editors.
 """
 

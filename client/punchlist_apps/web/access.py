@@ -124,7 +124,6 @@ class Access:
         return found
 
     async def aclose(self) -> None:
-        """Close the connections of users."""
         for client in self._users.values():
             await client.aclose()
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from punchlist.base.project import own
 from punchlist.errors import NotFound
@@ -21,6 +21,7 @@ from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.common.http.revocation import ENDED, end_with
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import confine
+from punchlist_apps.web.calls import event_stream
 from punchlist_apps.web.chat import Panel, named
 from punchlist_schemas.project_file import is_conversation_id
 from punchlist_schemas.things import Message
@@ -32,8 +33,6 @@ Event = dict[str, Any]
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A part of a message."""
-
     type: str
     text: str = ""
 
@@ -92,8 +91,7 @@ class AgUi:
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="messages") from None
         end_with(request.scope, _sent({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._events(thread, turn, run), media_type="text/event-stream", headers=headers)
+        return event_stream(self._events(thread, turn, run))
 
     async def _turn(self, thread: Thread, run: _Run, request: Request) -> str | None:
         """The run's turn, which is worked on from here on; None: it only wants to know what was said.
@@ -108,7 +106,8 @@ class AgUi:
             last = run.messages[-1]
             if last.role != "user":
                 raise ValueError("the last message must be the user's")
-            turn, text = _turn_of(thread, last.id), _text(last)
+            turn = f"u{last.id if _TURN.fullmatch(last.id) else _digest(thread, last.id)}"
+            text = _text(last)
         else:
             return None
         return await self._panel.say(thread, text, turn, request)
@@ -157,7 +156,6 @@ class Translation:
         self._calls: set[str] = set()
 
     def of(self, name: str, data: dict[str, Any]) -> Generator[Event]:
-        """What an event of the turn becomes."""
         if name == "delta":
             yield from self._write(data["text"])
         elif name in ("tool.started", "tool.completed"):
@@ -283,10 +281,6 @@ def _text(message: _Message) -> str:
     if any(one.type != "text" for one in parts):
         raise ValueError("a message has text alone: no files, no pictures")
     return "".join(one.text for one in parts)
-
-
-def _turn_of(thread: Thread, message: str) -> str:
-    return f"u{message}" if _TURN.fullmatch(message) else f"u{_digest(thread, message)}"
 
 
 def _digest(thread: Thread, text: str) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,7 +20,7 @@ from punchlist_apps.common.http.problem import Problem, Refused, of_error
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access
 from punchlist_apps.web.ag_ui import AgUi
-from punchlist_apps.web.calls import JSON, handler
+from punchlist_apps.web.calls import JSON, handler, json_response
 from punchlist_apps.web.chat import Panel
 from punchlist_apps.web.feed import QUIET_S, Streams
 from punchlist_apps.web.files import PAGE, Files
@@ -124,7 +123,7 @@ async def _session(request: Request, keys: Keys) -> Response:
         raise Refused(
             "unauthorized", "The ticket was used already or is older than a minute; `punch web --link` makes one."
         )
-    return Response(msgspec.json.encode(session), media_type=JSON, headers={"cache-control": "no-store"})
+    return json_response(session)
 
 
 async def _document(_request: Request) -> Response:

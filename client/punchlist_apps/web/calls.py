@@ -1,9 +1,11 @@
 """The one handler of all rows of the table: a request becomes a call, the answer's bytes go on as they are."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from punchlist.connection.core import Request as Call
 from punchlist_apps.common.http.problem import Refused
@@ -18,7 +20,6 @@ JSON = "application/json"
 
 
 def handler(route: Route, access: Access) -> Handler:
-    """What answers the requests of a row."""
     by_query = route.verb in ("GET", "DELETE")
 
     async def handle(request: Request) -> Response:
@@ -58,3 +59,12 @@ def reply(request: Request, result: bytes, status: int = 200) -> Response:
         if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
             return Response(status_code=304, headers=headers)
     return Response(result, status, headers, JSON)
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, {"cache-control": "no-store"}, JSON)
+
+
+def event_stream(events: AsyncGenerator[bytes]) -> Response:
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)

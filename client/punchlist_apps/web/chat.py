@@ -12,13 +12,12 @@ from typing import Any
 import anyio
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from punchlist.base.project import own
 from punchlist.calls.call import Call, itself
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist_apps.chat.live import Live
 from punchlist_apps.chat.models.port import Model
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.usage import Limits
@@ -28,10 +27,10 @@ from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.common.http.revocation import ENDED, end_with, hold
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
+from punchlist_apps.web.calls import event_stream, json_response
 from punchlist_apps.web.routes import API
 from punchlist_schemas.params import EventWait
 
-_JSON = "application/json"
 _SHOWN = 100
 _DIGITS = 200
 _QUIET_S = 15.0
@@ -55,13 +54,7 @@ class Panel:
         self._turns: dict[str, asyncio.Task[Any]] = {}
 
     @property
-    def live(self) -> Live:
-        """What the turns say that run here."""
-        return self._worker.live
-
-    @property
     def handlers(self) -> list[tuple[str, str, Any]]:
-        """What is served: verb, path, and who answers."""
         thread = f"{API}/chats/{{thread}}"
         return [
             ("GET", f"{API}/chats", self.threads),
@@ -73,28 +66,25 @@ class Panel:
         ]
 
     async def threads(self, request: Request) -> Response:
-        """The threads about a list, newest first."""
         client, scope = await self.caller(request)
         name = named(request.query_params.get("list"), scope)
         found = await Thread.about(client, name)
-        return _json({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
+        return json_response({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
 
     async def begin(self, request: Request) -> Response:
-        """A new thread about a list."""
         client, scope = await self.caller(request)
         given = await bodies.body(request)
         if set(given) - {"list", "title"} or not all(isinstance(one, str) for one in given.values()):
             raise Refused("invalid_params", "The body has list and title, both texts.", field="list")
         name = named(given.get("list"), scope)
         thread = await Thread.open(client, name, title=given.get("title", "")[:200])
-        return _json({"thread": thread.id, "list": name}, 201)
+        return json_response({"thread": thread.id, "list": name}, 201)
 
     async def messages(self, request: Request) -> Response:
-        """What was said, oldest first: the newest messages."""
         thread = await self._thread(request)
         page = await thread.queue.messages(roles=("user", "assistant"), limit=_SHOWN, order="desc")
         shown = [{"id": one.message, "role": one.role, "at": one.at, **one.content} for one in page.messages[::-1]]
-        return _json({"thread": thread.id, "list": thread.list, "messages": shown, "has_more": page.has_more})
+        return json_response({"thread": thread.id, "list": thread.list, "messages": shown, "has_more": page.has_more})
 
     async def send(self, request: Request) -> Response:
         """Say something: its turn is worked on from here on."""
@@ -107,11 +97,10 @@ class Panel:
             turn = await self.say(thread, text, turn, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
-        return _json({"turn": turn}, 202)
+        return json_response({"turn": turn}, 202)
 
     async def stop(self, request: Request) -> Response:
-        """Stop what is being worked on."""
-        return _json({"stopped": await (await self._thread(request)).stop()})
+        return json_response({"stopped": await (await self._thread(request)).stop()})
 
     async def follow(self, request: Request) -> Response:
         """The events of a turn as they come, behind the number of `Last-Event-ID`, until its answer.
@@ -125,20 +114,16 @@ class Panel:
         if self._access.scope(request).mode == "rw":
             self.work(thread, turn, request)
         end_with(request.scope, _event(0, "failed", {"text": ENDED}) + _event(0, "end", {}))
-        stream = self._events(thread, turn, int(after) if after.isdecimal() and len(after) < _DIGITS else 0)
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
-
-    async def _events(self, thread: Thread, turn: str, after: int) -> AsyncGenerator[bytes]:
-        async for event in self.heard(thread, turn, after):
-            yield b":\n\n" if event is None else _event(*event)
+        number = int(after) if after.isdecimal() and len(after) < _DIGITS else 0
+        events = self.heard(thread, turn, number)
+        return event_stream(b":\n\n" if event is None else _event(*event) async for event in events)
 
     async def heard(
         self, thread: Thread, turn: str, after: int = 0
     ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
         """The events of a turn behind number `after`, to its end; None when it was quiet for long."""
         place, seq = thread.place(turn), 0
-        while not self.live.knows(place):
+        while not self._worker.live.knows(place):
             if (answer := await thread.answer(turn)) is not None:
                 yield 1, "message", answer
                 yield 2, "end", {}
@@ -151,7 +136,7 @@ class Panel:
             wait = EventWait(after=seq or (await thread.message(turn)).seq, conversation=thread.id, timeout_ms=_LOOK_MS)
             seq = (await thread.client.run(Call("event.wait", wait, itself))).next
             yield None
-        events = self.live.follow(place, after)
+        events = self._worker.live.follow(place, after)
         following: asyncio.Future[Any] | None = None
         try:
             while not self._ending.is_set():
@@ -186,7 +171,7 @@ class Panel:
         thread.person = self._access.person(self._access.scope(request))
         place = thread.place(turn)
         if place not in self._turns:
-            self.live.restart(place)
+            self._worker.live.restart(place)
             task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn, request))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
@@ -209,11 +194,10 @@ class Panel:
                 last = "message", await self._worker.answer(thread, turn)
             except PunchlistError as error:  # such as a full disk: a client that follows it again restarts it
                 last = "failed", {"text": str(error)}
-            self.live.finish(thread.place(turn), *last)
+            self._worker.live.finish(thread.place(turn), *last)
             group.cancel_scope.cancel()
 
     async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:
-        """Whom a request speaks for."""
         scope = self._access.scope(request)
         return await self._access.client(scope), scope
 
@@ -232,10 +216,6 @@ def named(name: str | None, scope: Scope) -> str:
     meant = own(name or scope.list or "default", scope.user)
     confine(scope, meant)
     return meant
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, {"cache-control": "no-store"}, _JSON)
 
 
 def _event(number: int, name: str, data: dict[str, Any]) -> bytes:

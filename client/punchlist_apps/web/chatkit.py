@@ -73,7 +73,6 @@ class ChatKit(ChatKitServer[Caller]):
         self._panel = panel
 
     async def handle(self, request: Request) -> Response:
-        """One request of the front-end."""
         client, scope = await self._panel.caller(request)
         data = await bodies.data(request)
         if scope.list is not None:
@@ -152,21 +151,17 @@ class _Log(Store[Caller]):
     """The threads in the daemon's log."""
 
     def generate_thread_id(self, context: Caller) -> str:
-        """A fresh id of a thread."""
         key = new_key()
         return f"chat-{key[:8]}-{key[8:12]}-4{key[13:16]}-8{key[17:20]}-{key[20:]}"
 
     def generate_item_id(self, item_type: StoreItemType, thread: ThreadMetadata, context: Caller) -> str:
-        """A fresh id of a message."""
         return f"u{new_key()}"
 
     async def load_thread(self, thread_id: str, context: Caller) -> ThreadMetadata:
-        """A thread."""
         await _thread(context, thread_id)
         return _metadata(await context.client.conversation(thread_id).info())
 
     async def save_thread(self, thread: ThreadMetadata, context: Caller) -> None:
-        """Open a thread, or set its title."""
         title = (thread.title or "")[:200]
         await Thread.open(context.client, context.list, thread.id, title)
         if title:
@@ -175,7 +170,6 @@ class _Log(Store[Caller]):
     async def load_thread_items(
         self, thread_id: str, after: str | None, limit: int, order: str, context: Caller
     ) -> Page[ThreadItem]:
-        """A page of what was said."""
         thread = await _thread(context, thread_id)
         way: Any = "desc" if order == "desc" else "asc"
         page = await thread.queue.messages(after=after, limit=max(1, min(limit, 200)), order=way, roles=SHOWN)
@@ -200,11 +194,9 @@ class _Log(Store[Caller]):
         await self.add_thread_item(thread_id, item, context)
 
     async def load_item(self, thread_id: str, item_id: str, context: Caller) -> ThreadItem:
-        """One item."""
         return _item(thread_id, await (await _thread(context, thread_id)).queue.message(item_id))
 
     async def delete_thread(self, thread_id: str, context: Caller) -> None:
-        """Erase the talk; the list stays."""
         thread = await _thread(context, thread_id)
         try:
             await thread.queue.erase()
@@ -212,19 +204,15 @@ class _Log(Store[Caller]):
             await thread.queue.erase(confirm=error.token, answered=True)
 
     async def delete_thread_item(self, thread_id: str, item_id: str, context: Caller) -> None:
-        """Refused: what was said stays as it was said."""
         raise ValueError("what was said stays; erase the whole thread instead")
 
     async def save_attachment(self, attachment: Any, context: Caller) -> None:
-        """Refused: there are no attachments."""
         raise ValueError("there are no attachments")
 
     async def load_attachment(self, attachment_id: str, context: Caller) -> Any:
-        """There are none."""
         raise NotFoundError(attachment_id)
 
     async def delete_attachment(self, attachment_id: str, context: Caller) -> None:
-        """There are none."""
         raise NotFoundError(attachment_id)
 
 

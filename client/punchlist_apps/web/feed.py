@@ -68,11 +68,10 @@ class Streams:
         quiet_s: See `QUIET_S`.
     """
 
-    def __init__(self, access: Access, ending: anyio.Event, *, quiet_s: float = QUIET_S, most: int = MOST) -> None:
+    def __init__(self, access: Access, ending: anyio.Event, *, quiet_s: float = QUIET_S) -> None:
         self._access = access
-        self._ending = ending
-        self._quiet_s = quiet_s
-        self._most = most
+        self.ending = ending
+        self.quiet_s = quiet_s
         self._open: dict[Stream, bytes] = {}
         """The open streams and their tokens, oldest first."""
 
@@ -90,7 +89,6 @@ class Streams:
         return await self._stream(request, Wish(board, rows, False, None, once, epoch, after, presence))
 
     async def events(self, request: Request) -> "Stream":
-        """A stream of every event, of one list or of all."""
         query = _query(request, {"conversation", "after"})
         name = request.path_params.get("conversation") or query.get("conversation")
         epoch, positions = _position(request, query)
@@ -112,27 +110,16 @@ class Streams:
             Refused: That is this stream.
         """
         self._open[stream] = token
-        if len(self._open) > self._most:
+        if len(self._open) > MOST:
             displaced = first_to_go((each, holder, -at) for at, (each, holder) in enumerate(self._open.items()))
             self.leave(displaced)
             if displaced is stream:
-                said = f"{self._most} streams are open, and no other token has more than yours; close one of yours."
+                said = f"{MOST} streams are open, and no other token has more than yours; close one of yours."
                 raise Refused("too_many_streams", said)
-            displaced.give_way()
+            displaced.displaced.set()
 
     def leave(self, stream: "Stream") -> None:
-        """Take a stream's place back."""
         self._open.pop(stream, None)
-
-    @property
-    def ending(self) -> anyio.Event:
-        """Set when the server ends."""
-        return self._ending
-
-    @property
-    def quiet_s(self) -> float:
-        """After how many seconds a quiet stream says something."""
-        return self._quiet_s
 
 
 class Stream:
@@ -142,6 +129,9 @@ class Stream:
         streams: Whose it is.
         client: The connection of its scope.
         wish: What it shows.
+
+    Attributes:
+        displaced: Set when a stream of another token has the place.
     """
 
     def __init__(self, streams: Streams, client: AsyncClient, wish: Wish) -> None:
@@ -150,14 +140,9 @@ class Stream:
         self._wish = wish
         self._positions: dict[str, int] = {}
         self._begun = False
-        self._displaced = anyio.Event()
-
-    def give_way(self) -> None:
-        """End, so that a stream of another token has the place."""
-        self._displaced.set()
+        self.displaced = anyio.Event()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await send({"type": "http.response.body", "body": b""})
@@ -169,22 +154,21 @@ class Stream:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_gone, receive, group.cancel_scope)
                 group.start_soon(_until_set, self._streams.ending, group.cancel_scope)
-                group.start_soon(_until_set, self._displaced, group.cancel_scope)
+                group.start_soon(_until_set, self.displaced, group.cancel_scope)
                 try:
-                    await self.deliver(send, self._streams.quiet_s)
+                    await self._deliver(send)
                 except PunchlistError as failed:
                     error = failed
                 group.cancel_scope.cancel()
         finally:
             self._streams.leave(self)
-        is_displaced = self._displaced.is_set()
+        is_displaced = self.displaced.is_set()
         if not self._begun:
             raise error or Refused(*(_DISPLACED if is_displaced else _STOPPED))
         last = _end_of(*_DISPLACED) if is_displaced else b"" if error else b"event: bye\ndata: {}\n\n"
         await send({"type": "http.response.body", "body": last})
 
-    async def deliver(self, send: Send, quiet_s: float) -> None:
-        """Send what there is and what comes."""
+    async def _deliver(self, send: Send) -> None:
         with closing(await Link.open(Profile(self._client.options))) as link:
             self._epoch = link.hello.epoch
             for view in self._views():
@@ -200,13 +184,13 @@ class Stream:
             rows_due = self._wish.rows is not None
             while rows_due or not self._wish.once:
                 notice = None
-                with anyio.move_on_after(quiet_s):
+                with anyio.move_on_after(self._streams.quiet_s):
                     notice = await link.receive()
                 if notice is None:
                     await _write(send, b":\n\n")
                     continue
                 over = notice.method == "end"
-                rows_due = rows_due and (notice.method != "rows" or _has_more(notice))
+                rows_due = rows_due and (notice.method != "rows" or _placed(notice).more)
                 chunk = self._event(notice)
                 del notice  # a client that does not read keeps one copy waiting, not two
                 is_large = len(chunk) > _LARGE
@@ -252,7 +236,7 @@ class Stream:
             return b"%bevent: change\ndata: %b\n\n" % (self._id(), data)
         if notice.method == "presence":  # not in the log, so no position goes on behind it
             return b"event: presence\ndata: %b\n\n" % data
-        self._positions[notice.method] = msgspec.json.decode(data, type=_Placed).seq
+        self._positions[notice.method] = _placed(notice).seq
         return b"%bevent: %b\ndata: %b\n\n" % (self._id(), notice.method.encode(), data)
 
     def _id(self) -> bytes:
@@ -292,8 +276,8 @@ def _end_of(kind: str, message: str) -> bytes:
     return b"event: end\ndata: %b\n\n" % msgspec.json.encode({"error": {"kind": kind, "message": message}})
 
 
-def _has_more(notice: Notice) -> bool:
-    return msgspec.json.decode(notice.params, type=_Placed).more
+def _placed(notice: Notice) -> _Placed:
+    return msgspec.json.decode(notice.params, type=_Placed)
 
 
 async def _write(send: Send, data: bytes) -> None:

@@ -18,6 +18,10 @@ _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
 _PLACED = re.compile(r"\{(\w+)\}")
 
+_TEXT = {"type": "string"}
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_REFUSED = {"default": {"$ref": "#/components/responses/Problem"}}
+
 _STREAMS = {
     f"{API}/feed": (
         "The board, one list's rows and who follows it, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
@@ -38,8 +42,8 @@ _SEED_TASK: dict[str, Any] = {
         "sequence": {"type": "integer", "description": "The place in the list, from 1; moving and deleting change it."},
         "createdAt": {"type": "integer"},
         "updatedAt": {"type": "integer"},
-        "resultSummary": {"type": ["string", "null"]},
-        "failReason": {"type": ["string", "null"]},
+        "resultSummary": _TEXT_OR_NULL,
+        "failReason": _TEXT_OR_NULL,
         "waitsFor": {"enum": ["check", "yes"], "description": "What it waits for at its gate."},
     },
 }
@@ -125,7 +129,7 @@ def _operation(row: Route, schemas: dict[str, Any], needed: dict[str, list[str]]
         "parameters": [_parameter("path", name, properties[name]) for name in placed],
         "responses": {
             str(row.status): _content("The answer.", _answer(row)),
-            "default": {"$ref": "#/components/responses/Problem"},
+            **_REFUSED,
         },
     }
     if row.verb in ("GET", "DELETE"):
@@ -135,44 +139,35 @@ def _operation(row: Route, schemas: dict[str, Any], needed: dict[str, list[str]]
             _parameter("query", name, properties[name], required=name in required) for name in asked
         ]
     else:
-        operation["requestBody"] = {
-            "description": "Without the members that the path gives.",
-            "required": False,
-            "content": {"application/json": {"schema": _body(row, needed)}},
-        }
+        described = {"description": "Without the members that the path gives."}
+        operation["requestBody"] = described | _json_body(_body(row, needed))
     if method.kind == "write":
         operation["parameters"] += [
-            _parameter("header", "Idempotency-Key", {"type": "string"}),
+            _parameter("header", "Idempotency-Key", _TEXT),
             _parameter("header", "If-Match", {"type": "string", "description": 'A version in quotes: "12"'}),
-            _parameter("header", "X-Punchlist-Actor", {"type": "string"}),
+            _parameter("header", "X-Punchlist-Actor", _TEXT),
         ]
     return operation
 
 
 def _answer(row: Route) -> dict[str, Any]:
     names = [METHODS[name].result.__name__ for name in (row.method, row.many) if name]
-    found = [{"$ref": _SCHEMAS + name} for name in dict.fromkeys(names)]
-    return found[0] if len(found) == 1 else {"anyOf": found}
+    return _any_of([{"$ref": _SCHEMAS + name} for name in dict.fromkeys(names)])
 
 
 def _body(row: Route, needed: dict[str, list[str]]) -> dict[str, Any]:
     """The parameters of a call as a body: what the path gives may not be in it, the rest is needed as ever."""
     placed = _PLACED.findall(row.path)
     found: list[dict[str, Any]] = []
-    for kind in _kinds(row):
+    for kind in dict.fromkeys(METHODS[name].params.__name__ for name in (row.method, row.many) if name):
         also = [name for name in needed[kind] if name not in placed]
-        found.append(
-            {
-                "$ref": _SCHEMAS + kind,
-                **({"properties": dict.fromkeys(placed, False)} if placed else {}),
-                **({"required": also} if also else {}),
-            }
-        )
-    return found[0] if len(found) == 1 else {"anyOf": found}
+        refused = {"properties": dict.fromkeys(placed, False)} if placed else {}
+        found.append({"$ref": _SCHEMAS + kind, **refused, **({"required": also} if also else {})})
+    return _any_of(found)
 
 
-def _kinds(row: Route) -> list[str]:
-    return list(dict.fromkeys(METHODS[name].params.__name__ for name in (row.method, row.many) if name))
+def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _parameter(place: str, name: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
@@ -183,35 +178,37 @@ def _content(description: str, schema: dict[str, Any], kind: str = "application/
     return {"description": description, "content": {kind: {"schema": schema}}}
 
 
+def _json_body(schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    return {"required": required, "content": {"application/json": {"schema": schema}}}
+
+
+def _plain(name: str, summary: str, tag: str, answer: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """An operation that is no call of the method table, with further members of its own."""
+    responses = {"200": answer, **_REFUSED}
+    return {"operationId": name, "summary": summary, "tags": [tag], **members, "responses": responses}
+
+
 def _stream(path: str, summary: str, names: tuple[str, ...]) -> dict[str, Any]:
-    placed = [_parameter("path", name, {"type": "string"}) for name in _PLACED.findall(path)]
-    return {
-        "operationId": f"get:{path}",
-        "summary": summary,
-        "tags": ["stream"],
-        "parameters": [
-            *placed,
-            *(_parameter("query", name, {"type": "string"}) for name in names),
-            _parameter("header", "Last-Event-ID", {"type": "string"}),
-        ],
-        "responses": {
-            "200": _content("Server-sent events.", {"type": "string"}, "text/event-stream"),
-            "default": {"$ref": "#/components/responses/Problem"},
-        },
-    }
+    parameters = [
+        *(_parameter("path", name, _TEXT) for name in _PLACED.findall(path)),
+        *(_parameter("query", name, _TEXT) for name in names),
+        _parameter("header", "Last-Event-ID", _TEXT),
+    ]
+    answer = _content("Server-sent events.", _TEXT, "text/event-stream")
+    return _plain(f"get:{path}", summary, "stream", answer, parameters=parameters)
 
 
 def _who() -> dict[str, Any]:
-    text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+    texts = {"type": "array", "items": _TEXT}
     task = {
-        "conversation": text,
+        "conversation": _TEXT,
         "list": {"type": "string", "description": "The short name of its list."},
-        "id": text,
+        "id": _TEXT,
         "title": {"type": "string", "description": "After the titles of its parents."},
         "lease_expires_at": {"type": ["integer", "null"], "description": "When it is free, if the agent is gone."},
     }
     agent = {
-        "name": text,
+        "name": _TEXT,
         "is_here": {"type": "boolean"},
         "facts": {**texts, "description": "When it came or left, its last call, where it works."},
         "tasks": {"type": "array", "items": _whole(task)},
@@ -225,82 +222,55 @@ def _whole(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _others() -> dict[str, Any]:
-    refused = {"$ref": "#/components/responses/Problem"}
-    which = _parameter("query", "conversation", {"type": "string"})
-    task = _parameter("path", "taskId", {"type": "string"})
-    done = {"type": "object", "required": ["success"], "properties": {"success": {"const": True}}}
+    which = _parameter("query", "conversation", _TEXT)
+    task = _parameter("path", "taskId", _TEXT)
     shown = {"$ref": _SCHEMAS + "AgentTask"}
-    completed: dict[str, Any] = {
-        "type": "object",
-        "required": ["success", "task", "nextTaskId"],
-        "properties": {
-            "success": {"const": True},
-            "task": shown,
-            "nextTaskId": {"type": ["string", "null"]},
-            "note": {"type": "string", "description": "What the completion still waits for."},
-        },
-    }
-    summary = {"type": "object", "properties": {"resultSummary": {"type": ["string", "null"]}}}
+    tasks = {"type": "array", "items": shown}
+    done = _whole({"success": {"const": True}})
+    completed = _whole({**done["properties"], "task": shown, "nextTaskId": _TEXT_OR_NULL})
+    completed["properties"]["note"] = {"type": "string", "description": "What the completion still waits for."}
+    summary = _json_body({"type": "object", "properties": {"resultSummary": _TEXT_OR_NULL}})
+    ticket = _json_body({**_whole({"ticket": _TEXT}), "additionalProperties": False}, required=True)
     return {
         "/api/agent/tasks": {
-            "get": {
-                "operationId": "getAgentTasks",
-                "summary": "All tasks of a list.",
-                "tags": ["agent"],
-                "parameters": [which],
-                "responses": {"200": _content("The tasks.", {"type": "array", "items": shown}), "default": refused},
-            }
+            "get": _plain(
+                "getAgentTasks", "All tasks of a list.", "agent", _content("The tasks.", tasks), parameters=[which]
+            )
         },
         "/api/agent/tasks/{taskId}": {
-            "delete": {
-                "operationId": "deleteAgentTask",
-                "summary": "Deletes a task.",
-                "tags": ["agent"],
-                "parameters": [task, which],
-                "responses": {"200": _content("It is gone.", done), "default": refused},
-            }
+            "delete": _plain(
+                "deleteAgentTask", "Deletes a task.", "agent", _content("It is gone.", done), parameters=[task, which]
+            )
         },
         "/api/agent/tasks/{taskId}/complete": {
-            "post": {
-                "operationId": "completeAgentTask",
-                "summary": "Completes a task; in a serial list the next one starts.",
-                "tags": ["agent"],
-                "parameters": [task, which],
-                "requestBody": {"required": False, "content": {"application/json": {"schema": summary}}},
-                "responses": {"200": _content("It is complete.", completed), "default": refused},
-            }
+            "post": _plain(
+                "completeAgentTask",
+                "Completes a task; in a serial list the next one starts.",
+                "agent",
+                _content("It is complete.", completed),
+                parameters=[task, which],
+                requestBody=summary,
+            )
         },
         WHO: {
-            "get": {
-                "operationId": "getAgents",
-                "summary": "Who is there, or left lately: everywhere, or in one list.",
-                "description": "A token for one list is shown who works in that list, without their directories.",
-                "tags": ["agent"],
-                "parameters": [which],
-                "responses": {"200": _content("Who is there.", _who()), "default": refused},
-            }
+            "get": _plain(
+                "getAgents",
+                "Who is there, or left lately: everywhere, or in one list.",
+                "agent",
+                _content("Who is there.", _who()),
+                description="A token for one list is shown who works in that list, without their directories.",
+                parameters=[which],
+            )
         },
         "/api/session": {
-            "post": {
-                "operationId": "postSession",
-                "summary": "Gives a session token for a ticket, once.",
-                "tags": ["session"],
-                "security": [],
-                "requestBody": {
-                    "required": True,
-                    "content": {
-                        "application/json": {
-                            "schema": {
-                                "type": "object",
-                                "required": ["ticket"],
-                                "properties": {"ticket": {"type": "string"}},
-                                "additionalProperties": False,
-                            }
-                        }
-                    },
-                },
-                "responses": {"200": _content("The session.", {"type": "object"}), "default": refused},
-            }
+            "post": _plain(
+                "postSession",
+                "Gives a session token for a ticket, once.",
+                "session",
+                _content("The session.", {"type": "object"}),
+                security=[],
+                requestBody=ticket,
+            )
         },
         f"{API}/openapi.json": {
             "get": {

@@ -14,7 +14,7 @@ from punchlist.tools.phrases import gated, waiting
 from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
-from punchlist_apps.web.calls import JSON, Handler
+from punchlist_apps.web.calls import Handler, json_response
 from punchlist_schemas.params import TaskDelete, TaskList, TaskSetStatus
 from punchlist_schemas.results import SetStatusResult, TaskListResult
 from punchlist_schemas.things import Counts, Task
@@ -61,13 +61,13 @@ class Seed:
 
     async def _list(self, request: Request) -> Response:
         client, name, _ = await self._place(request)
-        return _json([shown(task, at) for at, task in enumerate((await _listed(client, name)).tasks, 1)])
+        return json_response([shown(task, at) for at, task in enumerate((await _listed(client, name)).tasks, 1)])
 
     async def _delete(self, request: Request) -> Response:
         client, name, actor = await self._place(request)
         doomed = TaskDelete(conversation=name, task=request.path_params["taskId"], actor=actor)
         await client.forward(Call.of("task.delete", doomed))
-        return _json({"success": True})
+        return json_response({"success": True})
 
     async def _complete(self, request: Request) -> Response:
         client, name, actor = await self._place(request)
@@ -87,7 +87,7 @@ class Seed:
         sequence = next((at for at, each in enumerate(tasks, 1) if each.id == done.task.id), 0)
         following = None if done.next_task is None else done.next_task.id
         note = {"note": told} if (told := gated(done.task)) else {}
-        return _json({"success": True, "task": shown(done.task, sequence), "nextTaskId": following, **note})
+        return json_response({"success": True, "task": shown(done.task, sequence), "nextTaskId": following, **note})
 
     async def _place(self, request: Request) -> tuple[AsyncClient, str, str | None]:
         """The connection, the list that is meant, and the actor of changes (None: the connection's name)."""
@@ -130,7 +130,3 @@ async def _completed(client: AsyncClient, params: TaskSetStatus) -> SetStatusRes
             if attempt == _TRIES - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")
-
-
-def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), media_type=JSON, headers={"cache-control": "no-store"})

@@ -10,7 +10,7 @@ from punchlist.base.agents import of_list, roll
 from punchlist.connection.core import Request as Call
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
-from punchlist_apps.web.calls import JSON, Handler
+from punchlist_apps.web.calls import Handler, json_response
 
 
 def who(access: Access) -> Handler:
@@ -27,7 +27,6 @@ def who(access: Access) -> Handler:
             found = of_list(found, scope.list)
         told = roll(found, int(time.time() * 1000))
         agents = [{**one._asdict(), "tasks": [task._asdict() for task in one.tasks]} for one in told.agents]
-        body = msgspec.json.encode({"agents": agents, "others": told.others})
-        return Response(body, media_type=JSON, headers={"cache-control": "no-store"})
+        return json_response({"agents": agents, "others": told.others})
 
     return handle

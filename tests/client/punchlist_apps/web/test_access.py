@@ -6,36 +6,6 @@ from typing import Any
 from punchlist import connect_async
 from punchlist_testing.web import Web, served
 
-TOKENS: dict[str, tuple[dict[str, Any] | None, set[str]]] = {
-    "rw": ({}, {"GET plan", "GET other", "POST plan", "board"}),
-    "ro": ({"mode": "ro"}, {"GET plan", "GET other", "board"}),
-    "list": ({"list": "plan"}, {"GET plan", "POST plan"}),
-    "ro of a list": ({"mode": "ro", "list": "plan"}, {"GET plan"}),
-    "user": ({"user": "ann"}, {"GET other", "POST plan", "board"}),
-    "secret": (None, {"GET plan", "GET other", "POST plan", "board"}),
-}
-ASKED = {
-    "GET plan": ("GET", "/api/v1/conversations/plan/tasks", None),
-    "GET other": ("GET", "/api/v1/conversations/other/tasks", None),
-    "POST plan": ("POST", "/api/v1/conversations/plan/tasks", {"title": "x"}),
-    "board": ("GET", "/api/v1/conversations", None),
-}
-
-
-async def test_a_token_does_what_its_scope_allows_and_nothing_else(web: Web) -> None:
-    await web.ask("PUT", "/api/v1/conversations/plan", {})
-    await web.ask("PUT", "/api/v1/conversations/other", {"user": "ann"})
-    for name, (scope, allowed) in TOKENS.items():
-        token = web.token if scope is None else web.session(**scope)
-        for what, (verb, path, body) in ASKED.items():
-            answer = await web.ask(verb, path, body, Authorization=f"Bearer {token}")
-            if scope == {"user": "ann"} and what.endswith("plan"):
-                assert answer.status == 404 or what == "POST plan", (name, what, answer)
-            else:
-                assert (answer.status < 300) == (what in allowed), (name, what, answer)
-    seen = (await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {web.session(user='ann')}")).value
-    assert [each["conversation"] for each in seen["conversations"]] == ["other"]
-
 
 async def test_a_link_for_a_list_opens_no_other_by_a_sessions_name(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/secret/tasks", {"title": "canary"})

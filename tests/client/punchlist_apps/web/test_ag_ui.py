@@ -67,68 +67,64 @@ async def titles(web: Web, name: str = "plan") -> list[str]:
     return [task["title"] for task in tasks]
 
 
-async def test_a_run_calls_a_tool_tells_its_result_and_then_what_was_done(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        found = await ran(web, run("add milk"), "/ag-ui?list=plan")
-        assert types(found) == [SAYING[0], *CALLING, *SAYING[1:]]
-        started, arguments, _, result = found[1:5]
-        assert (started["toolCallName"], json.loads(arguments["delta"])) == ("create_todo_task", {"title": "milk"})
-        assert json.loads(result["content"])["title"] == "milk" and result["toolCallId"] == started["toolCallId"]
-        assert text(found) == "Created task: milk" and found[5]["messageId"] == "um1.a"
-        receipts = found[-1]["result"]["receipts"]
-        assert [one["type"] for one in receipts][-1] == "TaskAdded" and await titles(web) == ["milk"]
+async def test_a_run_calls_a_tool_tells_its_result_and_then_what_was_done(web: Web) -> None:
+    found = await ran(web, run("add milk"), "/ag-ui?list=plan")
+    assert types(found) == [SAYING[0], *CALLING, *SAYING[1:]]
+    started, arguments, _, result = found[1:5]
+    assert (started["toolCallName"], json.loads(arguments["delta"])) == ("create_todo_task", {"title": "milk"})
+    assert json.loads(result["content"])["title"] == "milk" and result["toolCallId"] == started["toolCallId"]
+    assert text(found) == "Created task: milk" and found[5]["messageId"] == "um1.a"
+    receipts = found[-1]["result"]["receipts"]
+    assert [one["type"] for one in receipts][-1] == "TaskAdded" and await titles(web) == ["milk"]
 
 
-async def test_a_run_that_is_repeated_is_worked_on_once_and_told_again(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        first = await ran(web, run("add milk"), "/ag-ui?list=plan")
-        again = await ran(web, run("add milk"), "/ag-ui?list=plan")
-        assert text(first) == text(again) and await titles(web) == ["milk"]
-        history = [{"id": "m1", "role": "user", "content": "add milk"}]
-        history += [{"id": "um1.a", "role": "assistant", "content": "Created task: milk"}]
-        parts = [{"type": "text", "text": "add "}, {"type": "text", "text": "bread"}]
-        body = {**run(None, "m2"), "messages": [*history, {"id": "m2", "role": "user", "content": parts}]}
-        assert text(await ran(web, body, "/ag-ui?list=other")) == "Created task: bread"
-        assert await titles(web) == ["milk", "bread"], "a thread keeps its list"
+async def test_a_run_that_is_repeated_is_worked_on_once_and_told_again(web: Web) -> None:
+    first = await ran(web, run("add milk"), "/ag-ui?list=plan")
+    again = await ran(web, run("add milk"), "/ag-ui?list=plan")
+    assert text(first) == text(again) and await titles(web) == ["milk"]
+    history = [{"id": "m1", "role": "user", "content": "add milk"}]
+    history += [{"id": "um1.a", "role": "assistant", "content": "Created task: milk"}]
+    parts = [{"type": "text", "text": "add "}, {"type": "text", "text": "bread"}]
+    body = {**run(None, "m2"), "messages": [*history, {"id": "m2", "role": "user", "content": parts}]}
+    assert text(await ran(web, body, "/ag-ui?list=other")) == "Created task: bread"
+    assert await titles(web) == ["milk", "bread"], "a thread keeps its list"
 
 
-async def test_a_question_ends_the_run_and_the_next_one_brings_the_answer(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        await ran(web, run("add milk; bread; eggs"), "/ag-ui?list=plan")
-        for number, (payload, status, left) in enumerate(
-            (
-                (True, "resolved", 2),
-                (False, "resolved", 2),
-                ({"approved": True}, "cancelled", 2),
-                ("yes", "resolved", 1),
-            )
-        ):
-            first = (await titles(web))[0]
-            asked = await ran(web, run("delete the first one", f"q{number}"))
-            assert types(asked) == [SAYING[0], *CALLING[:3], *SAYING[1:]]
-            (interrupt,) = asked[-1]["outcome"]["interrupts"]
-            assert interrupt["message"].startswith("Are you sure you want to delete task")
-            assert interrupt["message"].endswith(f" {first}") and text(asked) == interrupt["message"]
-            entry = {"interruptId": interrupt["id"], "status": status, "payload": payload}
-            body = run(None, f"a{number}", resume=[entry])
-            told = await ran(web, body)
-            assert text(told) == text(await ran(web, body)), "a repeated answer is one answer"
-            assert len(await titles(web)) == left and "outcome" not in told[-1]
-            late = await web.ask("POST", "/ag-ui", run(None, f"late{number}", resume=[entry]))
-            assert late.status == 422 and b"the question that is open" in late.body
+async def test_a_question_ends_the_run_and_the_next_one_brings_the_answer(web: Web) -> None:
+    await ran(web, run("add milk; bread; eggs"), "/ag-ui?list=plan")
+    for number, (payload, status, left) in enumerate(
+        (
+            (True, "resolved", 2),
+            (False, "resolved", 2),
+            ({"approved": True}, "cancelled", 2),
+            ("yes", "resolved", 1),
+        )
+    ):
+        first = (await titles(web))[0]
+        asked = await ran(web, run("delete the first one", f"q{number}"))
+        assert types(asked) == [SAYING[0], *CALLING[:3], *SAYING[1:]]
+        (interrupt,) = asked[-1]["outcome"]["interrupts"]
+        assert interrupt["message"].startswith("Are you sure you want to delete task")
+        assert interrupt["message"].endswith(f" {first}") and text(asked) == interrupt["message"]
+        entry = {"interruptId": interrupt["id"], "status": status, "payload": payload}
+        body = run(None, f"a{number}", resume=[entry])
+        told = await ran(web, body)
+        assert text(told) == text(await ran(web, body)), "a repeated answer is one answer"
+        assert len(await titles(web)) == left and "outcome" not in told[-1]
+        late = await web.ask("POST", "/ag-ui", run(None, f"late{number}", resume=[entry]))
+        assert late.status == 422 and b"the question that is open" in late.body
 
 
-async def test_what_was_said_is_told_to_who_comes_back(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        await ran(web, run("add milk"))
-        found = await ran(web, run(None, "m2"))
-        assert types(found) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
-        said, called, result, answer = found[1]["messages"]
-        assert said == {"id": "m1", "role": "user", "content": "add milk"}
-        (call,) = called["toolCalls"]
-        assert call["function"] == {"name": "create_todo_task", "arguments": '{"title":"milk"}'}
-        assert result["toolCallId"] == call["id"] == "um1.c1.1" and json.loads(result["content"])["title"] == "milk"
-        assert answer == {"id": "um1.a", "role": "assistant", "content": "Created task: milk"}
+async def test_what_was_said_is_told_to_who_comes_back(web: Web) -> None:
+    await ran(web, run("add milk"))
+    found = await ran(web, run(None, "m2"))
+    assert types(found) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    said, called, result, answer = found[1]["messages"]
+    assert said == {"id": "m1", "role": "user", "content": "add milk"}
+    (call,) = called["toolCalls"]
+    assert call["function"] == {"name": "create_todo_task", "arguments": '{"title":"milk"}'}
+    assert result["toolCallId"] == call["id"] == "um1.c1.1" and json.loads(result["content"])["title"] == "milk"
+    assert answer == {"id": "um1.a", "role": "assistant", "content": "Created task: milk"}
 
 
 @pytest.fixture
@@ -180,68 +176,63 @@ async def test_a_run_that_is_stopped_says_so(tmp_path: Path, script: Script) -> 
         (run(None, resume=[{"interruptId": "u1.a", "status": "maybe"}]), "resume"),
     ],
 )
-async def test_what_is_no_run_is_told(tmp_path: Path, body: Any, said: str) -> None:
-    async with served(tmp_path) as web:
+async def test_what_is_no_run_is_told(web: Web, body: Any, said: str) -> None:
+    refused = await web.ask("POST", "/ag-ui", body)
+    assert refused.status == 422 and said in refused.value["detail"], refused.body
+
+
+async def test_threads_are_those_of_the_tokens_user_and_list(web: Web) -> None:
+    ann, bob, only, reading = (
+        {"Authorization": f"Bearer {web.session(**scope)}"}
+        for scope in ({"user": "ann"}, {"user": "bob"}, {"list": "plan"}, {"mode": "ro"})
+    )
+    await ran(web, run("add secret"), **ann)
+    for thread in ("t1", "t4"):
+        assert text(await ran(web, run("show my tasks", thread=thread), **bob)) == "You have no tasks."
+    assert text(await ran(web, run("show my tasks", "m2"), **ann)) == "You have 1 task:\n  ☐ #1 secret"
+    assert (await web.ask("POST", "/ag-ui?list=other", run("hi", thread="t2"), **only)).status == 403
+    await ran(web, run("hi", thread="t3"), "/ag-ui?list=other")
+    assert (await web.ask("POST", "/ag-ui", run("hi", thread="t3"), **only)).status == 403
+    assert (await web.ask("POST", "/ag-ui", run("hi"), **reading)).status == 403
+    assert (await web.ask("POST", "/ag-ui", run("hi"), Authorization=None)).status == 401
+    await web.ask("POST", "/api/v1/conversations/chat-list/tasks", {"title": "t"})
+    taken = await web.ask("POST", "/ag-ui", run("hi", thread="list"))
+    assert taken.status == 422 and "is a list and no thread" in taken.value["detail"]
+
+
+async def test_older_threads_stay_their_users(web: Web) -> None:
+    async with AsyncClient(socket=web.daemon.socket, user="ann", autostart=False, name="old") as client:
+        thread = await Thread.open(client, "my:default", "chat-t1")
+        await Worker().answer(thread, await thread.send("add milk", turn="um1"))
+    ann, bob = ({"Authorization": f"Bearer {web.session(user=user)}"} for user in ("ann", "bob"))
+    told = (await ran(web, run(None), **ann))[1]["messages"]
+    assert [one["content"] for one in told if one["role"] == "user"] == ["add milk"]
+    assert (await ran(web, run(None), **bob))[1]["messages"] == []
+    refused = await web.ask("POST", "/ag-ui", run("show my tasks"))
+    assert (refused.status, refused.value["kind"]) == (403, "forbidden"), "and not the server's owner's"
+    assert (await web.ask("POST", "/api/v1/chats/chat-t1/stop", {}, **bob)).value == {"stopped": False}
+
+
+async def test_a_used_message_id_takes_no_other_text(web: Web) -> None:
+    await ran(web, run("add milk; bread"), "/ag-ui?list=plan")
+    asked = await ran(web, run("delete 1", "m2"))
+    (interrupt,) = asked[-1]["outcome"]["interrupts"]
+    answer = [{"interruptId": interrupt["id"], "status": "resolved", "payload": False}]
+    await ran(web, run(None, "m3", resume=answer))
+    for body in (run("add eggs"), run(None, "m3", resume=[{**answer[0], "payload": True}])):
         refused = await web.ask("POST", "/ag-ui", body)
-        assert refused.status == 422 and said in refused.value["detail"], refused.body
+        assert (refused.status, refused.value["kind"]) == (422, "key_conflict"), refused.body
+    assert await titles(web) == ["milk", "bread"]
 
 
-async def test_threads_are_those_of_the_tokens_user_and_list(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        ann, bob, only, reading = (
-            {"Authorization": f"Bearer {web.session(**scope)}"}
-            for scope in ({"user": "ann"}, {"user": "bob"}, {"list": "plan"}, {"mode": "ro"})
-        )
-        await ran(web, run("add secret"), **ann)
-        for thread in ("t1", "t4"):
-            assert text(await ran(web, run("show my tasks", thread=thread), **bob)) == "You have no tasks."
-        assert text(await ran(web, run("show my tasks", "m2"), **ann)) == "You have 1 task:\n  ☐ #1 secret"
-        assert (await web.ask("POST", "/ag-ui?list=other", run("hi", thread="t2"), **only)).status == 403
-        await ran(web, run("hi", thread="t3"), "/ag-ui?list=other")
-        assert (await web.ask("POST", "/ag-ui", run("hi", thread="t3"), **only)).status == 403
-        assert (await web.ask("POST", "/ag-ui", run("hi"), **reading)).status == 403
-        assert (await web.ask("POST", "/ag-ui", run("hi"), Authorization=None)).status == 401
-        await web.ask("POST", "/api/v1/conversations/chat-list/tasks", {"title": "t"})
-        taken = await web.ask("POST", "/ag-ui", run("hi", thread="list"))
-        assert taken.status == 422 and "is a list and no thread" in taken.value["detail"]
-
-
-async def test_older_threads_stay_their_users(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        async with AsyncClient(socket=web.daemon.socket, user="ann", autostart=False, name="old") as client:
-            thread = await Thread.open(client, "my:default", "chat-t1")
-            await Worker().answer(thread, await thread.send("add milk", turn="um1"))
-        ann, bob = ({"Authorization": f"Bearer {web.session(user=user)}"} for user in ("ann", "bob"))
-        told = (await ran(web, run(None), **ann))[1]["messages"]
-        assert [one["content"] for one in told if one["role"] == "user"] == ["add milk"]
-        assert (await ran(web, run(None), **bob))[1]["messages"] == []
-        refused = await web.ask("POST", "/ag-ui", run("show my tasks"))
-        assert (refused.status, refused.value["kind"]) == (403, "forbidden"), "and not the server's owner's"
-        assert (await web.ask("POST", "/api/v1/chats/chat-t1/stop", {}, **bob)).value == {"stopped": False}
-
-
-async def test_a_used_message_id_takes_no_other_text(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        await ran(web, run("add milk; bread"), "/ag-ui?list=plan")
-        asked = await ran(web, run("delete 1", "m2"))
-        (interrupt,) = asked[-1]["outcome"]["interrupts"]
-        answer = [{"interruptId": interrupt["id"], "status": "resolved", "payload": False}]
-        await ran(web, run(None, "m3", resume=answer))
-        for body in (run("add eggs"), run(None, "m3", resume=[{**answer[0], "payload": True}])):
-            refused = await web.ask("POST", "/ag-ui", body)
-            assert (refused.status, refused.value["kind"]) == (422, "key_conflict"), refused.body
-        assert await titles(web) == ["milk", "bread"]
-
-
-async def test_threads_may_use_the_same_message_ids(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        for thread in ("project-one", "project-two"):
-            for name, said in (("m1", "milk"), ("a message", thread)):
-                found = await ran(web, run(f"add {said}", name, thread=thread), "/ag-ui?list=plan")
-                assert text(found) == f"Created task: {said}"
-        assert await titles(web) == ["milk", "project-one", "milk", "project-two"]
-        await ran(web, run("undo that", "m2", thread="project-one"))
-        assert await titles(web) == ["milk", "milk", "project-two"], "a thread takes back its own changes"
+async def test_threads_may_use_the_same_message_ids(web: Web) -> None:
+    for thread in ("project-one", "project-two"):
+        for name, said in (("m1", "milk"), ("a message", thread)):
+            found = await ran(web, run(f"add {said}", name, thread=thread), "/ag-ui?list=plan")
+            assert text(found) == f"Created task: {said}"
+    assert await titles(web) == ["milk", "project-one", "milk", "project-two"]
+    await ran(web, run("undo that", "m2", thread="project-one"))
+    assert await titles(web) == ["milk", "milk", "project-two"], "a thread takes back its own changes"
 
 
 def test_what_was_written_before_a_call_and_is_not_the_answer_is_stale() -> None:

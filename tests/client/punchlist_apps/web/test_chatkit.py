@@ -44,43 +44,41 @@ def answered(events: Any) -> list[dict[str, Any]]:
     return [item for item in items if item["type"] == "assistant_message"]
 
 
-async def test_many_turns_have_an_id_each_and_the_store_keeps_them_all(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        events = await ask(web, "threads.create", **said("add task 0"))
-        (created,) = [one["thread"] for one in events if one["type"] == "thread.created"]
-        answers = answered(events)
-        for number in range(1, TURNS):
-            events = await ask(web, "threads.add_user_message", thread_id=created["id"], **said(f"add task {number}"))
-            answers += answered(events)
-        assert [one["content"][0]["text"] for one in answers] == [f"Created task: {n}" for n in range(TURNS)]
-        page = await ask(web, "items.list", thread_id=created["id"], limit=100, order="asc")
-        assert len({one["id"] for one in page["data"]}) == len(page["data"]) == 2 * TURNS
-        assert all(one["created_at"].endswith(("Z", "+00:00")) for one in page["data"])
-        newest = await ask(web, "items.list", thread_id=created["id"], limit=2, order="desc")
-        assert newest["data"][0]["id"] == answers[-1]["id"] and newest["has_more"]
-        tasks = (await web.ask("GET", "/api/v1/conversations/default/tasks")).value["tasks"]
-        assert len(tasks) == TURNS
+async def test_many_turns_have_an_id_each_and_the_store_keeps_them_all(web: Web) -> None:
+    events = await ask(web, "threads.create", **said("add task 0"))
+    (created,) = [one["thread"] for one in events if one["type"] == "thread.created"]
+    answers = answered(events)
+    for number in range(1, TURNS):
+        events = await ask(web, "threads.add_user_message", thread_id=created["id"], **said(f"add task {number}"))
+        answers += answered(events)
+    assert [one["content"][0]["text"] for one in answers] == [f"Created task: {n}" for n in range(TURNS)]
+    page = await ask(web, "items.list", thread_id=created["id"], limit=100, order="asc")
+    assert len({one["id"] for one in page["data"]}) == len(page["data"]) == 2 * TURNS
+    assert all(one["created_at"].endswith(("Z", "+00:00")) for one in page["data"])
+    newest = await ask(web, "items.list", thread_id=created["id"], limit=2, order="desc")
+    assert newest["data"][0]["id"] == answers[-1]["id"] and newest["has_more"]
+    tasks = (await web.ask("GET", "/api/v1/conversations/default/tasks")).value["tasks"]
+    assert len(tasks) == TURNS
 
 
-async def test_deleting_is_asked_about_and_threads_are_their_users(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        ann = {"Authorization": f"Bearer {web.session(user='ann')}"}
-        bob = {"Authorization": f"Bearer {web.session(user='bob')}"}
-        events = await ask(web, "threads.create", ann, **said("add secret"))
-        (thread,) = [one["thread"]["id"] for one in events if one["type"] == "thread.created"]
-        (asked,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("delete 1")))
-        question = "Are you sure you want to delete task 1? (yes/no)"
-        assert [one["text"] for one in asked["content"]] == [question, "#1 secret"]
-        (done,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("yes")))
-        assert done["content"][0]["text"] == "Deleted task: secret"
-        assert (await ask(web, "threads.list", bob, limit=20, order="desc"))["data"] == []
-        for kind, params in (("threads.get_by_id", {}), ("items.list", {"limit": 9}), ("threads.delete", {})):
-            assert (await ask(web, kind, bob, thread_id=thread, **params)).status == 404, kind
-        assert [one["id"] for one in (await ask(web, "threads.list", ann, limit=20, order="desc"))["data"]] == [thread]
-        await ask(web, "threads.update", ann, thread_id=thread, title="My talk")
-        assert (await ask(web, "threads.get_by_id", ann, thread_id=thread))["title"] == "My talk"
-        await ask(web, "threads.delete", ann, thread_id=thread)
-        assert (await ask(web, "threads.get_by_id", ann, thread_id=thread)).status == 404
+async def test_deleting_is_asked_about_and_threads_are_their_users(web: Web) -> None:
+    ann = {"Authorization": f"Bearer {web.session(user='ann')}"}
+    bob = {"Authorization": f"Bearer {web.session(user='bob')}"}
+    events = await ask(web, "threads.create", ann, **said("add secret"))
+    (thread,) = [one["thread"]["id"] for one in events if one["type"] == "thread.created"]
+    (asked,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("delete 1")))
+    question = "Are you sure you want to delete task 1? (yes/no)"
+    assert [one["text"] for one in asked["content"]] == [question, "#1 secret"]
+    (done,) = answered(await ask(web, "threads.add_user_message", ann, thread_id=thread, **said("yes")))
+    assert done["content"][0]["text"] == "Deleted task: secret"
+    assert (await ask(web, "threads.list", bob, limit=20, order="desc"))["data"] == []
+    for kind, params in (("threads.get_by_id", {}), ("items.list", {"limit": 9}), ("threads.delete", {})):
+        assert (await ask(web, kind, bob, thread_id=thread, **params)).status == 404, kind
+    assert [one["id"] for one in (await ask(web, "threads.list", ann, limit=20, order="desc"))["data"]] == [thread]
+    await ask(web, "threads.update", ann, thread_id=thread, title="My talk")
+    assert (await ask(web, "threads.get_by_id", ann, thread_id=thread))["title"] == "My talk"
+    await ask(web, "threads.delete", ann, thread_id=thread)
+    assert (await ask(web, "threads.get_by_id", ann, thread_id=thread)).status == 404
 
 
 @pytest.mark.parametrize(
@@ -98,17 +96,16 @@ async def test_deleting_is_asked_about_and_threads_are_their_users(tmp_path: Pat
     ],
 )
 async def test_a_refusal_comes_before_the_stream(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, params: dict[str, Any], status: int
+    web: Web, caplog: pytest.LogCaptureFixture, kind: str, params: dict[str, Any], status: int
 ) -> None:
-    async with served(tmp_path) as web:
-        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "t"})
-        thread = (await web.ask("POST", "/api/v1/chats", {})).value["thread"]
-        if not kind.startswith("threads.create"):
-            params = {"thread_id": thread, **params}
-        refused = await ask(web, kind, **params)
-        assert isinstance(refused, Answer) and refused.status == status, refused
-        assert refused.value["detail"] and "Traceback" not in caplog.text
-        assert [one["id"] for one in (await ask(web, "threads.list", limit=9))["data"]] == [thread]
+    await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "t"})
+    thread = (await web.ask("POST", "/api/v1/chats", {})).value["thread"]
+    if not kind.startswith("threads.create"):
+        params = {"thread_id": thread, **params}
+    refused = await ask(web, kind, **params)
+    assert isinstance(refused, Answer) and refused.status == status, refused
+    assert refused.value["detail"] and "Traceback" not in caplog.text
+    assert [one["id"] for one in (await ask(web, "threads.list", limit=9))["data"]] == [thread]
 
 
 async def test_words_and_tools_come_as_they_are_made(tmp_path: Path) -> None:
@@ -134,13 +131,12 @@ async def test_words_and_tools_come_as_they_are_made(tmp_path: Path) -> None:
             assert thread["title"] == "hello"
 
 
-async def test_what_is_no_request_of_chatkit_is_told(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
-        for body in (b"{}", b"nonsense", b'{"type": "threads.fly", "params": {}}'):
-            assert (await web.ask("POST", "/chatkit", body)).status == 422
-        assert (await web.ask("POST", "/chatkit", {}, Authorization=None)).status == 401
-        only = f"Bearer {web.session(list='plan')}"
-        assert (await web.ask("POST", "/chatkit", {}, Authorization=only)).status == 403
+async def test_what_is_no_request_of_chatkit_is_told(web: Web) -> None:
+    for body in (b"{}", b"nonsense", b'{"type": "threads.fly", "params": {}}'):
+        assert (await web.ask("POST", "/chatkit", body)).status == 422
+    assert (await web.ask("POST", "/chatkit", {}, Authorization=None)).status == 401
+    only = f"Bearer {web.session(list='plan')}"
+    assert (await web.ask("POST", "/chatkit", {}, Authorization=only)).status == 403
 
 
 async def test_a_stream_says_that_its_token_was_revoked(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from punchlist.base.dates import is_late
 from punchlist.base.text import safe, safe_block
 from punchlist.base.tree import as_tree
 from punchlist_apps.common.terminal.render import shared_note, since, state_of
-from punchlist_apps.web import words
 from punchlist_apps.web.files import PAGE
+from punchlist_packages import words
 from punchlist_testing.optional import NODE
 from punchlist_testing.unmeasured import untraced
 from punchlist_testing.web import Web

@@ -39,23 +39,22 @@ async def answer_of(stream: Stream) -> Any:
 
 
 @pytest.mark.parametrize("worker", ["here", "elsewhere"])
-async def test_a_token_that_may_only_read_works_on_no_turn(tmp_path: Path, worker: str) -> None:
-    async with served(tmp_path) as web:
-        thread, turn = await left_turn(web)
-        path = f"{CHATS}/{thread}/turns/{turn}"
-        for scope in ({"mode": "ro"}, {"mode": "ro", "list": "plan"}):
-            stream = await web.stream(path, Authorization=f"Bearer {web.session(**scope)}")
-            with anyio.fail_after(30):
-                while b":\n\n" not in stream.rest:  # it has looked, and found no answer
-                    await stream.more()
-            assert await titles(web) == []
-        if worker == "here":
-            await web.stream(path)
-        else:
-            async with connect_async(socket=web.daemon.socket, autostart=False) as client:
-                await Worker().answer(await Thread.find(client, thread), turn)
-        assert await answer_of(stream) == "Created task: milk"
-        assert await titles(web) == ["milk"]
+async def test_a_token_that_may_only_read_works_on_no_turn(web: Web, worker: str) -> None:
+    thread, turn = await left_turn(web)
+    path = f"{CHATS}/{thread}/turns/{turn}"
+    for scope in ({"mode": "ro"}, {"mode": "ro", "list": "plan"}):
+        stream = await web.stream(path, Authorization=f"Bearer {web.session(**scope)}")
+        with anyio.fail_after(30):
+            while b":\n\n" not in stream.rest:  # it has looked, and found no answer
+                await stream.more()
+        assert await titles(web) == []
+    if worker == "here":
+        await web.stream(path)
+    else:
+        async with connect_async(socket=web.daemon.socket, autostart=False) as client:
+            await Worker().answer(await Thread.find(client, thread), turn)
+    assert await answer_of(stream) == "Created task: milk"
+    assert await titles(web) == ["milk"]
 
 
 async def test_a_turn_of_another_program_is_followed_to_its_answer(tmp_path: Path) -> None:
@@ -78,16 +77,15 @@ async def test_a_turn_of_another_program_is_followed_to_its_answer(tmp_path: Pat
 
 
 @pytest.mark.parametrize("after", ["1000000", "9" * 190, "last"])
-async def test_a_stream_ends_whatever_number_it_goes_on_behind(tmp_path: Path, after: str) -> None:
-    async with served(tmp_path) as web:
-        thread, turn = await left_turn(web)
-        path, last = f"{CHATS}/{thread}/turns/{turn}", ""
-        stream = await web.stream(path)
-        while (event := await stream.next()).event != "end":
-            pass
-        last = event.id
-        again = await web.stream(path, Last_Event_ID=last if after == "last" else after)
-        assert b"event: end" in await again.to_end()
+async def test_a_stream_ends_whatever_number_it_goes_on_behind(web: Web, after: str) -> None:
+    thread, turn = await left_turn(web)
+    path, last = f"{CHATS}/{thread}/turns/{turn}", ""
+    stream = await web.stream(path)
+    while (event := await stream.next()).event != "end":
+        pass
+    last = event.id
+    again = await web.stream(path, Last_Event_ID=last if after == "last" else after)
+    assert b"event: end" in await again.to_end()
 
 
 async def test_a_follower_goes_on_when_a_turn_is_numbered_again() -> None:

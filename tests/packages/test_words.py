@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_apps.web import words
+from punchlist_packages import words
 
 
 def test_the_files_are_written_and_then_up_to_date(tmp_path: Path) -> None:
