@@ -1,7 +1,6 @@
 """The plugin in a real Emacs, against a real daemon, while another client changes the list."""
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -11,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from punchlist import Client, Gate, connect
+from punchlist import Gate, connect
 from punchlist.base.text import safe
 from punchlist_apps.files.importers.markdown import BOX_OF
 from punchlist_schemas.things import Link
-from punchlist_testing.daemon import Raw, Running, Spawned, running_daemon
+from punchlist_testing.daemon import Raw, Running, Spawned
 from punchlist_testing.domain import HOSTILE_TITLES
 from punchlist_testing.emacs import PLUGIN, Editor
 from punchlist_testing.optional import needs
@@ -25,31 +23,10 @@ from punchlist_testing.optional import needs
 pytestmark = needs("emacs")
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with (
-        start_blocking_portal("asyncio") as portal,
-        portal.wrap_async_context_manager(running_daemon(tmp_path_factory.mktemp("emacs"))) as daemon,
-    ):
-        yield daemon
-
-
-@pytest.fixture
-def client(daemon: Running) -> Iterator[Client]:
-    with connect(socket=daemon.socket, autostart=False, name="agent") as client:
-        yield client
-
-
 @pytest.fixture
 def emacs(daemon: Running, tmp_path: Path) -> Iterator[Editor]:
     with Editor(daemon.socket, tmp_path) as emacs:
         yield emacs
-
-
-@pytest.fixture
-def plan(request: pytest.FixtureRequest, client: Client) -> Any:
-    name = re.sub(r"[^a-z]+", "-", request.node.name)[:100].strip("-")
-    return client.conversation(f"{name}-{os.urandom(3).hex()}")
 
 
 def opened(emacs: Editor, plan: Any, *titles: str) -> Editor:
@@ -386,14 +363,10 @@ def test_the_pieces_hold_by_themselves(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_texts_are_made_harmless_by_the_rule_of_all_faces(emacs: Editor) -> None:
-    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
-    print("seed", seed)
-    chance = random.Random(seed)
-    signs = "aZ9é \t\x1b\x9b\u00ad\u00a0\u0301\u200c\u200d\u200b\u202e\u2028\u3000\ufe0f\ufe01\ufeff\ue000"
-    signs += "👩👧می漢\U000e0101\U000e0041"
-    texts = ["".join(chance.choices(signs, k=chance.randrange(12))) for _ in range(1000)]
-    assert emacs.eval("(vconcat (mapcar #'punchlist--safe (car given)))", texts) == [safe(text) for text in texts]
+def test_texts_are_made_harmless_by_the_rule_of_all_faces(emacs: Editor, odd_texts: list[str]) -> None:
+    assert emacs.eval("(vconcat (mapcar #'punchlist--safe (car given)))", odd_texts) == [
+        safe(text) for text in odd_texts
+    ]
     looks = emacs.eval("(vconcat (mapcar (lambda (one) (vector (car one) (cadr one))) punchlist--looks))")
     assert {status: box for status, box in looks} == BOX_OF
 
@@ -427,7 +400,7 @@ def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> 
 
 def test_it_compiles_and_its_documentation_is_in_order(tmp_path: Path) -> None:
     names = sorted(path.name for path in PLUGIN.glob("punchlist*.el") if path.name != "punchlist-pkg.el")
-    assert len(names) == 6
+    assert "punchlist.el" in names
     for name in names:
         shutil.copy(PLUGIN / name, tmp_path)
     for name in names:

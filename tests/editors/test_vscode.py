@@ -9,25 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
 from punchlist import Client, connect
-from punchlist_testing.daemon import Running, Spawned, running_daemon
+from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.optional import needs
 from punchlist_testing.vscode import Editor, Window, chromium, is_installed
 
 PICTURES = Path(__file__).parents[2] / "docs/pictures"
 
 pytestmark = [needs("vscode", is_installed()), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with (
-        start_blocking_portal("asyncio") as portal,
-        portal.wrap_async_context_manager(running_daemon(tmp_path_factory.mktemp("vscode"))) as daemon,
-    ):
-        yield daemon
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +44,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def window(editor: Editor, project: Path) -> Window:
     return editor.window(project)
-
-
-@pytest.fixture
-def client(daemon: Running) -> Iterator[Client]:
-    with connect(socket=daemon.socket, autostart=False, name="agent") as client:
-        yield client
-
-
-@pytest.fixture
-def plan(request: pytest.FixtureRequest, client: Client) -> Any:
-    name = re.sub(r"[^a-z]+", "-", request.node.name)[:100].strip("-")
-    return client.conversation(f"{name}-{os.urandom(3).hex()}")
 
 
 def opened(window: Window, plan: Any, *titles: str) -> Window:
