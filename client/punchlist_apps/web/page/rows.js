@@ -22,9 +22,9 @@ export function ownerOf(task) {
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
 /** What a completed task waits for at its gate; undefined for any other task. */
-export function gateOf({ waits_for: what, gate }) {
-  if (what !== "yes") return what && `the check ${gate?.check ?? ""}`;
-  return `${gate?.by ? `${gate.by}'s` : "your"} yes`;
+export function gateOf(task) {
+  if (task.waits_for !== "yes") return task.waits_for && `the check ${task.gate?.check ?? ""}`;
+  return `${task.gate?.by ? `${task.gate.by}'s` : "your"} yes`;
 }
 
 /** Whether a task is put off: not ready before a time that has not come. */
