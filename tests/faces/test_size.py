@@ -139,7 +139,7 @@ def test_two_thousand_lists_are_a_board_of_few_nodes(empty: Stage, open_page: Op
         names = ({"conversation": f"session-{number}"} for number in range(2_000))
         list(pool.map(lambda named: client.call("conversation.open", named), names))
     page: Page = open_page(empty)
-    expect(page.locator(".card").first).to_be_visible()
+    expect(page.get_by_role("button", name="Show 2,000 quiet lists")).to_be_visible()
     assert page.evaluate("document.querySelectorAll('*').length") <= MOST_NODES
     page.keyboard.press("/")
     page.keyboard.type("session-1234")
