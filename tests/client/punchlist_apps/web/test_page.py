@@ -33,8 +33,6 @@ MOST_SENT, MOST_WHOLE = 45_000, 120_000
 """Bytes of it, as they are sent and unpacked."""
 
 
-
-
 def test_each_key_does_something_in_the_page_and_stands_once_on_each_screen() -> None:
     commands = SOURCES["commands.js"].partition("export const COMMANDS = {")[2].partition("\n};")[0]
     known = set(re.findall(r"^  (\w+): \{", commands, re.MULTILINE))
