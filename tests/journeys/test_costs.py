@@ -182,8 +182,8 @@ async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("method", "params", "alone", "of_many"),
     [
-        ("task.add", {"title": "one more"}, 171, 89),
-        ("task.set_status", {"task": "7", "status": "in_progress"}, 102, 69),
+        ("task.add", {"title": "one more"}, 171, 90),
+        ("task.set_status", {"task": "7", "status": "in_progress"}, 101, 69),
         ("task.get", {"task": "7"}, 40, 37),
         ("task.list", {}, 48, 48),
     ],

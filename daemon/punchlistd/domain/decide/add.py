@@ -1,6 +1,7 @@
 """Adding a task, and what adding many shares with it."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from punchlistd.domain.state import State
 from punchlistd.domain.state.circles import circle
 from punchlistd.domain.state.dependencies import cycle_through
 from punchlistd.domain.state.equal import equal_task
+from punchlistd.domain.state.members import EDITABLE, RARE
 
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
@@ -62,9 +64,13 @@ def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[Dependenc
     return tuple(DependencyAdded(kept.id, one) for one in new)
 
 
+_RARE = tuple(name for name in RARE if name in EDITABLE)
+_rare_of = attrgetter(*_RARE)
+
+
 def added_task(name: str, asked: p.TaskAdd | p.NewTask) -> AddedTask:
     """The task as it begins, still without parent and edges."""
-    return AddedTask(
+    task = AddedTask(
         id=name,
         title=asked.title,
         status=asked.status,
@@ -76,15 +82,9 @@ def added_task(name: str, asked: p.TaskAdd | p.NewTask) -> AddedTask:
         result_summary=asked.result_summary,
         fail_reason=asked.fail_reason,
         attempts=1 if asked.status == "in_progress" else 0,
-        due=asked.due,
-        not_before=asked.not_before,
-        labels=asked.labels,
-        links=asked.links,
-        estimate_ms=asked.estimate_ms,
-        gate=asked.gate,
-        due_day=asked.due_day,
-        not_before_day=asked.not_before_day,
     )
+    rare = _rare_of(asked)
+    return replace(task, **dict(zip(_RARE, rare, strict=True))) if any(rare) else task
 
 
 def distinct(ids: Iterable[str]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The members of a task as one table, which adding, editing, replacing, the fold, undo and snapshots walk.
 
 The structs of the contract declare a member; the table follows from which of them carry it. So a new member is a line
-in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and in
-the domain one in `added_task`. In `Task` it comes last, because a snapshot holds the members in that order.
+in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and
+nothing in the domain. In `Task` it comes last, because a snapshot holds the members in that order.
 """
 
 from collections.abc import Iterable

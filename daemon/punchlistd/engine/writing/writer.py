@@ -12,7 +12,6 @@ the error, also the rejected ones, since their refusal may rest on what never ca
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter_ns
 from typing import Any
@@ -172,7 +171,7 @@ class Writer:
             await self._transactor.load(late)
         forming = self._forming
         for index, item in enumerate(items):
-            if not self._is_its_turn(item, forming, alone=alone, waited=bool(late)):
+            if not self._is_its_turn(item, forming, alone):
                 queue.extendleft(reversed(items[index:]))
                 break
             if type(item) is Read and self._transactor.answer(item, forming) and item.outcome is not None:
@@ -183,7 +182,8 @@ class Writer:
             if alone:
                 await in_slices(steps)  # nothing else is decided or committed meanwhile
             else:
-                deque(steps, maxlen=0)
+                for _ in steps:
+                    pass
             forming.items.append(item)
         self._deciding = []
         if forming.items:
@@ -197,17 +197,18 @@ class Writer:
         if alone:
             await self._drained()
 
-    def _is_its_turn(self, item: Item, forming: Transaction, *, alone: bool, waited: bool) -> bool:
+    def _is_its_turn(self, item: Item, forming: Transaction, alone: bool) -> bool:
         """Whether a call is decided now. Otherwise it and those behind it go back to the head of the queue."""
-        if waited and type(item) is not Barrier and item.opened is not None and item.opened.dropped:
-            return False  # an append was refused meanwhile
         if forming.parts >= MOST_PARTS:
             return False  # they have their turn behind all others
+        if type(item) is Barrier or (opened := item.opened) is None:
+            return True
+        if opened.dropped:
+            return False  # an append was refused meanwhile
         if type(item) is Arrival:
             parts = sum(len(step.events) for step in item.steps)
-        elif type(item) is Write and (opened := item.opened) is not None and opened.lane is None:
-            count = PARTS.get(type(item.params))
-            parts = 0 if count is None else count(item.params, opened.state)
+        elif type(item) is Write and opened.lane is None and (count := PARTS.get(type(item.params))) is not None:
+            parts = count(item.params, opened.state)
         else:
             return True
         if parts > MOST_PARTS and not alone:
