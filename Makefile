@@ -126,13 +126,13 @@ $(AGENTS): pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
 conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(CONFORMANCE)) ## Check punch agent mcp with its SDK and the official suites (ONLY=agents: the Agents SDK's adapter).
 	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(mcp_checks))
 
-AGENTS_TESTS := $(addprefix tests/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
-MCP_TESTS := -n $(WORKERS) --dist loadfile tests/client/punchlist_apps/mcp tests/client/punchlist/tools/test_adapters.py tests/client/punchlist_apps/cli/commands/test_mcp.py
+AGENTS_TESTS := $(addprefix tests/unit/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
+MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py
 
 define mcp_checks
-$(SDK)/basedpyright --warnings -p tests/conformance/pyrightconfig.json; \
+$(SDK)/basedpyright --warnings -p tests/system/conformance/pyrightconfig.json; \
 $(call tested_with,build/conformance,mcp,$(MCP_TESTS)); \
-PYTHONPATH=tests/support $(SDK)/python -W ignore tests/conformance/run.py
+PYTHONPATH=tests/support $(SDK)/python -W ignore tests/system/conformance/run.py
 endef
 
 # Run tests in the environment of directory $(1), and check the floors of group $(2).
@@ -149,7 +149,7 @@ faces: ## Test the page of punch web in Chromium (PYTEST="-k name"; PICTURES=1 d
 
 editors: $(EDITORS) ## Test the plugins in the real editors (PYTEST="-k name").
 	@$(if $(CHROMIUM),$(MAKE) $(VSCODE) $(VSIX) || echo "VS Code can't be had here: see build/editors/install.log",echo 'VS Code is shown by Chromium, and here is none.')
-	@build/editors/venv/bin/pytest -q --no-header -p no:cacheprovider tests/editors $(PYTEST)
+	@build/editors/venv/bin/pytest -q --no-header -p no:cacheprovider tests/system/editors $(PYTEST)
 
 # Node comes as a wheel, with the type checker, so that it is the same everywhere; its links to npm do not survive the packing.
 $(NODE): $(READY)
@@ -195,7 +195,7 @@ page_hash = LC_ALL=C; cat $(PAGE)/*.js $(PAGE)/*.css requirements/vendor/* $(PAG
 
 dist: $(READY) vscode ## Make the packages, in dist/ (MACHINE=aarch64); TEST=1: install and use each in a clean place (root).
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages $(if $(MACHINE),--machine $(MACHINE))
-	@$(if $(TEST),DIST_TEST=1 $(BIN)/pytest tests/packages -q --timeout 600 $(PYTEST))
+	@$(if $(TEST),DIST_TEST=1 $(BIN)/pytest tests/system/packages -q --timeout 600 $(PYTEST))
 
 clean: ## Remove caches, coverage data and build results; .venv stays.
 	@rm -rf build dist $(COMPLETIONS) $(VSIX) $(addprefix $(EXTENSION)/,dist node_modules LICENSE) htmlcov .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* .coverage-floors.json

@@ -78,9 +78,9 @@ def choose(db: WorkDB, seed: str, size: int) -> None:
 def commands(module: Path) -> list[str]:
     """Return the commands that test a module: its own tests, then those of its room."""
     room, *rest = module.relative_to(PACKAGE).parts
-    own = Path("tests/daemon", room, *rest).with_name(f"test_{module.name}")
+    own = Path("tests/unit/daemon", room, *rest).with_name(f"test_{module.name}")
     pytest = f"{ROOT}/.venv/bin/python -m pytest -qx -p no:cacheprovider -m 'not long' --timeout 60 "
-    return [pytest + str(tests) for tests in (own, Path("tests/daemon", room)) if tests.exists()]
+    return [pytest + str(tests) for tests in (own, Path("tests/unit/daemon", room)) if tests.exists()]
 
 
 def try_mutant(mutations: tuple[MutationSpec, ...]) -> WorkResult:

@@ -4,7 +4,7 @@
 
 ;; They are run by `ert-run-tests-batch-and-exit', or by `ert' in Emacs.
 
-;; These need no daemon.  What an Emacs does beside a real one is in tests/editors/test_emacs.py.
+;; These need no daemon.  What an Emacs does beside a real one is in tests/system/editors/test_emacs.py.
 
 ;;; Code:
 

@@ -14,7 +14,8 @@ Microseconds of a processor per call: each step alone, and a real daemon under 6
 the sum by the event loop, the connection's bookkeeping, and the index that follows behind the log. Redis's whole call
 takes little more than socket, commit and decoding take here together: to be as quick, the domain, the checksum and the
 answer would have to cost next to nothing. A change that shares its commit makes about eighty calls of functions
-(`tests/journeys/test_costs.py` counts them, so that no more come unnoticed): what is left is the interpreter's speed.
+(`tests/system/journeys/test_costs.py` counts them, so that no more come unnoticed): what is left is the
+interpreter's speed.
 
 How a Python was built counts for more than its version. Debian's 3.11, built with profile-guided optimization, takes
 about a tenth less time per call than a plain build of 3.11; plain builds of 3.12 and 3.13 are no quicker than that of

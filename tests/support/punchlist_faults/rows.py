@@ -16,9 +16,17 @@ def run_tests(file: str, *words: str, **env: str) -> None:
 def run(options: Options) -> Figures:
     calls, cuts = options.size, max(1, options.size // 3)
     run_tests(
-        "tests/daemon/engine/watching/test_views.py", "-k", "random_calls", CALLS=str(calls), SEED=str(options.seed)
+        "tests/unit/daemon/engine/watching/test_views.py",
+        "-k",
+        "random_calls",
+        CALLS=str(calls),
+        SEED=str(options.seed),
     )
     run_tests(
-        "tests/client/punchlist_apps/web/test_feed.py", "-k", "cuts_anywhere", CUTS=str(cuts), SEED=str(options.seed)
+        "tests/unit/client/punchlist_apps/web/test_feed.py",
+        "-k",
+        "cuts_anywhere",
+        CUTS=str(cuts),
+        SEED=str(options.seed),
     )
     return {"calls": calls, "cuts": cuts}

@@ -5,5 +5,5 @@ from punchlist_faults.rows import run_tests
 
 
 def run(options: Options) -> Figures:
-    run_tests("tests/client/punchlist_apps/mcp/test_journey.py", SEED=str(options.seed), SIZE=str(options.size))
+    run_tests("tests/unit/client/punchlist_apps/mcp/test_journey.py", SEED=str(options.seed), SIZE=str(options.size))
     return {"calls": options.size}

@@ -142,7 +142,7 @@ def survive_kills(*tests: str) -> None:
     """Run tests that lose and repeat no change over kills of the daemon."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=3600", "-k", "kills"]
     env = {**os.environ, "KILLS": str(KILLS)}
-    running = [subprocess.Popen([*command, f"tests/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]
+    running = [subprocess.Popen([*command, f"tests/system/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]
     assert not any([one.wait() for one in running]), "see above"
 
 

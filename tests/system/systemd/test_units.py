@@ -1,0 +1,86 @@
+"""The unit files as such; `test_user_manager.py` has them at work."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from punchlist_apps.cli.installing.systemd_units import (
+    HARDENING,
+    SERVICE,
+    SOCKET,
+    WEB_SERVICE,
+    WEB_SOCKET,
+    Places,
+    rendered,
+)
+from punchlist_testing.optional import needs
+
+ROOT = Path(__file__).resolve().parents[3] / "systemd"
+EXPOSURE = 7
+"""The highest that is allowed, in tenths."""
+
+needs_analyze = needs("systemd-analyze")
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    """A copy of the units, in a home directory where the program is where they expect it."""
+    shutil.copytree(ROOT, tmp_path / "units")
+    program = tmp_path / ".local" / "bin" / "punchlistd"
+    program.parent.mkdir(parents=True)
+    program.symlink_to("/bin/true")
+    program.with_name("punch").symlink_to("/bin/true")
+    return tmp_path / "units"
+
+
+def analyze(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "HOME": str(directory.parent), "XDG_RUNTIME_DIR": str(directory.parent)}
+    command = ["systemd-analyze", "--user", "--no-pager", *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+@needs_analyze
+def test_the_shipped_units_raise_no_word_of_complaint(shipped: Path) -> None:
+    units = [str(shipped / name) for name in (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)]
+    done = analyze(shipped, "--man=no", "verify", *units)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_analyze
+def test_a_misspelt_setting_would_be_complained_about(shipped: Path) -> None:
+    unit = shipped / SERVICE
+    unit.write_text(unit.read_text().replace("WatchdogSec", "WatchdogSecs"))
+    assert "WatchdogSecs" in analyze(shipped, "--man=no", "verify", str(unit)).stderr
+
+
+@needs_analyze
+@pytest.mark.parametrize("name", ["plain", "with space", 'with "quotes" and \\', "100% $HOME", "ünï"])
+def test_the_units_of_a_user_raise_no_complaint_whatever_the_paths(tmp_path: Path, name: str) -> None:
+    python = tmp_path / name.translate({ord('"'): "-", ord("\\"): "-"}) / "python"
+    python.parent.mkdir()
+    python.symlink_to("/bin/true")
+    units = tmp_path / "units"
+    places = Places(str(tmp_path / name / "s"), str(tmp_path / name), str(tmp_path / "run"), python=str(python))
+    for unit, text in rendered(places, web=True).items():
+        (units / unit).parent.mkdir(exist_ok=True)
+        (units / unit).write_text(text)
+    done = analyze(units, "--man=no", "verify", str(units / SOCKET), str(units / SERVICE))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_analyze
+def test_the_hardened_unit_is_hardly_exposed_and_the_plain_one_less_than_most(shipped: Path) -> None:
+    words = ("security", "--offline=true")
+    assert analyze(shipped, *words, f"--threshold={EXPOSURE}", str(shipped / SERVICE)).returncode == 0
+    shutil.rmtree((shipped / HARDENING).parent)
+    told = re.findall(r"exposure level for .*: ([\d.]+)", analyze(shipped, *words, str(shipped / SERVICE)).stdout)
+    assert float(told[0]) < 6.5
+
+
+def test_the_units_do_not_name_directories_that_versions_of_systemd_disagree_about() -> None:
+    text = "".join(path.read_text() for path in ROOT.rglob("*") if path.is_file())
+    assert not re.search(r"^(State|Cache|Logs|Configuration)Directory=", text, re.MULTILINE)

@@ -1,0 +1,63 @@
+"""docs/coming-from.md: each of its commands does what the page says."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = (Path(__file__).resolve().parents[5] / "docs" / "coming-from.md").read_text("utf-8")
+WORDS = re.findall(r"`(punch [^`]*)` \|$", PAGE.partition("## The words")[2], re.MULTILINE)
+
+FILES = {
+    ".beads/issues.jsonl": '{"id":"bd-1","title":"a","status":"open"}',
+    ".taskmaster/tasks/tasks.json": '{"master":{"tasks":[{"id":1,"title":"a","subtasks":[]}]}}',
+    "tasks/s1/1.json": '{"id":"1","subject":"a"}',
+    "todos/s1-agent-s1.json": '[{"content":"a","status":"pending"}]',
+    "issues.csv": "Summary,Issue key,Status\na,A-1,Done\n",
+    "todo.txt": "(A) a\n",
+    "todo.org": "* TODO a\n",
+    "tasks.ics": "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:a\nEND:VTODO\nEND:VCALENDAR\n",
+    "PLAN.md": "- [ ] a\n",
+}
+PIPED = {
+    "bd export": '{"id":"bd-1","title":"a","status":"open"}\n',
+    "task export": '[{"uuid":"1","description":"a","status":"pending"}]',
+    "gh issue list": '[{"number":1,"title":"a","state":"OPEN"}]',
+}
+
+
+def imports() -> list[str]:
+    table = PAGE.partition("| you have | command |")[2].partition("\n\n")[0]
+    return [command.replace("\\|", "|") for command in re.findall(r"`([^`]*punch import[^`]*)`", table)]
+
+
+@pytest.mark.parametrize("command", imports())
+def test_every_way_in_of_the_page_brings_the_task(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    producer, _, line = command.rpartition(" | ")
+    stdin = next((text for start, text in PIPED.items() if producer.startswith(start)), "")
+    assert bool(producer) is bool(stdin)
+    done = punch(*shlex.split(line.replace("~/.claude/", ""))[1:], "-c", "in", stdin=stdin)
+    assert done.lines[0].startswith("imported 1 task (")
+    assert [task["title"] for task in json.loads(punch("list", "-c", "in", "--json").out)["tasks"]] == ["a"]
+
+
+def test_every_word_of_the_page_is_a_command_that_works(
+    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for title in ("a word", "b", "c"):
+        punch("add", title)
+    assert len(WORDS) > 12
+    for command in WORDS:
+        done = punch(*shlex.split(command)[1:])
+        assert (done.code, done.err.startswith("error")) == (0, False), command
+    assert (tmp_path / "list.json").exists()
