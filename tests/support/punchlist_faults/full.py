@@ -15,8 +15,8 @@ from punchlist_faults.options import Figures, Options, Unavailable, need, workpl
 from punchlist_faults.process import Daemon, daemon_in, eventually
 from punchlist_faults.sweep import Fault, acks_after, attach
 
-TOLD_S = 0.1
-"""Within this time every waiting client is answered, in seconds."""
+TOLD_S = 2.0
+"""Limit for the answer to each waiting client, in seconds. Far above the usual time, since the machine may be busy."""
 
 ENDED_S = 2.0
 """Within this time after the first error the daemon has ended, in seconds."""
@@ -54,8 +54,8 @@ def fills_up(place: Path, options: Options, what: str, limited: AbstractContextM
             crowd.finish()
         kinds = {kind for worker in crowd for _, kind in worker.told}
         need(kinds == {"storage_full"}, f"calls failed with {kinds}")
-        need(slowest <= TOLD_S * 5, f"a refusal took {slowest:.2f} s")
-        need(recovered <= 1, f"it needed {recovered:.2f} s to recover")
+        need(slowest <= TOLD_S, f"a refusal took {slowest:.2f} s")
+        need(recovered <= TOLD_S, f"it needed {recovered:.2f} s to recover")
         daemon.stop()
         judge.sound(daemon.log)
         figures = judge.compare(crowd.journal, judge.stored_events(daemon.log))
