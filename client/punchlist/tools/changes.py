@@ -73,78 +73,78 @@ class Changes(msgspec.Struct):
         return seq - 1, version - 1
 
 
-def seen(desk: ToolContext) -> Generator[Call[Any], Any, int | None]:
+def seen(context: ToolContext) -> Generator[Call[Any], Any, int | None]:
     """The position up to which the agent has been told, or None if it never looked."""
-    if desk.mind.seen is None:
-        tasks: TaskList = yield desk.calls.list(limit=1)
+    if context.mind.seen is None:
+        tasks: TaskList = yield context.calls.list(limit=1)
         found = yield from find_back(
-            desk, tasks.seq, lambda event: (event.seq, event.version) if event.actor == desk.actor else None
+            context, tasks.seq, lambda event: (event.seq, event.version) if event.actor == context.actor else None
         )
         if found is not None:
-            note_seen(desk, *found)
-    return desk.mind.seen
+            note_seen(context, *found)
+    return context.mind.seen
 
 
-def note_seen(desk: ToolContext, seq: int, version: int) -> None:
+def note_seen(context: ToolContext, seq: int, version: int) -> None:
     """The agent has been told everything up to this position, and to this version of the list."""
-    desk.mind.seen, desk.mind.version = seq, version
+    context.mind.seen, context.mind.version = seq, version
 
 
-def position_of(desk: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
+def position_of(context: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
     """Return the position in the log that a version of the list had; None: it is too far back.
 
     Raises:
         Problem: The list has not reached this version.
     """
-    tasks: TaskList = yield desk.calls.list(limit=1)
+    tasks: TaskList = yield context.calls.list(limit=1)
     if version > tasks.version:
         text = f'the list is at version {tasks.version}: since must be "last" or the version of an earlier reply'
         raise Problem("invalid_arguments", text)
     if version == tasks.version:
         return tasks.seq
-    return (yield from find_back(desk, tasks.seq, lambda event: event.seq if event.version <= version else None))
+    return (yield from find_back(context, tasks.seq, lambda event: event.seq if event.version <= version else None))
 
 
-def since(desk: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
+def since(context: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
     """What others have changed behind a position."""
-    tasks: TaskList = yield desk.calls.list(limit=1)
+    tasks: TaskList = yield context.calls.list(limit=1)
     changes = Changes(after, tasks.version)
     try:
         while True:
-            page: EventsResult = yield read(desk, changes.seq)
-            _take(changes, page, desk)
+            page: EventsResult = yield read(context, changes.seq)
+            _take(changes, page, context)
             if len(page.events) < _PAGE:
                 return changes
             if changes.seq - after > _FARTHEST:
                 break
     except (Damaged, Gap, WrongEpoch):
         pass
-    tasks = yield desk.calls.list(limit=1)
+    tasks = yield context.calls.list(limit=1)
     return Changes(tasks.seq, tasks.version, everything=True)
 
 
-def wait(desk: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
+def wait(context: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
     """Events behind a position, as soon as there are any, or none when the time is up."""
     params = EventWait(
-        after=after, conversation=desk.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=desk.log or None
+        after=after, conversation=context.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=context.log or None
     )
     return Call("event.wait", params, itself)
 
 
-def is_others(desk: ToolContext, result: EventsResult) -> bool:
+def is_others(context: ToolContext, result: EventsResult) -> bool:
     """Whether somebody else than the agent has done any of it."""
-    return any(event.actor != desk.actor for event in result.events)
+    return any(event.actor != context.actor for event in result.events)
 
 
-def _take(changes: Changes, page: EventsResult, desk: ToolContext) -> None:
+def _take(changes: Changes, page: EventsResult, context: ToolContext) -> None:
     for recorded in page.events:
         changes.version = max(changes.version, recorded.version)
         event = decode_event(recorded.event)
-        is_own = recorded.actor == desk.actor
+        is_own = recorded.actor == context.actor
         if isinstance(event, ListCleared) and not is_own:
             changes.everything = True  # and numbers mean other tasks from here on
         task = _task_of(event)
-        if task is None or (isinstance(event, NoteAdded) and recorded.version <= desk.mind.noted.get(task, 0)):
+        if task is None or (isinstance(event, NoteAdded) and recorded.version <= context.mind.noted.get(task, 0)):
             continue
         touched = changes.changed.pop(task, None) or changes.gone.pop(task, None)
         if touched is None and is_own:
@@ -182,18 +182,18 @@ def _task_of(event: AnyEvent) -> str | None:
     return getattr(event, "task", None)
 
 
-def read(desk: ToolContext, after: int) -> Call[EventsResult]:
+def read(context: ToolContext, after: int) -> Call[EventsResult]:
     """A page of the list's events behind a position of the agent's log.
 
     Raises:
         WrongEpoch: The daemon serves another log by now.
     """
-    params = EventRead(after=after, conversation=desk.conversation, limit=_PAGE, epoch=desk.log or None)
+    params = EventRead(after=after, conversation=context.conversation, limit=_PAGE, epoch=context.log or None)
     return Call("event.read", params, itself)
 
 
 def find_back(
-    desk: ToolContext, head: int, wanted: Callable[[Recorded], T | None]
+    context: ToolContext, head: int, wanted: Callable[[Recorded], T | None]
 ) -> Generator[Call[Any], Any, T | None]:
     """What `wanted` makes of the newest event up to `head` for which it is not None.
 
@@ -206,7 +206,7 @@ def find_back(
         after = start
         while after < end:
             try:
-                page: EventsResult = yield read(desk, after)
+                page: EventsResult = yield read(context, after)
             except (Damaged, Gap):
                 return None
             for recorded in page.events:

@@ -40,30 +40,30 @@ _LOOKED_UP = 5
 """How many tasks without an owner are looked up in the log at once."""
 
 
-def of_others(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
+def of_others(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
     """The tasks in progress that others work on: id → who has it, or who began it without an owner.
 
     Sub-agents are no others. A serial list starts tasks by itself, for anybody, so there only claims count.
     """
-    others = [task for task in tasks if task.status == "in_progress" and not _is_own(desk, task.owner)]
+    others = [task for task in tasks if task.status == "in_progress" and not _is_own(context, task.owner)]
     found = {task.id: phrases.name_of(task.owner) for task in others if task.fence is not None}
     began: dict[str, str] = {}
     for task in others:
-        if task.fence is None and not _is_own(desk, who := (yield from _began(desk, task))):
+        if task.fence is None and not _is_own(context, who := (yield from _began(context, task))):
             began[task.id] = phrases.name_of(task.owner or who) or "somebody"
     if began:
-        conversation: Conversation = yield desk.calls.info()
+        conversation: Conversation = yield context.calls.info()
         found |= {} if conversation.settings.execution == "serial" else began
     return found
 
 
-def _is_own(desk: ToolContext, actor: str) -> bool:
-    return is_agents(actor, desk.actor) or is_persons(actor, desk.person)
+def _is_own(context: ToolContext, actor: str) -> bool:
+    return is_agents(actor, context.actor) or is_persons(actor, context.person)
 
 
-def _may_take(desk: ToolContext, owner: str) -> bool:
+def _may_take(context: ToolContext, owner: str) -> bool:
     """Return whether the agent, its host or its sub-agent may start a pending task of this owner."""
-    return not owner or owner in names_of(desk.actor) or _is_own(desk, owner)
+    return not owner or owner in names_of(context.actor) or _is_own(context, owner)
 
 
 _TAKING = {
@@ -74,26 +74,26 @@ _TAKING = {
 """The tools that take a task by its id, and their arguments."""
 
 
-def _how_to_take(desk: ToolContext, task: str) -> str:
+def _how_to_take(context: ToolContext, task: str) -> str:
     for own, arguments in _TAKING.items():
-        if own in desk.names:
-            return f"take it with {desk.call_of(own, arguments.format(task))}"
+        if own in context.names:
+            return f"take it with {context.call_of(own, arguments.format(task))}"
     return f"a person frees it with: punch reopen {task}"
 
 
-def offers(desk: ToolContext) -> Generator[Call[Any], Any, list[str]]:
+def offers(context: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     """Return a line for each task whose owner is gone; `next` shows them if nothing is ready."""
-    open_: TaskList = yield desk.calls.list(status=("in_progress", "pending"))
+    open_: TaskList = yield context.calls.list(status=("in_progress", "pending"))
     gone = [(task, since) for task in open_ if (since := phrases.departed(task))][:_OFFERED]
     return [
-        f"Task {task.id} belongs to {phrases.name_of(task.owner)}, whose {since}; {_how_to_take(desk, task.id)}."
+        f"Task {task.id} belongs to {phrases.name_of(task.owner)}, whose {since}; {_how_to_take(context, task.id)}."
         for task, since in gone
     ]
 
 
-def ready_for_me(desk: ToolContext, ids: Collection[str]) -> Generator[Call[Any], Any, list[str]]:
-    ready: TaskList = yield desk.calls.list(ready=True)
-    return [task.id for task in ready if task.id in ids and _may_take(desk, task.owner)]
+def ready_for_me(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any], Any, list[str]]:
+    ready: TaskList = yield context.calls.list(ready=True)
+    return [task.id for task in ready if task.id in ids and _may_take(context, task.owner)]
 
 
 def worked_on(others: Mapping[str, str]) -> Problem:
@@ -102,7 +102,7 @@ def worked_on(others: Mapping[str, str]) -> Problem:
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
 
-def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
+def check(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
     """Called before each call of a tool: none takes a task from whoever works on it, to finish it or otherwise.
 
     Whose owner is gone may be claimed by its id.
@@ -118,27 +118,27 @@ def check(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]
     """
     params = call.request.params
     if isinstance(params, ListClear):
-        waiting: TaskList = yield desk.calls.list(waits_for="yes", limit=1)
+        waiting: TaskList = yield context.calls.list(waits_for="yes", limit=1)
         if waiting:
             raise unanswered(waiting[0])
     taken = _taken(params)
     if not taken:
         if isinstance(params, TaskEdit) and {params.title, params.description} != {msgspec.UNSET}:
-            edited: Task = yield desk.calls.get(params.task)
+            edited: Task = yield context.calls.get(params.task)
             _leave_to_a_person(params, [edited])
         return
     if len(taken) == 1:
-        tasks: list[Task] = [(yield desk.calls.get(taken[0]))]
+        tasks: list[Task] = [(yield context.calls.get(taken[0]))]
     else:
-        whole: TaskList = yield desk.calls.list()
+        whole: TaskList = yield context.calls.list()
         tasks = [task for task in whole if task.id in taken]
     _leave_to_a_person(params, tasks)
     if isinstance(params, TaskDelete) and params.ask:
         return
-    _leave_completed(desk, params, tasks)
-    yield from _leave_reserved(desk, params, tasks)
-    yield from _leave_to_others(desk, params, tasks)
-    if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == desk.person:
+    _leave_completed(context, params, tasks)
+    yield from _leave_reserved(context, params, tasks)
+    yield from _leave_to_others(context, params, tasks)
+    if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == context.person:
         call.request = Request.of(call.method, msgspec.structs.replace(params, fence=tasks[0].fence))
 
 
@@ -172,16 +172,16 @@ def _leave_to_a_person(params: object, tasks: Iterable[Task]) -> None:
             raise unanswered(task)
 
 
-def _leave_completed(desk: ToolContext, params: object, tasks: Iterable[Task]) -> None:
+def _leave_completed(context: ToolContext, params: object, tasks: Iterable[Task]) -> None:
     is_begun = isinstance(params, TaskSetStatus) and params.status == "in_progress"
     for task in tasks if is_begun else ():
-        if task.status == "completed" and task.owner and not _is_own(desk, task.owner):
+        if task.status == "completed" and task.owner and not _is_own(context, task.owner):
             who = phrases.name_of(task.owner)
             text = f"task {task.id} was completed by {who}: set it to pending first to have it done again"
             raise Problem("illegal_transition", text)
 
 
-def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) -> Generator[Call[Any], Any, None]:
+def _leave_reserved(context: ToolContext, params: object, tasks: Iterable[Task]) -> Generator[Call[Any], Any, None]:
     by_id = {task.id: task for task in tasks}
     for part in _made_by(params) if isinstance(params, ListApply) else (params,):
         is_work = _is_work(part)
@@ -191,22 +191,22 @@ def _leave_reserved(desk: ToolContext, params: object, tasks: Iterable[Task]) ->
             continue
         for task in [by_id[one] for one in _taken(part) if one in by_id]:
             is_left = isinstance(part, TaskClaim) and phrases.departed(task) != ""
-            if task.status != "pending" or is_left or _may_take(desk, task.owner):
+            if task.status != "pending" or is_left or _may_take(context, task.owner):
                 continue
-            if not is_free_form or task.owner in (yield from _known(desk, (task.owner,))):
+            if not is_free_form or task.owner in (yield from _known(context, (task.owner,))):
                 what = "take another one" if is_work else "leave it to them"
                 text = f"task {task.id} is reserved for {phrases.name_of(task.owner)}: {what}"
                 raise Problem("lease_held", f"{text}; a person frees it with: punch assign {task.id} --nobody")
 
 
-def reserved(desk: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
+def reserved(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
     """Return the pending tasks that are reserved for others who are known, and for whom: id → name."""
-    pending = [task for task in tasks if task.status == "pending" and not _may_take(desk, task.owner)]
-    known = yield from _known(desk, {task.owner for task in pending})
+    pending = [task for task in tasks if task.status == "pending" and not _may_take(context, task.owner)]
+    known = yield from _known(context, {task.owner for task in pending})
     return {task.id: phrases.name_of(task.owner) for task in pending if task.owner in known}
 
 
-def _known(desk: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
+def _known(context: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
     unknown = set(owners)
 
     def find(recorded: Recorded) -> bool | None:
@@ -219,25 +219,25 @@ def _known(desk: ToolContext, owners: Collection[str]) -> Generator[Call[Any], A
         agents: Sequence[Agent] = yield Call("agent.list", AgentList(), attrgetter("agents"))
         unknown.difference_update(*(names_of(agent.name) for agent in agents))
         if unknown:
-            tasks: TaskList = yield desk.calls.list(limit=1)
-            yield from changes.find_back(desk, tasks.seq, find)
+            tasks: TaskList = yield context.calls.list(limit=1)
+            yield from changes.find_back(context, tasks.seq, find)
     return set(owners) - unknown
 
 
-def _leave_to_others(desk: ToolContext, params: object, tasks: list[Task]) -> Generator[Call[Any], Any, None]:
-    others = yield from of_others(desk, tasks)
+def _leave_to_others(context: ToolContext, params: object, tasks: list[Task]) -> Generator[Call[Any], Any, None]:
+    others = yield from of_others(context, tasks)
     for task in tasks:
         if (who := others.get(task.id)) is None:
             continue
         if (gone := phrases.departed(task)) and isinstance(params, TaskClaim):
             continue
         if gone:
-            text = f"task {task.id} belongs to {who}, whose {gone}: {_how_to_take(desk, task.id)}"
+            text = f"task {task.id} belongs to {who}, whose {gone}: {_how_to_take(context, task.id)}"
             raise Problem("lease_held", text)
         if not task.owner:
             text = f"{who} has begun task {task.id} without an owner, so it is theirs to finish: take another one"
             raise Problem("lease_held", text)
-        info: Conversation = yield desk.calls.info()
+        info: Conversation = yield context.calls.info()
         is_free = _is_work(params) and info.settings.execution != "serial"
         how = "take another one" if is_free else "leave it to them"
         if task.fence is None or not _is_work(params):  # a claim ends by itself some day
@@ -258,85 +258,85 @@ def _is_work(params: object) -> bool:
     return is_step or isinstance(params, TaskClaim)
 
 
-def renew(desk: ToolContext) -> Generator[Call[Any], Any, None]:
+def renew(context: ToolContext) -> Generator[Call[Any], Any, None]:
     """Called with each call of a tool: keeps the session's claims on this list in force, at most every `RENEW_S`."""
     now = time.monotonic()
-    if desk.is_nameless or (desk.mind.renewed is not None and now - desk.mind.renewed < RENEW_S):
+    if context.is_nameless or (context.mind.renewed is not None and now - context.mind.renewed < RENEW_S):
         return
-    desk.mind.renewed = now
+    context.mind.renewed = now
     with suppress(RequestRefused):  # what the tool asks for is refused with the reason
-        running: TaskList = yield desk.calls.list(status="in_progress", owner=desk.actor)
+        running: TaskList = yield context.calls.list(status="in_progress", owner=context.actor)
         for task in running:
             if task.fence is not None:
                 with suppress(LeaseHeld, LeaseLost, NotFound):  # it has ended meanwhile
-                    yield desk.calls.renew(task.id, desk.actor, lease_ms=LEASE_MS, fence=task.fence)
+                    yield context.calls.renew(task.id, context.actor, lease_ms=LEASE_MS, fence=task.fence)
 
 
-def mine(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
+def mine(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
     """The tasks that this agent is working on. Their claims are remembered, as after a restart of the process.
 
     A task of this agent's without a claim is claimed anew, so that it is handed on once the agent is gone.
     """
-    running: TaskList = yield desk.calls.list(status="in_progress")
-    own = [task for task in running if task.owner == desk.actor]
-    desk.mind.claims.update({task.id: task.fence for task in own if task.fence is not None})
+    running: TaskList = yield context.calls.list(status="in_progress")
+    own = [task for task in running if task.owner == context.actor]
+    context.mind.claims.update({task.id: task.fence for task in own if task.fence is not None})
     for task in own:
-        if task.fence is None and not desk.is_nameless:
-            yield from take(desk, task.id)
+        if task.fence is None and not context.is_nameless:
+            yield from take(context, task.id)
     if own:
         return own
     for task in [task for task in running if not task.owner][:_LOOKED_UP]:
-        if (yield from _began(desk, task)) == desk.actor:
+        if (yield from _began(context, task)) == context.actor:
             own.append(task)
     return own
 
 
-def at_work(desk: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
+def at_work(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
     """Return the tasks that this agent works on itself, without those whose open children are the work."""
-    own = yield from mine(desk)
+    own = yield from mine(context)
     found: list[Task] = []
     for task in own:
-        told: TaskExplainResult = yield desk.calls.explain(task.id)
+        told: TaskExplainResult = yield context.calls.explain(task.id)
         if not any(reason.kind == "child" for reason in told.reasons):
             found.append(task)
     return found
 
 
-def take(desk: ToolContext, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:
+def take(context: ToolContext, task: str | None = None) -> Generator[Call[Any], Any, ClaimResult]:
     """Claim a task, by default the next ready one, and remember the claim.
 
     Raises:
         Problem: The agent has no name of its own.
     """
-    if desk.is_nameless:
+    if context.is_nameless:
         text = "this server can't tell its clients apart: give agent, a name of your own, with each call"
         raise Problem("agent_required", text)
-    also = (desk.person,) if desk.person else ()
-    claim: ClaimResult = yield desk.calls.take(desk.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
+    also = (context.person,) if context.person else ()
+    claim: ClaimResult = yield context.calls.take(context.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
     if claim.task is not None and claim.fence is not None:
-        desk.mind.claims[claim.task.id] = claim.fence
-        notes.begin(desk, claim.task)
+        context.mind.claims[claim.task.id] = claim.fence
+        notes.begin(context, claim.task)
     return claim
 
 
-def begin(desk: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
+def begin(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
     """Take up a certain task, claimed; returns whether it was this agent's already.
 
     Raises:
         Problem: Somebody else is working on it.
     """
-    task: Task = yield desk.calls.get(task_id)
-    is_own = task.status == "in_progress" and task.owner == desk.actor
-    if is_own and (task.fence is not None or desk.is_nameless):
+    task: Task = yield context.calls.get(task_id)
+    is_own = task.status == "in_progress" and task.owner == context.actor
+    if is_own and (task.fence is not None or context.is_nameless):
         return True
     if task.status not in ("pending", "in_progress"):
-        yield desk.calls.start(task_id)
-    yield from take(desk, task_id)
+        yield context.calls.start(task_id)
+    yield from take(context, task_id)
     return is_own
 
 
 def settle(
-    desk: ToolContext, task_id: str, status: Status, note: str = ""
+    context: ToolContext, task_id: str, status: Status, note: str = ""
 ) -> Generator[Call[Any], Any, SetStatusResult]:
     """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
 
@@ -344,36 +344,36 @@ def settle(
         Problem: Somebody else is working on it, or has done something to it since this agent claimed it.
         NotFound: There is no such task.
     """
-    fence = desk.mind.claims.get(task_id)
+    fence = context.mind.claims.get(task_id)
     texts: dict[str, Any] = {
         "result_summary": note or None if status == "completed" else None,
         "fail_reason": note or None if status == "failed" else None,
     }
     try:
         try:
-            done: SetStatusResult = yield desk.calls.set_status(task_id, status, fence=fence, **texts)
+            done: SetStatusResult = yield context.calls.set_status(task_id, status, fence=fence, **texts)
         except LeaseHeld as error:
-            if error.owner != desk.actor:
+            if error.owner != context.actor:
                 raise
             # It was taken away, and an undo gave it back: by another claim, which is this agent's as well.
-            given_back: Task = yield desk.calls.get(task_id)
-            done = yield desk.calls.set_status(task_id, status, fence=given_back.fence, **texts)
+            given_back: Task = yield context.calls.get(task_id)
+            done = yield context.calls.set_status(task_id, status, fence=given_back.fence, **texts)
     except (LeaseHeld, LeaseLost, NotFound) as error:
-        if desk.mind.claims.pop(task_id, None) is None or fence is None:
+        if context.mind.claims.pop(task_id, None) is None or fence is None:
             raise
-        told = yield from fate(desk, task_id, fence)
+        told = yield from fate(context, task_id, fence)
         raise lost(told) if told else problem_of(error) from None
-    desk.mind.claims.pop(task_id, None)
+    context.mind.claims.pop(task_id, None)
     return done
 
 
-def _began(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:
+def _began(context: ToolContext, task: Task) -> Generator[Call[Any], Any, str]:
     key = f"{task.id}@{task.status_changed_at}"
-    if key not in desk.mind.began:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from changes.find_back(desk, tasks.seq, lambda event: _starter(event, task.id))
-        desk.mind.began[key] = found or ""
-    return desk.mind.began[key]
+    if key not in context.mind.began:
+        tasks: TaskList = yield context.calls.list(limit=1)
+        found = yield from changes.find_back(context, tasks.seq, lambda event: _starter(event, task.id))
+        context.mind.began[key] = found or ""
+    return context.mind.began[key]
 
 
 def _starter(recorded: Recorded, task: str) -> str | None:

@@ -13,23 +13,23 @@ from punchlist_schemas.results import TaskResult
 from punchlist_schemas.things import Task
 
 
-def add(desk: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
+def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
     """Add a task, or keep the equal one. The result reports which."""
-    call: Call[Any] = desk.calls.add(title, keep_equal=True, **members)
+    call: Call[Any] = context.calls.add(title, keep_equal=True, **members)
     call.pick = itself
     return (yield call)
 
 
 def add_many(
-    desk: ToolContext, tasks: Sequence[NewTask]
+    context: ToolContext, tasks: Sequence[NewTask]
 ) -> Generator[Call[Any], Any, tuple[tuple[Task, ...], tuple[str, ...]]]:
     """Add tasks, or keep equal ones. Return all in the order of the call, and the ids of the kept ones."""
-    call: Call[Any] = desk.calls.add_many(tasks, keep_equal=True)
+    call: Call[Any] = context.calls.add_many(tasks, keep_equal=True)
     call.pick = attrgetter("tasks", "kept")
     return (yield call)
 
 
-def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
+def kept(context: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
     """Return a sentence about a kept task, with the members that differ from the call's."""
     by = f", {name_of(task.owner)}" if task.owner else ""
     said = f"#{task.id} has this title already ({task.status}{by}): kept"
@@ -37,7 +37,7 @@ def kept(desk: ToolContext, task: Task, asked: Mapping[str, Any], changer: str =
     if not other:
         return said
     verb, them = ("was", "it") if len(other) == 1 else ("were", "them")
-    how = f": use {desk.tool(changer)} to change {them}" if changer in desk.names else ""
+    how = f": use {context.tool(changer)} to change {them}" if changer in context.names else ""
     return f"{said}; its {' and '.join(other)} {verb} not changed{how}"
 
 

@@ -33,48 +33,48 @@ def inner(running: Iterable[Task]) -> list[Task]:
     return [task for task in tasks if task.id not in parents]
 
 
-def current_tasks(desk: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
+def current_tasks(context: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
     """Return what is in progress. Claim the current task of a serial list if it is free: one session gets it."""
-    running: Sequence[Task] = yield desk.calls.list(status="in_progress")
+    running: Sequence[Task] = yield context.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
-    for _ in range(_TRIES if is_serial and not desk.is_nameless else 0):
+    for _ in range(_TRIES if is_serial and not context.is_nameless else 0):
         free = next((task for task in running if task.fence is None), None)
         if free is None:
             break
         # Another session was first, or it has ended, or nothing can be written now.
         with suppress(Problem, RequestRefused):
-            yield from claims.take(desk, free.id)
-        running = yield desk.calls.list(status="in_progress")
+            yield from claims.take(context, free.id)
+        running = yield context.calls.list(status="in_progress")
     running = inner(running)
-    names = names_of(desk.actor)
+    names = names_of(context.actor)
     own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
     return Current(own, [task for task in running if task not in own])
 
 
-def left_to_itself(desk: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
+def left_to_itself(context: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
     """Return the agent's own task to continue, if no task is ready and no other agent works on one."""
-    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(desk))
+    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(context))
     if not running or len(running) < counts.in_progress:
         return None
-    return next(iter((yield from claims.at_work(desk))), None)
+    return next(iter((yield from claims.at_work(context))), None)
 
 
-def why_none(desk: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
+def why_none(context: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
     """Return why this agent has no task to work on; empty if it has one, or all is finished."""
     if current.own:
         return ""
-    offers = yield from claims.offers(desk)
+    offers = yield from claims.offers(context)
     why = ""
     if current.others and info.settings.execution == "serial":
         task = current.others[0]
         why = "" if departed(task) else f"Task {task.id} is current, and {name_of(task.owner)} works on it."
     elif info.counts.pending or info.counts.paused:
-        told: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-        why = _idle(desk, info, told)
+        told: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+        why = _idle(context, info, told)
     return " ".join(one for one in (why, *offers) if one)
 
 
-def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
+def _idle(context: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
     """Return why nothing is in progress although tasks are open, and what to do about it."""
     first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
     if (stopped := first.get("stopped")) is not None:
@@ -83,13 +83,15 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
     if info.settings.execution != "serial" and told.next is not None:
         return (
             "This list is not serial, since others had put tasks on it: none starts by itself. "
-            f"{_resuming(desk, told.next.id, 'starts one')}; "
-            f"punch set execution=serial -c {desk.conversation} makes the list a queue."
+            f"{_resuming(context, told.next.id, 'starts one')}; "
+            f"punch set execution=serial -c {context.conversation} makes the list a queue."
         )
     if (paused := first.get("paused")) is not None:
-        return f"Nothing is in progress: task {paused.by} is paused; {_resuming(desk, paused.by, 'goes on with it')}."
+        return (
+            f"Nothing is in progress: task {paused.by} is paused; {_resuming(context, paused.by, 'goes on with it')}."
+        )
     if told.next is not None:
-        return f"Nothing is in progress; {_resuming(desk, told.next.id, 'starts the next task')}."
+        return f"Nothing is in progress; {_resuming(context, told.next.id, 'starts the next task')}."
     if (gate := first.get("yes") or first.get("check")) is not None:
         return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
     if (kept := first.get("reserved")) is not None:
@@ -104,6 +106,6 @@ def _idle(desk: ToolContext, info: Conversation, told: TaskExplainResult) -> str
     return f"No task can start: {info.counts.pending} wait{cause}."
 
 
-def _resuming(desk: ToolContext, task: str, does: str) -> str:
+def _resuming(context: ToolContext, task: str, does: str) -> str:
     """Return how to start a task: by the tool, or by a person's command if the tool isn't offered."""
-    return f"{desk.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"
+    return f"{context.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"

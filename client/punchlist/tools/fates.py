@@ -29,31 +29,31 @@ _WORDS = {
 }
 
 
-def missing(desk: ToolContext) -> Generator[Call[Any], Any, Problem]:
+def missing(context: ToolContext) -> Generator[Call[Any], Any, Problem]:
     """Return the refusal of a result without a task: who took, finished or cleared what this agent had."""
-    had = list(desk.mind.claims.items())
-    desk.mind.claims.clear()
+    had = list(context.mind.claims.items())
+    context.mind.claims.clear()
     if not had:
-        tasks: TaskList = yield desk.calls.list(limit=1)
-        found = yield from changes.find_back(desk, tasks.seq, lambda event: _claimed(event, desk.actor))
+        tasks: TaskList = yield context.calls.list(limit=1)
+        found = yield from changes.find_back(context, tasks.seq, lambda event: _claimed(event, context.actor))
         had = [found] if found else []
     for task, fence in reversed(had):
-        if told := (yield from fate(desk, task, fence)):
+        if told := (yield from fate(context, task, fence)):
             return lost(told)
     return Problem("invalid_arguments", "you have no task in progress: call next without result, or name an id")
 
 
-def fate(desk: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, str]:
+def fate(context: ToolContext, task: str, fence: int) -> Generator[Call[Any], Any, str]:
     """Return in a few words what others did to a task after this agent claimed it; empty if it ended the claim."""
     told: list[str] = []
     after = fence
     while True:
-        page: EventsResult = yield changes.read(desk, after)
+        page: EventsResult = yield changes.read(context, after)
         for recorded in page.events:
             event = decode_event(recorded.event)
             if not isinstance(event, ListCleared) and getattr(event, "task", None) != task:
                 continue
-            if recorded.actor == desk.actor:
+            if recorded.actor == context.actor:
                 told.clear()
             elif said := _loss(event, name_of(recorded.actor)):
                 told.append(said)

@@ -14,28 +14,28 @@ from punchlist_schemas.results import Recorded
 from punchlist_schemas.things import Task
 
 
-def ended(desk: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+def ended(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
     """What ended a task and who did it, in a few words; empty where there was no such task, or it goes on."""
-    found = yield from _newest_end(desk, task)
+    found = yield from _newest_end(context, task)
     return f"{found[0]} {found[1]}" if found else ""
 
 
-def ended_by_others(desk: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+def ended_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
     """The same, where it was somebody else than the agent that asks."""
-    found = yield from _newest_end(desk, task)
-    return f"{found[0]} {found[1]}" if found and found[2] != desk.actor else ""
+    found = yield from _newest_end(context, task)
+    return f"{found[0]} {found[1]}" if found and found[2] != context.actor else ""
 
 
-def completed_by_others(desk: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+def completed_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
     """Who else has completed a task before, in a few words; empty where nobody has."""
-    before: Task = yield desk.calls.get(task)
-    return (yield from ended_by_others(desk, before.id)) if before.status == "completed" else ""
+    before: Task = yield context.calls.get(task)
+    return (yield from ended_by_others(context, before.id)) if before.status == "completed" else ""
 
 
-def _newest_end(desk: ToolContext, task: str) -> Generator[Call[Any], Any, tuple[str, str, str] | None]:
-    tasks: TaskList = yield desk.calls.list(limit=1)
+def _newest_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tuple[str, str, str] | None]:
+    tasks: TaskList = yield context.calls.list(limit=1)
     try:
-        found = yield from changes.find_back(desk, tasks.seq, lambda recorded: _end(recorded, task))
+        found = yield from changes.find_back(context, tasks.seq, lambda recorded: _end(recorded, task))
     except RequestRefused:
         return None  # that part of the log can't be had: what was asked for matters more than who was first
     return found if found and found[1] else None

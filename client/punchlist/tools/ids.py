@@ -23,7 +23,7 @@ _ONE = ("task", "parent", "before", "after")
 _SEVERAL = ("tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks")
 
 
-def resolved(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
+def resolved(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
     """A call with the ids in it made the list's own.
 
     Raises:
@@ -35,7 +35,7 @@ def resolved(desk: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Ca
     strange = {one for one in _named(params) if not _OWN.fullmatch(one)}
     if not strange:
         return call
-    tasks: TaskList = yield desk.calls.list()
+    tasks: TaskList = yield context.calls.list()
     own = {outside: task for task, outside in outside_ids(tasks).items()}
     for one in sorted(strange - own.keys()):
         text = f"There is no task {one[:60]!r}; list the tasks for their ids."

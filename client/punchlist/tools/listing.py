@@ -17,20 +17,20 @@ _DEPTH = 8
 """Levels of nesting that are shown by indentation."""
 
 
-def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
+def whole(context: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
     """Return the list with children under their parents; what others changed since the agent looked is marked."""
-    fresh = None if last is None else (yield from changes.since(desk, last))
+    fresh = None if last is None else (yield from changes.since(context, last))
     statuses = None if is_all else ("pending", "in_progress", "paused")
-    tasks: TaskList = yield desk.calls.list(status=statuses)
+    tasks: TaskList = yield context.calls.list(status=statuses)
     by_id = {task.id: task for task in tasks}
     rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)[offset:]
     page = {row["id"] for _, row in rows[:ROWS]}
     changed: dict[str, changes.Touched] = {}
     foot: list[str] = []
     if fresh is None or fresh.everything:
-        changes.note_seen(desk, tasks.seq, tasks.version)
+        changes.note_seen(context, tasks.seq, tasks.version)
     else:
-        foot, is_all_told = yield from news.unshown(desk, fresh, beside=page)
+        foot, is_all_told = yield from news.unshown(context, fresh, beside=page)
         changed = fresh.changed if is_all_told else {}
 
     def render(row: tuple[int, dict[str, Any]]) -> str:
@@ -47,18 +47,18 @@ def whole(desk: ToolContext, last: int | None, offset: int, *, is_all: bool) -> 
     return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
 
 
-def changed_since(desk: ToolContext, after: int) -> Steps:
+def changed_since(context: ToolContext, after: int) -> Steps:
     """Return what others changed behind a position; the whole list if the log doesn't tell."""
-    told = yield from changes.since(desk, after)
+    told = yield from changes.since(context, after)
     if not told.everything:
-        return (yield from changed(desk, told, after))
-    last = yield from changes.seen(desk)
-    return (yield from whole(desk, last, 0, is_all=False))
+        return (yield from changed(context, told, after))
+    last = yield from changes.seen(context)
+    return (yield from whole(context, last, 0, is_all=False))
 
 
-def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
+def changed(context: ToolContext, told: changes.Changes, after: int) -> Steps:
     """Return what others changed behind a position, the first changes first. The agent knows what is told."""
-    tasks: TaskList = yield desk.calls.list()
+    tasks: TaskList = yield context.calls.list()
     by_id = {task.id: task for task in tasks}
     by_name = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
     touched = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
@@ -70,9 +70,9 @@ def changed(desk: ToolContext, told: changes.Changes, after: int) -> Steps:
     shown, _ = fitting(touched[:ROWS], render)
     rest = touched[len(shown) :]
     seq, version = told.before(rest[0].id) if rest else (told.seq, told.version)
-    news.note_told(desk, told, [task.id for task in touched[: len(shown)]])
-    if desk.mind.seen is None or after <= desk.mind.seen:  # else there is more before that was not told
-        changes.note_seen(desk, *max((seq, version), (desk.mind.seen or 0, desk.mind.version)))
+    news.note_told(context, told, [task.id for task in touched[: len(shown)]])
+    if context.mind.seen is None or after <= context.mind.seen:  # else there is more before that was not told
+        changes.note_seen(context, *max((seq, version), (context.mind.seen or 0, context.mind.version)))
     if not touched and not gone:
         return unchanged("Nothing changed", version)
     foot = [f"gone: {joined(gone, '#')}"] if gone else []
@@ -85,21 +85,21 @@ def unchanged(text: str, version: int) -> Reply:
     return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 
-def details(desk: ToolContext, ids: Sequence[str], offset: int) -> Steps:
+def details(context: ToolContext, ids: Sequence[str], offset: int) -> Steps:
     """Return everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
     tasks: list[Task] = []
     parents: list[list[str]] = []
     for one in ids[:_DETAILS]:
-        tasks.append((yield desk.calls.get(one)))
-        parents.append((yield from paths.above(desk, tasks[-1])))
+        tasks.append((yield context.calls.get(one)))
+        parents.append((yield from paths.above(context, tasks[-1])))
     share = 30_000 // len(tasks)
-    calls = [desk.call_of("tasks", f"ids={task.id}") for task in tasks]
+    calls = [context.call_of("tasks", f"ids={task.id}") for task in tasks]
     blocks = [
         "\n".join(phrases.detail(task, share, above, offset, rest))
         for task, above, rest in zip(tasks, parents, calls, strict=True)
     ]
     for task in tasks:
-        desk.mind.unread.pop(task.id, None)
+        context.mind.unread.pop(task.id, None)
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
     data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})

@@ -154,7 +154,13 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 
 def confirmed(
-    desk: ToolContext, call: Callable[..., Call[Any]], question: str, *, confirm: str, quote: str = "", title: str = ""
+    context: ToolContext,
+    call: Callable[..., Call[Any]],
+    question: str,
+    *,
+    confirm: str,
+    quote: str = "",
+    title: str = "",
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call that the person has to agree to; its result, or the reply that puts the question.
 
@@ -164,7 +170,7 @@ def confirmed(
         title: The new title that the question is about, told beside it.
     """
     try:
-        return (yield call(ask=True, confirm=confirm or None, answered=desk.answered and bool(confirm), quote=quote))
+        return (yield call(ask=True, confirm=confirm or None, answered=context.answered and bool(confirm), quote=quote))
     except ConfirmationRequired as error:
         data: dict[str, Any] = {"status": "confirmation_required", "question": question}
         data |= {"title": title} if title else {}

@@ -45,76 +45,76 @@ def newest(task: Task, older: str = "… {} older") -> list[str]:
     return _cut(task.notes, older, _WITH_TASK)
 
 
-def with_task(desk: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
+def with_task(context: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
     """Return the newest notes for a reply that shows a task, all unread ones among them; they are read by that."""
-    _mark_all(desk, task)
-    unread = desk.mind.unread.pop(task.id, [])
+    _mark_all(context, task)
+    unread = context.mind.unread.pop(task.id, [])
     return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older, _AT_ONCE)
 
 
-def members(desk: ToolContext, task: Task) -> dict[str, list[str]]:
-    found = with_task(desk, task)
+def members(context: ToolContext, task: Task) -> dict[str, list[str]]:
+    found = with_task(context, task)
     return {"notes": found} if found else {}
 
 
-def follow(desk: ToolContext, task: Task) -> None:
+def follow(context: ToolContext, task: Task) -> None:
     """Show the agent what others note on a task from now on. Existing notes count as seen, or are unread."""
-    _mark_all(desk, task)
+    _mark_all(context, task)
     if task.status == "in_progress":
-        desk.mind.works_on.add(task.id)
+        context.mind.works_on.add(task.id)
 
 
-def mark(desk: ToolContext, task: str, version: int) -> None:
-    desk.mind.noted[task] = max(version, desk.mind.noted.get(task, 0))
+def mark(context: ToolContext, task: str, version: int) -> None:
+    context.mind.noted[task] = max(version, context.mind.noted.get(task, 0))
 
 
-def _mark_all(desk: ToolContext, task: Task) -> None:
-    mark(desk, task.id, max((note.version for note in task.notes), default=0))
+def _mark_all(context: ToolContext, task: Task) -> None:
+    mark(context, task.id, max((note.version for note in task.notes), default=0))
 
 
-def begin(desk: ToolContext, task: Task) -> None:
+def begin(context: ToolContext, task: Task) -> None:
     """Record that the agent begins a task: others' notes on it are unread until a reply shows them."""
-    desk.mind.unread[task.id] = [note for note in task.notes if note.actor != desk.actor][-_WITH_TASK:]
-    follow(desk, task)
+    context.mind.unread[task.id] = [note for note in task.notes if note.actor != context.actor][-_WITH_TASK:]
+    follow(context, task)
 
 
-def look(desk: ToolContext) -> Generator[Call[Any], Any, None]:
+def look(context: ToolContext) -> Generator[Call[Any], Any, None]:
     """Collect what others have noted on the tasks that the agent works on. Make no call if it works on none.
 
     Agents that share a name can't be told apart. A chat remembers nothing between its turns, and would ask in each.
     """
-    mind = desk.mind
-    if desk.is_nameless or (not mind.works_on and (mind.has_looked or is_chat(desk.actor))):
+    mind = context.mind
+    if context.is_nameless or (not mind.works_on and (mind.has_looked or is_chat(context.actor))):
         return
     with suppress(RequestRefused):  # what the tool asks for is refused with the reason
-        running: TaskList = yield desk.calls.list(status="in_progress")
-        own = [task for task in running if task.owner == desk.actor or task.id in mind.works_on]
+        running: TaskList = yield context.calls.list(status="in_progress")
+        own = [task for task in running if task.owner == context.actor or task.id in mind.works_on]
         for task in own:
             if task.id not in mind.noted and task.notes:
                 # After a restart: what was noted before the agent's last change was told in the reply to it.
                 known = yield from changes.find_back(
-                    desk, running.seq, lambda event: event.version if event.actor == desk.actor else None
+                    context, running.seq, lambda event: event.version if event.actor == context.actor else None
                 )
-                mark(desk, task.id, known or 0)
+                mark(context, task.id, known or 0)
             known = mind.noted.get(task.id, 0)
-            new = [note for note in task.notes if note.version > known and note.actor != desk.actor]
+            new = [note for note in task.notes if note.version > known and note.actor != context.actor]
             if new:
                 mind.unread.setdefault(task.id, []).extend(new)
-            follow(desk, task)
+            follow(context, task)
         mind.works_on.intersection_update(task.id for task in own)
         mind.has_looked = True
 
 
-def with_unread(desk: ToolContext, reply: Reply) -> Reply:
+def with_unread(context: ToolContext, reply: Reply) -> Reply:
     """Return the reply with the notes that the agent has not read. They wait if it is a bare JSON array."""
-    if not any(desk.mind.unread.values()) or reply.text.startswith("["):
+    if not any(context.mind.unread.values()) or reply.text.startswith("["):
         return reply
     lines = [
         line
-        for task, unread in desk.mind.unread.items()
+        for task, unread in context.mind.unread.items()
         for line in labelled(_cut(unread, f"… {{}} older notes on #{task}", _AT_ONCE), f"Note on #{task} by")
     ]
-    desk.mind.unread.clear()
+    context.mind.unread.clear()
     data: Any = reply.data
     if isinstance(data, dict):
         data = {**cast("dict[str, Any]", data), "notes": lines}

@@ -14,20 +14,20 @@ from punchlist_schemas.results import Path
 from punchlist_schemas.things import Task
 
 
-def above(desk: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
+def above(context: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
     """Return the titles of the parents of a task, the outermost first."""
     if task.parent is None:
         return []
-    params = TaskGet(conversation=desk.conversation, task=task.id)
+    params = TaskGet(conversation=context.conversation, task=task.id)
     path: Path = yield Call("task.get", params, attrgetter("path"))
     return [one.title for one in path]
 
 
-def places(desk: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
+def places(context: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
     """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
     rows = _tree_rows(tasks)
     if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
-        rows = _tree_rows((yield desk.calls.list()))
+        rows = _tree_rows((yield context.calls.list()))
 
     return lambda task: phrases.place(task, titles_above(rows.get(task.id, {}), rows))
 

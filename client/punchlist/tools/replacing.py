@@ -32,7 +32,7 @@ class Replaced(NamedTuple):
 
 
 def replace(
-    desk: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
+    context: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
     """Replace the list by these tasks and those of others: in progress, reserved, or waiting for a person's yes.
 
@@ -47,9 +47,9 @@ def replace(
     """
     titles = {one.title for one in wanted}
     for _ in range(_TRIES):
-        old: TaskList = yield desk.calls.list()
-        whose = yield from claims.of_others(desk, old)
-        reserved = yield from claims.reserved(desk, old)
+        old: TaskList = yield context.calls.list()
+        whose = yield from claims.of_others(context, old)
+        reserved = yield from claims.reserved(context, old)
         others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
         # Children that this call finishes or drops no longer hold their parent.
         stay = {task.title for task in others} | {one.title for one in wanted if one.status not in FINISHED}
@@ -58,9 +58,9 @@ def replace(
         theirs = {task.title: task.status for task in fixed}
         new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]
         new += [msgspec.structs.replace(one, status=theirs.get(one.title, one.status)) for one in wanted]
-        call = partial(desk.calls.replace, new, keep_unfinished=False, expect_version=old.version)
+        call = partial(context.calls.replace, new, keep_unfinished=False, expect_version=old.version)
         try:
-            listed = (yield call()) if confirm is None else (yield from confirmed(desk, call, "", confirm=confirm))
+            listed = (yield call()) if confirm is None else (yield from confirmed(context, call, "", confirm=confirm))
         except VersionConflict:
             continue  # somebody may have taken a task meanwhile
         named = {task.id: f"#{task.id} {clip(one_line(task.title), _TITLE)}" for task in others}

@@ -45,7 +45,7 @@ class ToolCaller(NamedTuple):
         directory: Where the list is looked for if nothing names one; None: the working directory.
         data_dir: The daemon's data directory; None: as the environment says.
         agent: The name of a sub-agent of this actor, where the call's arguments do not give one.
-        is_nameless: Whether several agents share the actor. Such a seat claims nothing unless a sub-agent is named.
+        is_nameless: Whether several agents share the actor. Such a caller claims nothing unless a sub-agent is named.
         answered: Whether the person themselves has answered the question that the call's token is from.
         person: The name at the command line of the person who speaks through the tools, as in a chat; for an agent
             empty. What this person works on is the tools' to change.
@@ -76,7 +76,7 @@ _CUT = (
 
 
 def steps(  # noqa: PLR0913 - what a call is made of
-    seat: ToolCaller, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+    caller: ToolCaller, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
 ) -> Steps:
     """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon.
 
@@ -86,43 +86,45 @@ def steps(  # noqa: PLR0913 - what a call is made of
         dialect = named if isinstance(named, Dialect) else registry.dialect(named)
     except Problem as problem:
         return Reply(text=problem.text, refused=True)
-    desk: ToolContext | None = None
+    context: ToolContext | None = None
     tool = dialect.tool(tool_name)
     try:
         if tool is None:
             there = ", ".join(tool.name for tool in dialect.tools)
             raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
-        conversation, is_told = yield from _place(seat, dialect)
+        conversation, is_told = yield from _place(caller, dialect)
         prepared = arguments_of(tool.arguments, arguments)
-        desk = _desk(seat, dialect, conversation, prepared, memory, log)
-        reply = yield from _replied(desk, tool, prepared, is_told=is_told)
+        context = _context(caller, dialect, conversation, prepared, memory, log)
+        reply = yield from _replied(context, tool, prepared, is_told=is_told)
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
         names = argument_names(tool.arguments) if tool else ()
         reply = dialect.refuse(problem_of(error, names, unblocks=dialect.unblocks))
-    return reply if desk is None else notes.with_unread(desk, reply)
+    return reply if context is None else notes.with_unread(context, reply)
 
 
-def _desk(  # noqa: PLR0913 - as above
-    seat: ToolCaller, dialect: Dialect, conversation: str, prepared: Arguments, memory: Memory, log: str
+def _context(  # noqa: PLR0913 - as above
+    caller: ToolCaller, dialect: Dialect, conversation: str, prepared: Arguments, memory: Memory, log: str
 ) -> ToolContext:
-    agent = sub_agent(getattr(prepared, "agent", "") or seat.agent)
-    actor = f"{seat.actor}/{agent}" if agent else seat.actor
-    calls, is_nameless = ConversationCalls(conversation, actor), seat.is_nameless and not agent
-    return ToolContext(calls, actor, seat.user, memory, dialect.names, log, is_nameless, seat.answered, seat.person)
+    agent = sub_agent(getattr(prepared, "agent", "") or caller.agent)
+    actor = f"{caller.actor}/{agent}" if agent else caller.actor
+    calls, is_nameless = ConversationCalls(conversation, actor), caller.is_nameless and not agent
+    return ToolContext(
+        calls, actor, caller.user, memory, dialect.names, log, is_nameless, caller.answered, caller.person
+    )
 
 
-def _replied(desk: ToolContext, tool: Tool, prepared: Arguments, *, is_told: bool) -> Steps:
+def _replied(context: ToolContext, tool: Tool, prepared: Arguments, *, is_told: bool) -> Steps:
     cuts: list[Damage] = []
     try:
-        yield from claims.renew(desk)
-        yield from notes.look(desk)
-        reply = yield from _checking(desk, tool.run(desk, prepared), cuts)
+        yield from claims.renew(context)
+        yield from notes.look(context)
+        reply = yield from _checking(context, tool.run(context, prepared), cuts)
     except NotFound as error:
-        raise (yield from _gone(desk, error)) from None
-    if not is_told and desk.memory.is_other_list(desk.log, desk.actor, desk.conversation):
-        reply = _telling(reply, "conversation", (yield from _name_of(desk.conversation)))
+        raise (yield from _gone(context, error)) from None
+    if not is_told and context.memory.is_other_list(context.log, context.actor, context.conversation):
+        reply = _telling(reply, "conversation", (yield from _name_of(context.conversation)))
     return _telling(reply, "damaged", _CUT.format(cuts[0])) if cuts else reply
 
 
@@ -135,7 +137,7 @@ def _name_of(conversation: str) -> Generator[Call[Any], Any, str]:
     return name or conversation
 
 
-def _checking(desk: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
+def _checking(context: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
     """Runs a handler; each of its calls has the list's own ids and takes nothing that another works on.
 
     What speaks against a call is raised where the handler makes it; where an answer ends at damage goes to `cuts`.
@@ -144,8 +146,8 @@ def _checking(desk: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
         call = next(handler)
         while True:
             try:
-                call = yield from resolved(desk, call)
-                yield from claims.check(desk, call)
+                call = yield from resolved(context, call)
+                yield from claims.check(context, call)
                 result: Any = yield _noting(call, cuts)
             except (Problem, PunchlistError) as error:
                 call = handler.throw(error)
@@ -179,29 +181,29 @@ def sub_agent(name: str) -> str:
     return name
 
 
-def _gone(desk: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
+def _gone(context: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
     """What is not found, and who has ended it if it was a task."""
     problem = problem_of(error)
-    by = (yield from ended_by_others(desk, error.id)) if error.what == "task" and error.id.isdecimal() else ""
+    by = (yield from ended_by_others(context, error.id)) if error.what == "task" and error.id.isdecimal() else ""
     return Problem(problem.kind, f"{problem.text}: {by}", {**problem.data, "by": by}) if by else problem
 
 
-def _place(seat: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
+def _place(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
     """The conversation, and whether the reply need not name it: for a user the own one of what the place means."""
-    if seat.conversation:
-        return seat.conversation, True
+    if caller.conversation:
+        return caller.conversation, True
     if (around := scope.current_conversation()) is not None:
-        return project.own(around, seat.user), True
+        return project.own(around, caller.user), True
     try:
-        found = project.of_directory(os.environ, seat.directory)
-        if found is None and seat.user is None:
+        found = project.of_directory(os.environ, caller.directory)
+        if found is None and caller.user is None:
             raise Problem("no_conversation", _NO_LIST)
         name, meant = found or (OUTSIDE, None)
-        name = project.own(name, seat.user)
-        data_dir = seat.data_dir or rendezvous.data_dir(os.environ)
-        if meant is not None and not meant.is_allowed(data_dir, seat.user):
+        name = project.own(name, caller.user)
+        data_dir = caller.data_dir or rendezvous.data_dir(os.environ)
+        if meant is not None and not meant.is_allowed(data_dir, caller.user):
             there = yield ConversationCalls(name).info()
-            if not project.may_be_taken(meant, data_dir, there.conversation if there.version else None, seat.user):
+            if not project.may_be_taken(meant, data_dir, there.conversation if there.version else None, caller.user):
                 raise project.not_allowed(meant)
     except DirectoryError as error:
         raise Problem("no_conversation", f"{error}. {error.advice}") from error
@@ -226,18 +228,18 @@ class Toolbox:
     """Tools over a blocking client.
 
     Args:
-        seat: For whom the tools run.
+        caller: The agent or user on whose behalf the tools run.
         memory: What other toolboxes of the same log remember, to be shared.
     """
 
-    def __init__(self, client: "Client", seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: "Client", caller: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
-        self.seat = seat
+        self.caller = caller
         self._memory = memory or Memory()
 
     def call(self, dialect: str | Dialect, name: str, arguments: object = None) -> Reply:
         """Call a tool by its name, with what the model sent. A dialect from `offered` has those tools alone."""
-        running = steps(self.seat, dialect, name, arguments, self._memory, self._log())
+        running = steps(self.caller, dialect, name, arguments, self._memory, self._log())
         try:
             call = next(running)
             while True:
@@ -260,18 +262,18 @@ class Toolbox:
 class AsyncToolbox:
     """Tools over an asyncio client. See `Toolbox`."""
 
-    def __init__(self, client: AsyncClient, seat: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: AsyncClient, caller: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
         self._client = client
-        self.seat = seat
+        self.caller = caller
         self._memory = memory or Memory()
 
     async def call(
-        self, dialect: str | Dialect, name: str, arguments: object = None, seat: ToolCaller | None = None
+        self, dialect: str | Dialect, name: str, arguments: object = None, caller: ToolCaller | None = None
     ) -> Reply:
         """See `Toolbox.call`."""
         log = await self._log()
         return _bounded(
-            await drive(steps(seat or self.seat, dialect, name, arguments, self._memory, log), self._client.run)
+            await drive(steps(caller or self.caller, dialect, name, arguments, self._memory, log), self._client.run)
         )
 
     async def _log(self) -> str:

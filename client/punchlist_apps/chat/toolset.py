@@ -104,11 +104,11 @@ class UndoTurn(Arguments, frozen=True):
     count: Annotated[int, Hidden] = 1
 
 
-def _row(desk: ToolContext, task: Task) -> dict[str, Any]:
+def _row(context: ToolContext, task: Task) -> dict[str, Any]:
     row = {**todo.row(task), "id": int(task.id), "status": waiting(task) or task.status}
     by = (
         ", ".join(one for one in (name_of(task.owner), departed(task)) if one)
-        if task.owner not in (None, "", desk.actor)
+        if task.owner not in (None, "", context.actor)
         else ""
     )
     return row | ({"owner": by} if by else {})
@@ -122,10 +122,10 @@ _WANTED: dict[str, tuple[Status, ...]] = {
 """Filter → the statuses that it keeps."""
 
 
-def _list(desk: ToolContext, args: ListTodos) -> Steps:
+def _list(context: ToolContext, args: ListTodos) -> Steps:
     waits_for = "yes" if args.status == "waiting" else None
-    tasks: TaskList = yield desk.calls.list(status=_WANTED.get(args.status), waits_for=waits_for, offset=args.offset)
-    shown, left_out = fitting(tasks, partial(_row, desk), BUDGET)
+    tasks: TaskList = yield context.calls.list(status=_WANTED.get(args.status), waits_for=waits_for, offset=args.offset)
+    shown, left_out = fitting(tasks, partial(_row, context), BUDGET)
     if left_out:
         shown.append(
             {"id": 0, "title": f"… {left_out} more tasks are left out", "completed": False, "omitted": left_out}
@@ -133,61 +133,61 @@ def _list(desk: ToolContext, args: ListTodos) -> Steps:
     return Reply(text=compact(shown), data=shown)
 
 
-def _create(desk: ToolContext, args: CreateTodo) -> Steps:
-    task: Task = yield desk.calls.add(
+def _create(context: ToolContext, args: CreateTodo) -> Steps:
+    task: Task = yield context.calls.add(
         " ".join(args.title.split()), priority=args.priority, due=args.due or None, due_day=args.due_day or None
     )
-    return _reply(_row(desk, task))
+    return _reply(_row(context, task))
 
 
-def _rename(desk: ToolContext, args: RenameTodo) -> Steps:
-    task: Task = yield desk.calls.edit(args.task_id, title=" ".join(args.title.split()), quote=args.user_words)
-    return _reply(_row(desk, task))
+def _rename(context: ToolContext, args: RenameTodo) -> Steps:
+    task: Task = yield context.calls.edit(args.task_id, title=" ".join(args.title.split()), quote=args.user_words)
+    return _reply(_row(context, task))
 
 
-def _delete(desk: ToolContext, args: DeleteTodo) -> Steps:
+def _delete(context: ToolContext, args: DeleteTodo) -> Steps:
     ids = dict.fromkeys((args.task_id, *args.also))
-    gone: tuple[str, ...] = yield desk.calls.delete(*ids, ask=True, quote=args.user_words)
+    gone: tuple[str, ...] = yield context.calls.delete(*ids, ask=True, quote=args.user_words)
     return _reply({"deleted": [int(one) for one in gone]})
 
 
 def _sets(change: Callable[[ConversationCalls, str], Call[SetStatusResult]]) -> Callable[[ToolContext, Any], Steps]:
     """Return the handler of a tool that sets a task's status."""
 
-    def run(desk: ToolContext, args: OneTask) -> Steps:
-        result: SetStatusResult = yield change(desk.calls, args.task_id)
-        return _reply(_row(desk, result.task))
+    def run(context: ToolContext, args: OneTask) -> Steps:
+        result: SetStatusResult = yield change(context.calls, args.task_id)
+        return _reply(_row(context, result.task))
 
     return run
 
 
-def _assign(desk: ToolContext, args: AssignTodo) -> Steps:
-    task: Task = yield desk.calls.get(args.task_id)
+def _assign(context: ToolContext, args: AssignTodo) -> Steps:
+    task: Task = yield context.calls.get(args.task_id)
     if task.status == "in_progress":
         raise Problem("illegal_transition", f"task {task.id} is in progress: reopen it before it is assigned")
     owner = " ".join(args.owner.split())
     if " to " in owner:
         raise Problem("invalid_arguments", "assign tasks to one owner at a time, such as: assign 1 to ann")
-    task = yield desk.calls.edit(args.task_id, owner=None if owner.casefold() in _NOBODY else owner)
-    return _reply(_row(desk, task))
+    task = yield context.calls.edit(args.task_id, owner=None if owner.casefold() in _NOBODY else owner)
+    return _reply(_row(context, task))
 
 
 _NOBODY = ("nobody", "no one", "anybody", "anyone")
 """Words for no owner."""
 
 
-def _prioritise(desk: ToolContext, args: PriorityTodo) -> Steps:
-    task: Task = yield desk.calls.edit(args.task_id, priority=args.priority)
-    return _reply({**_row(desk, task), "priority": task.priority})
+def _prioritise(context: ToolContext, args: PriorityTodo) -> Steps:
+    task: Task = yield context.calls.edit(args.task_id, priority=args.priority)
+    return _reply({**_row(context, task), "priority": task.priority})
 
 
-def _undo(desk: ToolContext, args: UndoTurn) -> Steps:
-    lines: tuple[str, ...] = yield desk.calls.undo(args.count, of=desk.actor, actor=desk.actor)
+def _undo(context: ToolContext, args: UndoTurn) -> Steps:
+    lines: tuple[str, ...] = yield context.calls.undo(args.count, of=context.actor, actor=context.actor)
     return _reply({"undone": list(lines)})
 
 
-def _redo(desk: ToolContext, _args: UndoTurn) -> Steps:
-    lines: tuple[str, ...] = yield desk.calls.undo(1, of=desk.actor, redo=True, whole=True)
+def _redo(context: ToolContext, _args: UndoTurn) -> Steps:
+    lines: tuple[str, ...] = yield context.calls.undo(1, of=context.actor, redo=True, whole=True)
     return _reply({"undone": list(lines)})
 
 
@@ -280,7 +280,7 @@ async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
     arguments = dict(wanted.arguments)
     if wanted.tool in ASKING and wanted.words:
         arguments["user_words"] = wanted.words[:_MOST_WORDS]
-    seat = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
+    caller = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
     memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing
@@ -292,4 +292,4 @@ async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
             call.request = Request.of(call.method, msgspec.structs.replace(params, key=key))
         return await thread.client.run(call)
 
-    return await drive(steps(seat, DIALECT, wanted.tool, arguments, memory, epoch), run)
+    return await drive(steps(caller, DIALECT, wanted.tool, arguments, memory, epoch), run)

@@ -135,7 +135,7 @@ class Handlers:
         context: Context,
         params: types.CallToolRequestParams,
         offer: tuple[Dialect, Tool],
-        seat: ToolCaller,
+        caller: ToolCaller,
         bound: Bound,
     ) -> Result:
         dialect, tool = offer
@@ -146,8 +146,8 @@ class Handlers:
             if not agreed:
                 return _result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = token
-        seat = seat._replace(answered=answer is not None)
-        reply = await bound.box.call(dialect, tool.name, arguments, seat)
+        caller = caller._replace(answered=answer is not None)
+        reply = await bound.box.call(dialect, tool.name, arguments, caller)
         if reply.question is None or not elicitation.can_ask(context):
             return _result(reply)
         if elicitation.is_modern(context):
@@ -155,7 +155,7 @@ class Handlers:
         if not await elicitation.ask(context, reply.question):
             return _result(Reply(text=_DECLINED, data={"status": "declined"}))
         arguments["confirm"] = reply.question.token
-        return _result(await bound.box.call(dialect, tool.name, arguments, seat._replace(answered=True)))
+        return _result(await bound.box.call(dialect, tool.name, arguments, caller._replace(answered=True)))
 
     def _user(self, context: Context, named: str | None = None) -> str | None:
         """The user of a request: of its argument, its `_meta` or its token; None for a trusted one that names nobody.
@@ -252,9 +252,9 @@ class Handlers:
         else:
             user = self._reader(context)
             async with self._bound(user) as bound:
-                seat = await self._seat(context, await self._agents.of(context), user, bound)
-                seat = seat._replace(conversation=given.get("conversation") or seat.conversation)
-                tasks = await bound.box.call("native", "tasks", {}, seat)
+                caller = await self._seat(context, await self._agents.of(context), user, bound)
+                caller = caller._replace(conversation=given.get("conversation") or caller.conversation)
+                tasks = await bound.box.call("native", "tasks", {}, caller)
             text = f"These are the open tasks:\n\n{tasks.text}\n\nGo on where the work stopped."
         content = types.TextContent(type="text", text=text)
         message = types.PromptMessage(role="user", content=content)

@@ -95,9 +95,9 @@ class ClearTasks(Arguments, frozen=True):
     confirm: Confirm = ""
 
 
-def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
+def item(context: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
     """Return a task in this dialect's form; `path` is its title preceded by its parents' titles."""
-    description = shorten(task.description, most, offset, desk.call_of("ListTasks", f"taskId={task.id}"))
+    description = shorten(task.description, most, offset, context.call_of("ListTasks", f"taskId={task.id}"))
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
@@ -105,107 +105,107 @@ def item(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
     return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
-def _noted(desk: ToolContext, task: Task, path: str) -> dict[str, Any]:
-    return item(desk, task, path=path) | ({} if task.status in FINISHED else notes.members(desk, task))
+def _noted(context: ToolContext, task: Task, path: str) -> dict[str, Any]:
+    return item(context, task, path=path) | ({} if task.status in FINISHED else notes.members(context, task))
 
 
-def _next(desk: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
+def _next(context: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
     task = done.next_task
     if task is None:
         return None
-    return _noted(desk, task, place(task, [one.title for one in done.next_path]))
+    return _noted(context, task, place(task, [one.title for one in done.next_path]))
 
 
 def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
     return Reply(text=compact(data), data=data, refused=refused)
 
 
-def _tasks(desk: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
-    place_of = yield from paths.places(desk, tasks)
-    shown, left_out = fitting(tasks, lambda task: _noted(desk, task, place_of(task)))
+def _tasks(context: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
+    place_of = yield from paths.places(context, tasks)
+    shown, left_out = fitting(tasks, lambda task: _noted(context, task, place_of(task)))
     data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
     if left_out:
-        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), desk.tool("ListTasks"))}
+        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), context.tool("ListTasks"))}
     return _json(data)
 
 
-def _list(desk: ToolContext, args: ListTasks) -> Steps:
+def _list(context: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
-        one: Task = yield desk.calls.get(args.task_id)
-        above = yield from paths.above(desk, one)
-        return _json({"tasks": [item(desk, one, LONG_TEXT, args.offset, place(one, above))]})
-    tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    return (yield from _tasks(desk, tasks, args.offset))
+        one: Task = yield context.calls.get(args.task_id)
+        above = yield from paths.above(context, one)
+        return _json({"tasks": [item(context, one, LONG_TEXT, args.offset, place(one, above))]})
+    tasks: TaskList = yield context.calls.list(offset=args.offset)
+    return (yield from _tasks(context, tasks, args.offset))
 
 
-def _add(desk: ToolContext, args: AddTask) -> Steps:
-    result = yield from creating.add(desk, one_line(args.title), description=args.description)
-    note = {"note": creating.kept(desk, result.task, {"description": args.description})} if result.kept else {}
-    return _json(item(desk, result.task) | note)
+def _add(context: ToolContext, args: AddTask) -> Steps:
+    result = yield from creating.add(context, one_line(args.title), description=args.description)
+    note = {"note": creating.kept(context, result.task, {"description": args.description})} if result.kept else {}
+    return _json(item(context, result.task) | note)
 
 
-def _complete(desk: ToolContext, args: OneTask) -> Steps:
-    before = yield from completed_by_others(desk, args.task_id)
-    result: SetStatusResult = yield desk.calls.complete(args.task_id)
-    following = _next(desk, result)
-    data = {"ok": True, "task": item(desk, result.task), "nextTask": following, "remaining": result.remaining}
+def _complete(context: ToolContext, args: OneTask) -> Steps:
+    before = yield from completed_by_others(context, args.task_id)
+    result: SetStatusResult = yield context.calls.complete(args.task_id)
+    following = _next(context, result)
+    data = {"ok": True, "task": item(context, result.task), "nextTask": following, "remaining": result.remaining}
     note = gated(result.task) or (f"{before} before" if before else "")
     return _json(data | ({"note": note} if note else {}))
 
 
-def _uncomplete(desk: ToolContext, args: OneTask) -> Steps:
-    result: SetStatusResult = yield desk.calls.reopen(args.task_id)
-    return _json({"ok": True, "task": item(desk, result.task)})
+def _uncomplete(context: ToolContext, args: OneTask) -> Steps:
+    result: SetStatusResult = yield context.calls.reopen(args.task_id)
+    return _json({"ok": True, "task": item(context, result.task)})
 
 
-def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
-    yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+def _delete(context: ToolContext, args: DeleteTask) -> Steps:
+    yield context.calls.delete(args.task_id, confirm=args.confirm or None)
     return _json({"ok": True})
 
 
-def _complete_all(desk: ToolContext, args: CompleteTasks) -> Steps:
+def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
     wanted = list(dict.fromkeys(args.task_ids))
     if not wanted:
         raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
-    tasks: TaskList = yield desk.calls.list()
+    tasks: TaskList = yield context.calls.list()
     known = {task.id: task for task in tasks}
     errors = {one: why for one in wanted if (why := _obstacle(known.get(one)))}
-    others = yield from claims.of_others(desk, tasks)
+    others = yield from claims.of_others(context, tasks)
     is_free = {one for one in wanted if not (one in errors or one in others or known[one].waits_for)}
     together = _free_first(known, [one for one in wanted if one in is_free])
     for one in wanted:
         if one not in errors and one not in together:  # refused with the reason, unless it has become free
-            errors |= yield from _complete_one(desk, one)
+            errors |= yield from _complete_one(context, one)
     while together:
         try:
-            done: ApplyResult = yield desk.calls.apply([desk.calls.complete(one) for one in together])
+            done: ApplyResult = yield context.calls.apply([context.calls.complete(one) for one in together])
         except (Problem, RequestRefused) as error:
             refused = error.data.get("change", 0)
-            errors |= yield from _complete_one(desk, together.pop(refused))
+            errors |= yield from _complete_one(context, together.pop(refused))
             continue
         errors |= {task.id: told for task in done.tasks if task.id in together and (told := gated(task))}
         break
     failed = [{"id": one, "error": errors[one]} for one in wanted if errors.get(one)]
-    explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-    rest: TaskList = yield desk.calls.list(limit=1)
+    explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+    rest: TaskList = yield context.calls.list(limit=1)
     following = None if explained.next is None else known.get(explained.next.id)
-    place_of = yield from paths.places(desk, tasks)
+    place_of = yield from paths.places(context, tasks)
     return _json(
         {
             "ok": not failed,
             "completed": [one for one in wanted if not errors.get(one)],
             "failed": failed,
-            "nextTask": _noted(desk, following, place_of(following)) if following else None,
+            "nextTask": _noted(context, following, place_of(following)) if following else None,
             "remaining": rest.remaining,
         },
         refused=bool(failed),
     )
 
 
-def _complete_one(desk: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
+def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
     """Complete one task; return the reason by its id if that is refused or has to pass a gate."""
     try:
-        done: SetStatusResult = yield desk.calls.complete(task)
+        done: SetStatusResult = yield context.calls.complete(task)
     except (Problem, RequestRefused) as error:
         return {task: _sentence(error if isinstance(error, Problem) else problem_of(error))}
     return {task: gated(done.task)}
@@ -234,20 +234,20 @@ def _obstacle(task: Task | None) -> str:
     return "Task already done" if task.status == "completed" else ""
 
 
-def _set(desk: ToolContext, args: SetTaskList) -> Steps:
+def _set(context: ToolContext, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
-    _, _, kept = yield from replace(desk, new)
-    tasks: TaskList = yield desk.calls.list()
-    return (yield from _tasks(desk, tasks, note="; ".join(kept.values())))
+    _, _, kept = yield from replace(context, new)
+    tasks: TaskList = yield context.calls.list()
+    return (yield from _tasks(context, tasks, note="; ".join(kept.values())))
 
 
-def _clear(desk: ToolContext, args: ClearTasks) -> Steps:
-    tasks: TaskList = yield desk.calls.list()
-    if others := (yield from claims.of_others(desk, tasks)):
+def _clear(context: ToolContext, args: ClearTasks) -> Steps:
+    tasks: TaskList = yield context.calls.list()
+    if others := (yield from claims.of_others(context, tasks)):
         raise claims.worked_on(others)
-    yield desk.calls.clear(confirm=args.confirm or None, expect_version=tasks.version)
+    yield context.calls.clear(confirm=args.confirm or None, expect_version=tasks.version)
     return _json({"ok": True})
 
 
@@ -287,10 +287,10 @@ for each step> before you begin.
 def _with_readable_mirror(tool: Tool) -> Tool:
     """The tool, refused as long as the conversation's mirror file can't be read: what it proposes is not known."""
 
-    def run(desk: ToolContext, args: Any) -> Steps:
-        if is_corrupt(desk.conversation, data_dir(os.environ)):
+    def run(context: ToolContext, args: Any) -> Steps:
+        if is_corrupt(context.conversation, data_dir(os.environ)):
             raise Problem("damaged", "the mirror file of this conversation can't be read: punch doctor names it")
-        return (yield from tool.run(desk, args))
+        return (yield from tool.run(context, args))
 
     return structs.replace(tool, run=run)
 

@@ -88,7 +88,7 @@ class TodoWrite(Arguments, frozen=True):
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole new list")]
 
 
-def _create(desk: ToolContext, args: TaskCreate) -> Steps:
+def _create(context: ToolContext, args: TaskCreate) -> Steps:
     members: dict[str, Any] = {
         "description": args.description,
         "active_form": args.active_form,
@@ -99,7 +99,7 @@ def _create(desk: ToolContext, args: TaskCreate) -> Steps:
     blockers = list(dict.fromkeys(args.add_blocked_by))
     while True:
         try:
-            result = yield from creating.add(desk, subject, blocked_by=blockers, **members)
+            result = yield from creating.add(context, subject, blocked_by=blockers, **members)
             break
         except NotFound as error:
             if error.id not in blockers:
@@ -109,16 +109,16 @@ def _create(desk: ToolContext, args: TaskCreate) -> Steps:
     task = result.task
     said = f"Task #{task.id} created: {task.title}"
     if result.kept:
-        said = f"No task was created: {creating.kept(desk, task, members, 'TaskUpdate')}"
+        said = f"No task was created: {creating.kept(context, task, members, 'TaskUpdate')}"
     text = "\n".join([said, *refused])
     return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
 
 
-def _get(desk: ToolContext, args: TaskGet) -> Steps:
-    task: Task = yield desk.calls.get(args.task_id)
-    rest = desk.call_of("TaskGet", f"taskId={task.id}")
+def _get(context: ToolContext, args: TaskGet) -> Steps:
+    task: Task = yield context.calls.get(args.task_id)
+    rest = context.call_of("TaskGet", f"taskId={task.id}")
     description = shorten(task.description, offset=args.offset, rest=rest)
-    above = yield from paths.above(desk, task)
+    above = yield from paths.above(context, task)
     why = "Failed because" if task.status == "failed" else reason_label(task)
     metadata = dict(shown(task.metadata))
     lines = [
@@ -134,7 +134,7 @@ def _get(desk: ToolContext, args: TaskGet) -> Steps:
         *_labelled("Metadata", shorten(compact(metadata)) if metadata else ""),
         *_labelled("Result", shorten(task.result_summary)),
         *_labelled(why, shorten(task.fail_reason)),
-        *notes.labelled(notes.with_task(desk, task)),
+        *notes.labelled(notes.with_task(context, task)),
     ]
     data: dict[str, Any] = {
         "id": task.id,
@@ -155,15 +155,15 @@ def _labelled(label: str, text: str) -> list[str]:
     return [f"{label}: {text}"] if text else []
 
 
-def _list(desk: ToolContext, args: Listing) -> Steps:
-    tasks: TaskList = yield desk.calls.list(offset=args.offset)
-    place_of = yield from paths.places(desk, tasks)
+def _list(context: ToolContext, args: Listing) -> Steps:
+    tasks: TaskList = yield context.calls.list(offset=args.offset)
+    place_of = yield from paths.places(context, tasks)
     rows, left_out = fitting(tasks, lambda task: _row(task, place_of(task)))
     lines = [list_line(task, place_of(task)) for task in tasks[: len(rows)]]
     data: dict[str, Any] = {"tasks": rows}
     if left_out:
         data["omitted"] = left_out
-        lines.append(f"… {more(left_out, args.offset + len(rows), desk.tool('TaskList'))}")
+        lines.append(f"… {more(left_out, args.offset + len(rows), context.tool('TaskList'))}")
     return Reply(text="\n".join(lines) or "No tasks found.", data=data)
 
 
@@ -215,7 +215,7 @@ class _Done(Struct):
     change: dict[str, Any] = {}
 
 
-def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
+def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members: dict[str, Any] = {wire: getattr(args, name) for name, wire in _MEMBERS.items() if getattr(args, name)}
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
@@ -231,12 +231,12 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
     done = _Done(left=[] if args.status == "deleted" else [own.get(name, name) for name in members])
     try:
         if args.status == "deleted":  # wins over every other member
-            yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
+            yield context.calls.delete(args.task_id, confirm=args.confirm or None)
             data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
             return Reply(text=f"Task #{args.task_id} deleted", data=data)
-        yield from _change(desk, args, members, edges, done)
+        yield from _change(context, args, members, edges, done)
     except NotFound as error:
-        by = yield from ended_by_others(desk, error.id)
+        by = yield from ended_by_others(context, error.id)
         done.refused.append(problem_of(error).text + (f": {by}" if by else ""))
     except Problem as problem:
         done.refused.append(problem.text)
@@ -246,19 +246,19 @@ def _update(desk: ToolContext, args: TaskUpdate) -> Steps:
 
 
 def _change(
-    desk: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
+    context: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
 ) -> Generator[Call[Any], Any, None]:
     """Edges, status, members: what is most often refused comes before what never is, so that little is done by half."""
-    before: Task = yield desk.calls.get(args.task_id)
-    yield from _edit_edges(desk, args.task_id, edges, done)
+    before: Task = yield context.calls.get(args.task_id)
+    yield from _edit_edges(context, args.task_id, edges, done)
     is_cleared = False
-    is_ours = before.owner in ("", *names_of(desk.actor)) or departed(before) != ""
+    is_ours = before.owner in ("", *names_of(context.actor)) or departed(before) != ""
     is_free = is_ours and not args.owner
-    if args.status == "in_progress" and is_free and not desk.is_nameless:
+    if args.status == "in_progress" and is_free and not context.is_nameless:
         # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
-        yield from claims.begin(desk, before.id)
+        yield from claims.begin(context, before.id)
     if args.status and args.status != "deleted":
-        result: SetStatusResult = yield desk.calls.set_status(args.task_id, args.status)
+        result: SetStatusResult = yield context.calls.set_status(args.task_id, args.status)
         done.updated.add("status")
         if before.status != args.status:
             done.change = {"statusChange": {"from": before.status, "to": args.status}}
@@ -266,15 +266,15 @@ def _change(
         done.notes += f" ({told})" if (told := gated(result.task)) else ""
         done.notes += _again(result.task) if args.status == "in_progress" else ""
         if before.status == args.status == "completed":
-            by = yield from ended_by_others(desk, before.id)
+            by = yield from ended_by_others(context, before.id)
             done.notes += f" ({by} before)" if by else ""
         if args.status == "completed" and not result.remaining:
-            rest: TaskList = yield desk.calls.list(limit=1)
+            rest: TaskList = yield context.calls.list(limit=1)
             is_cleared = not rest.total
     if is_cleared:
         done.notes += "\nAll tasks are completed: the list has cleared itself."
     elif members:
-        yield desk.calls.edit(args.task_id, **members)
+        yield context.calls.edit(args.task_id, **members)
     done.updated.update(done.left)
     done.left = []
 
@@ -294,11 +294,11 @@ def _reply(args: TaskUpdate, done: _Done) -> Reply:
     return Reply(text="\n".join(lines), data=data, refused=True)
 
 
-def _edit_edges(desk: ToolContext, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
+def _edit_edges(context: ToolContext, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
     if not edges:
         return
     try:
-        yield desk.calls.edit(task, **edges)
+        yield context.calls.edit(task, **edges)
         done.updated.update(_EDGES[name] for name in edges)
         return
     except (NotFound, DependencyCycle):
@@ -307,23 +307,23 @@ def _edit_edges(desk: ToolContext, task: str, edges: dict[str, Any], done: _Done
         for other in others:
             try:
                 one: dict[str, Any] = {name: (other,)}
-                yield desk.calls.edit(task, **one)
+                yield context.calls.edit(task, **one)
                 done.updated.add(_EDGES[name])
             except (NotFound, DependencyCycle) as error:
                 done.refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
 
 
-def _write(desk: ToolContext, args: TodoWrite) -> Steps:
+def _write(context: ToolContext, args: TodoWrite) -> Steps:
     wanted = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
-    old, _, kept = yield from replace(desk, wanted)
-    new: TaskList = yield desk.calls.list()
+    old, _, kept = yield from replace(context, wanted)
+    new: TaskList = yield context.calls.list()
     begun = {one.title for one in wanted if one.status == "in_progress"}
     for task in new:
-        if task.title in begun and task.status == "in_progress" and not (task.owner or desk.is_nameless):
+        if task.title in begun and task.status == "in_progress" and not (task.owner or context.is_nameless):
             with suppress(Problem, RequestRefused):  # others work on it, and the reply says so
-                yield from claims.take(desk, task.id)
+                yield from claims.take(context, task.id)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):
         lines, left_out = fitting(tasks, list_line, budget=16_000)

@@ -106,7 +106,7 @@ class Wait(Arguments, frozen=True):
     agent: Agent = ""
 
 
-def _plan(desk: ToolContext, args: Plan) -> Steps:
+def _plan(context: ToolContext, args: Plan) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks is required: at least one task with a title")
     new = [
@@ -120,11 +120,11 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         )
         for step in args.tasks
     ]
-    last = yield from changes.seen(desk)
+    last = yield from changes.seen(context)
     stays: list[str] = []
     kept: Collection[str] = ()
     if args.replace:
-        old, listed, theirs = yield from replace(desk, new, confirm=args.confirm)
+        old, listed, theirs = yield from replace(context, new, confirm=args.confirm)
         if isinstance(listed, Reply):
             titles = {task.title for task in new}
             dropped = [task for task in old if task.title not in titles and task.id not in theirs]
@@ -132,25 +132,25 @@ def _plan(desk: ToolContext, args: Plan) -> Steps:
         stays = [f"{one}." for one in [*theirs.values()][:_ROWS]]
     else:
         try:
-            listed, kept = yield from creating.add_many(desk, new)
+            listed, kept = yield from creating.add_many(context, new)
         except NotFound as error:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
         same = [(task, structs.asdict(asked)) for asked, task in zip(new, listed, strict=True) if task.id in kept]
         same.sort(key=lambda pair: not creating.differences(*pair))  # Differences first: the rest is only counted.
-        stays = [f"{creating.kept(desk, task, asked, 'update')}." for task, asked in same]
+        stays = [f"{creating.kept(context, task, asked, 'update')}." for task, asked in same]
         if len(stays) > _NAMED:
             more = len(stays) - _NAMED
             stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = yield from claims.ready_for_me(desk, {task.id for task in listed})
+    ready = yield from claims.ready_for_me(context, {task.id for task in listed})
     verb = "The list is" if args.replace else "Added"
     text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
     lines = [text, *stays]
-    told = yield from news.others(desk, last)
+    told = yield from news.others(context, last)
     if not args.replace:
         shown = {*told.changed, *(task.id for task in listed)}
-        lines += yield from news.also_open(desk, shown, is_first=last is None)
+        lines += yield from news.also_open(context, shown, is_first=last is None)
     lines += told.lines
     data = {"added": added[:1_000], "ready": ready[:1_000]} | ({"kept": [*kept][:1_000]} if kept else {})
     return Reply(text="\n".join(lines), data=data)
@@ -175,57 +175,57 @@ def _asked(reply: Reply, dropped: list[Task]) -> Reply:
     )
 
 
-def _next(desk: ToolContext, args: Next) -> Steps:
+def _next(context: ToolContext, args: Next) -> Steps:
     finishes = bool(args.result or args.failed)
     if args.result and args.failed:
         raise Problem("invalid_arguments", "give result or failed, not both: nothing was changed")
     if args.id and not finishes:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
-    last = yield from changes.seen(desk)
-    own = yield from claims.at_work(desk)
+    last = yield from changes.seen(context)
+    own = yield from claims.at_work(context)
     if own and not finishes:
-        return (yield from _go_on(desk, last, ["You are at it already."], {}, own[0]))
+        return (yield from _go_on(context, last, ["You are at it already."], {}, own[0]))
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
-        own = own or (yield from claims.mine(desk))  # a task with open parts: the daemon's refusal names them
+        own = own or (yield from claims.mine(context))  # a task with open parts: the daemon's refusal names them
         if not args.id and len(own) > 1:
             ids = joined([task.id for task in own], "#")
             raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
         if not args.id and not own:
-            raise (yield from fates.missing(desk))
+            raise (yield from fates.missing(context))
         task_id = args.id or own[0].id
-        yield from _refuse_second(desk, task_id, args.result)
+        yield from _refuse_second(context, task_id, args.result)
         status: Status = "failed" if args.failed else "completed"
-        done = yield from claims.settle(desk, task_id, status, args.failed or args.result)
+        done = yield from claims.settle(context, task_id, status, args.failed or args.result)
         lines.append(phrases.finished(done))
         data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
-        own = (yield from claims.at_work(desk)) if done.task.parent else []
+        own = (yield from claims.at_work(context)) if done.task.parent else []
         # The whole before anything new: whoever has split a task finishes it when its parts are finished.
         if whole := [task for task in own if task.id == done.task.parent]:
-            return (yield from _go_on(desk, last, lines, data, whole[0]))
-    claim = yield from claims.take(desk)
-    if claim.task is None and (own := (yield from claims.at_work(desk))):
-        return (yield from _go_on(desk, last, lines, data, own[0]))
-    return (yield from _answer(desk, last, lines, data, claim.task, [one.title for one in claim.path]))
+            return (yield from _go_on(context, last, lines, data, whole[0]))
+    claim = yield from claims.take(context)
+    if claim.task is None and (own := (yield from claims.at_work(context))):
+        return (yield from _go_on(context, last, lines, data, own[0]))
+    return (yield from _answer(context, last, lines, data, claim.task, [one.title for one in claim.path]))
 
 
-def _go_on(desk: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
+def _go_on(context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
     """Answer `next` with a task that the agent has in progress."""
-    above = yield from paths.above(desk, own)
-    return (yield from _answer(desk, last, lines, data, own, above))
+    above = yield from paths.above(context, own)
+    return (yield from _answer(context, last, lines, data, own, above))
 
 
-def _refuse_second(desk: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
+def _refuse_second(context: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
     """Raise a problem if somebody else has completed the task already: their result stays."""
-    if result and task_id not in desk.mind.claims and (by := (yield from completed_by_others(desk, task_id))):
+    if result and task_id not in context.mind.claims and (by := (yield from completed_by_others(context, task_id))):
         text = f"task {task_id} is completed already ({by}): its result stays, and yours was not recorded"
         raise Problem("illegal_transition", text)
 
 
 def _answer(  # noqa: PLR0913 - what a reply of next is made of
-    desk: ToolContext,
+    context: ToolContext,
     last: int | None,
     lines: list[str],
     data: dict[str, Any],
@@ -233,23 +233,23 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     above: Sequence[str] = (),
 ) -> Steps:
     """The reply of `next`: the task with its notes, how many remain, and what others have changed."""
-    tasks: TaskList = yield desk.calls.list(limit=1)
+    tasks: TaskList = yield context.calls.list(limit=1)
     noted: list[str] = []
     now = len(lines)
     if task is not None:
         lines += phrases.current(task, _TITLE, above)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
-        notes.follow(desk, task)
-        noted = notes.with_task(desk, task, f"… {{}} older: {desk.tool('tasks')} ids={task.id}")
+        notes.follow(context, task)
+        noted = notes.with_task(context, task, f"… {{}} older: {context.tool('tasks')} ids={task.id}")
         data["next"] |= {"path": list(above)} if above else {}
         data["next"] |= {"notes": noted} if noted else {}
     else:
-        explained: TaskExplainResult = yield desk.calls.explain(owner=desk.actor)
-        lines.append(phrases.nothing(tasks.counts, explained.reasons, desk.names.get("plan", "")))
-        lines += yield from claims.offers(desk)
+        explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+        lines.append(phrases.nothing(tasks.counts, explained.reasons, context.names.get("plan", "")))
+        lines += yield from claims.offers(context)
     lines.append(f"{tasks.remaining} left, version {tasks.version}.")
     beside = [] if task is None else [task.id]
-    told = yield from news.others(desk, last, news.ROOM - sum(len(line) + 1 for line in lines), beside)
+    told = yield from news.others(context, last, news.ROOM - sum(len(line) + 1 for line in lines), beside)
     if task is not None and task.id in told.changed:
         lines[now] += news.mark(told.changed[task.id])
     again = [setback] if task is not None and (setback := phrases.setback(task)) else []
@@ -257,8 +257,8 @@ def _answer(  # noqa: PLR0913 - what a reply of next is made of
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 
-def _update(desk: ToolContext, args: Update) -> Steps:
-    last = yield from changes.seen(desk)
+def _update(context: ToolContext, args: Update) -> Steps:
+    last = yield from changes.seen(context)
     members: dict[str, Any] = {
         "title": one_line(args.title),
         "description": args.description,
@@ -274,73 +274,75 @@ def _update(desk: ToolContext, args: Update) -> Steps:
         raise Problem("invalid_arguments", "nothing to update: give a status, a title or what else is to change")
     text = f"#{args.id} updated."
     if args.status == "deleted":
-        yield desk.calls.delete(args.id, confirm=args.confirm or None)
-        desk.mind.claims.pop(args.id, None)
+        yield context.calls.delete(args.id, confirm=args.confirm or None)
+        context.mind.claims.pop(args.id, None)
         text = f"#{args.id} deleted."
     else:
         if given:
-            yield desk.calls.edit(args.id, **given)
+            yield context.calls.edit(args.id, **given)
         if args.status:
-            text = yield from _set_status(desk, args, args.status)
-    told = yield from news.others(desk, last)
+            text = yield from _set_status(context, args, args.status)
+    told = yield from news.others(context, last)
     names = ("status", "title", "description", "priority", "owner", "after", "not_after")
     updated = [name for name in names if getattr(args, name)]
     return Reply(text="\n".join([text, *told.lines]), data={"id": args.id, "updated": updated})
 
 
-def _set_status(desk: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
+def _set_status(context: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
     if status == "in_progress":
         # Claimed, so that nobody else's `next` hands it out.
-        is_own = yield from claims.begin(desk, args.id)
-        task: Task = yield desk.calls.get(args.id)
+        is_own = yield from claims.begin(context, args.id)
+        task: Task = yield context.calls.get(args.id)
         setback = phrases.setback(task)
         return f"#{args.id} is yours{' already' if is_own else ''}.{f' {setback}' if setback else ''}"
-    yield from _refuse_second(desk, args.id, args.note if status == "completed" else "")
-    before: Task = yield desk.calls.get(args.id)
-    if before.status == status == "completed" and (by := (yield from completed_by_others(desk, args.id))):
+    yield from _refuse_second(context, args.id, args.note if status == "completed" else "")
+    before: Task = yield context.calls.get(args.id)
+    if before.status == status == "completed" and (by := (yield from completed_by_others(context, args.id))):
         return f"#{args.id} was completed already ({by}, {ago(before.status_changed_at, int(time.time() * 1000))} ago)."
-    done = yield from claims.settle(desk, args.id, status, args.note)
+    done = yield from claims.settle(context, args.id, status, args.note)
     return phrases.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 
 
-def _tasks(desk: ToolContext, args: Tasks) -> Steps:
+def _tasks(context: ToolContext, args: Tasks) -> Steps:
     if args.ids:
-        return (yield from listing.details(desk, args.ids, args.offset))
-    last = yield from changes.seen(desk)
-    if args.since and (after := (yield from _after(desk, args.since, last))) is not None:
-        told = yield from changes.since(desk, after)
+        return (yield from listing.details(context, args.ids, args.offset))
+    last = yield from changes.seen(context)
+    if args.since and (after := (yield from _after(context, args.since, last))) is not None:
+        told = yield from changes.since(context, after)
         if not told.everything:
-            return (yield from listing.changed(desk, told, after))
-    return (yield from listing.whole(desk, last, args.offset, is_all=args.all))
+            return (yield from listing.changed(context, told, after))
+    return (yield from listing.whole(context, last, args.offset, is_all=args.all))
 
 
-def _after(desk: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
+def _after(context: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
     if text == "last":
         return last
     if not text.isdecimal():
         raise Problem("invalid_arguments", 'since must be "last" or the version of an earlier reply')
-    return (yield from changes.position_of(desk, int(text[:_DIGITS])))
+    return (yield from changes.position_of(context, int(text[:_DIGITS])))
 
 
-def _wait(desk: ToolContext, args: Wait) -> Steps:
-    after = yield from changes.seen(desk)
-    tasks: TaskList = yield desk.calls.list(limit=1)
+def _wait(context: ToolContext, args: Wait) -> Steps:
+    after = yield from changes.seen(context)
+    tasks: TaskList = yield context.calls.list(limit=1)
     after, version = tasks.seq if after is None else after, tasks.version
-    if own := (yield from current.left_to_itself(desk, tasks.counts)):
-        reply = yield from listing.changed_since(desk, after)
-        text = f"Nothing to wait for: #{own.id} {clip(one_line(own.title), _NAME)} is yours; call {desk.tool('next')}."
+    if own := (yield from current.left_to_itself(context, tasks.counts)):
+        reply = yield from listing.changed_since(context, after)
+        text = (
+            f"Nothing to wait for: #{own.id} {clip(one_line(own.title), _NAME)} is yours; call {context.tool('next')}."
+        )
         return structs.replace(reply, text=f"{text}\n{reply.text}")
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
-            result: EventsResult = yield changes.wait(desk, position, left_ms)
+            result: EventsResult = yield changes.wait(context, position, left_ms)
         except (Gap, WrongEpoch):
-            return (yield from _tasks(desk, Tasks()))
-        if changes.is_others(desk, result):
-            return (yield from listing.changed_since(desk, after))
+            return (yield from _tasks(context, Tasks()))
+        if changes.is_others(context, result):
+            return (yield from listing.changed_since(context, after))
         position = max(position, result.next)
         version = max([version, *(event.version for event in result.events)])
-    changes.note_seen(desk, position, version)
+    changes.note_seen(context, position, version)
     return listing.unchanged(f"Nothing changed within {args.seconds} s", version)
 
 

@@ -120,8 +120,8 @@ def _json(data: dict[str, Any]) -> Reply:
     return Reply(text=compact(data), data=data)
 
 
-def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
-    rest = desk.call_of("list_tasks", f"task_id={task.id}")
+def _row(context: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
+    rest = context.call_of("list_tasks", f"task_id={task.id}")
     row: dict[str, Any] = {"id": task.id, "description": shorten(joint(task), most, offset, rest)}
     row |= {"status": task.status}
     row |= {"path": path} if path else {}
@@ -131,17 +131,17 @@ def _row(desk: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0,
     return row | ({"after": task.open_blockers[:MANY_IDS]} if task.open_blockers else {})
 
 
-def _handed(desk: ToolContext, task: Task, offset: int = 0) -> Generator[Call[Any], Any, dict[str, Any]]:
-    notes.follow(desk, task)
-    row = _row(desk, task, LONG_TEXT, offset)
+def _handed(context: ToolContext, task: Task, offset: int = 0) -> Generator[Call[Any], Any, dict[str, Any]]:
+    notes.follow(context, task)
+    row = _row(context, task, LONG_TEXT, offset)
     if len(compact(row)) > BUDGET // 2 + LONG_TEXT // 2:  # a text of characters that JSON escapes
-        row = _row(desk, task, _IN_A_LIST, offset)
-    row |= notes.members(desk, task)
-    above = yield from paths.above(desk, task)
+        row = _row(context, task, _IN_A_LIST, offset)
+    row |= notes.members(context, task)
+    above = yield from paths.above(context, task)
     row |= {"parent": task.parent, "path": place(task, above)} if above else {}
     metadata = dict(shown(task.metadata))
-    context = compact(metadata) if metadata else ""
-    fits = 0 < len(context) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
+    text = compact(metadata) if metadata else ""
+    fits = 0 < len(text) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
     return row | ({"context": metadata} if fits else {})
 
 
@@ -150,37 +150,37 @@ def _place(task: Task) -> tuple[bool, int]:
     return (task.status != "in_progress", -PRIORITIES.index(task.priority))
 
 
-def _now(desk: ToolContext, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
+def _now(context: ToolContext, data: dict[str, Any], note: str = "", *, handed: bool = True) -> Steps:
     """A reply with the task that is to be worked on now, and where there is none, why."""
-    info: Conversation = yield desk.calls.info()
-    current = yield from current_tasks(desk, info)
+    info: Conversation = yield context.calls.info()
+    current = yield from current_tasks(context, info)
     if handed:
-        data["nextTask"] = (yield from _handed(desk, current.own[0])) if current.own else None
-    why = yield from why_none(desk, info, current)
+        data["nextTask"] = (yield from _handed(context, current.own[0])) if current.own else None
+    why = yield from why_none(context, info, current)
     said = [one for one in (note, why) if one]
     return _json(data | ({"note": " ".join(said)} if said else {}))
 
 
-def _prepared(desk: ToolContext) -> Generator[Call[Any], Any, Conversation]:
+def _prepared(context: ToolContext) -> Generator[Call[Any], Any, Conversation]:
     """The list, serial if it is new or nobody has put a task on it yet: one that is worked on keeps its ways."""
     serial = SettingsPatch(execution="serial")
-    if desk.place not in desk.memory.prepared:
-        opened: ConversationResult = yield desk.calls.open(settings=serial)
+    if context.place not in context.memory.prepared:
+        opened: ConversationResult = yield context.calls.open(settings=serial)
         info = opened.conversation
         counts = info.counts
         total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
         if info.settings.execution != "serial" and not total:
             try:
-                yield desk.calls.configure(settings=serial, expect_version=info.version)
+                yield context.calls.configure(settings=serial, expect_version=info.version)
             except VersionConflict:
                 pass  # somebody else has begun with it meanwhile
-        desk.memory.prepared.add(desk.place)
-    return (yield desk.calls.info())
+        context.memory.prepared.add(context.place)
+    return (yield context.calls.info())
 
 
-def _add(desk: ToolContext, args: AddTask) -> Steps:
+def _add(context: ToolContext, args: AddTask) -> Steps:
     title, description = split(args.description)
-    info: Conversation = yield from _prepared(desk)
+    info: Conversation = yield from _prepared(context)
     counts, settings = info.counts, info.settings
     members: dict[str, Any] = {"description": description, "priority": args.priority, "metadata": args.context}
     members |= {"blocked_by": args.after, "parent": args.parent or None}
@@ -189,37 +189,37 @@ def _add(desk: ToolContext, args: AddTask) -> Steps:
     if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
         members["status"] = "in_progress"
     try:
-        result = yield from _created(desk, args, title, members)
+        result = yield from _created(context, args, title, members)
     except (IllegalTransition, Blocked):
         members.pop("status", None)  # something has started meanwhile
-        result = yield from _created(desk, args, title, members)
+        result = yield from _created(context, args, title, members)
     data: dict[str, Any] = {"success": True, "taskId": result.task.id}
     if result.kept:
-        note = creating.kept(desk, result.task, {"priority": args.priority}, "prioritize_task")
+        note = creating.kept(context, result.task, {"priority": args.priority}, "prioritize_task")
         return _json(data | {"note": f"No task was added: {note}."})
     if counts.in_progress and settings.execution == "serial" and result.task.status != "in_progress":
         return _json(data)  # it waits behind the current one
-    return (yield from _now(desk, data))
+    return (yield from _now(context, data))
 
 
 def _created(
-    desk: ToolContext, args: AddTask, title: str, members: dict[str, Any]
+    context: ToolContext, args: AddTask, title: str, members: dict[str, Any]
 ) -> Generator[Call[Any], Any, TaskResult]:
     """Add a task, or keep one with the same whole text: its title is only the beginning."""
-    result = yield from creating.add(desk, title, **members)
+    result = yield from creating.add(context, title, **members)
     if result.kept and one_line(joint(result.task)) != one_line(args.description):
-        call: Call[Any] = desk.calls.add(title, **members)
+        call: Call[Any] = context.calls.add(title, **members)
         call.pick = itself
         result = yield call
     return result
 
 
-def _list(desk: ToolContext, args: ListTasks) -> Steps:
+def _list(context: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
-        one: Task = yield desk.calls.get(args.task_id)
-        return _json({"tasks": [(yield from _handed(desk, one, args.offset))]})
-    info: Conversation = yield desk.calls.info()
-    current = yield from current_tasks(desk, info)
+        one: Task = yield context.calls.get(args.task_id)
+        return _json({"tasks": [(yield from _handed(context, one, args.offset))]})
+    info: Conversation = yield context.calls.info()
+    current = yield from current_tasks(context, info)
     whose = {
         task.id: {"owner": ", ".join(one for one in (name_of(task.owner), departed(task)) if one)}
         for task in current.others
@@ -227,12 +227,12 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
     }
     own: dict[str, dict[str, Any]] = {}
     for task in current.own:
-        own[task.id] = yield from _handed(desk, task)
-    tasks: TaskList = yield desk.calls.list(status=("pending", "in_progress", "paused", "failed"))
-    place_of = yield from paths.places(desk, tasks)
+        own[task.id] = yield from _handed(context, task)
+    tasks: TaskList = yield context.calls.list(status=("pending", "in_progress", "paused", "failed"))
+    place_of = yield from paths.places(context, tasks)
 
     def row(task: Task) -> dict[str, Any]:
-        return own[task.id] if task.id in own else _row(desk, task, path=place_of(task)) | whose.get(task.id, {})
+        return own[task.id] if task.id in own else _row(context, task, path=place_of(task)) | whose.get(task.id, {})
 
     queue = [task for task in tasks if task.status in ("pending", "in_progress")]
     queue.sort(key=lambda task: (task.id not in own, _place(task)))
@@ -245,8 +245,8 @@ def _list(desk: ToolContext, args: ListTasks) -> Steps:
             data["note"] = f"{len(found)} have {status}; the last {_SOME} are shown."
     shown, left_out = fitting(queue[args.offset :], row, BUDGET - len(compact(data)))
     if left_out:
-        data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), desk.tool("list_tasks"))}
-    if why := (yield from why_none(desk, info, current)):
+        data |= {"omitted": left_out, "hint": more(left_out, args.offset + len(shown), context.tool("list_tasks"))}
+    if why := (yield from why_none(context, info, current)):
         data["note"] = why
     return _json({"tasks": shown, **data})
 
@@ -257,7 +257,9 @@ def _beside(task: Task) -> dict[str, Any]:
     return row | ({"reason": shorten(task.fail_reason, _BESIDE)} if task.fail_reason else {})
 
 
-def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Generator[Call[Any], Any, SetStatusResult]:
+def _finish(
+    context: ToolContext, task_id: str, status: Status, text: str
+) -> Generator[Call[Any], Any, SetStatusResult]:
     """Complete or fail a task that is not in this state yet: what came of it is never overwritten.
 
     Raises:
@@ -265,80 +267,80 @@ def _finish(desk: ToolContext, task_id: str, status: Status, text: str) -> Gener
     """
     texts: dict[str, Any] = {"result_summary" if status == "completed" else "fail_reason": text}
     for _ in range(_TRIES):
-        running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
-        task: Task = yield desk.calls.get(task_id)
+        running: TaskList = yield context.calls.list(status="in_progress", limit=1)
+        task: Task = yield context.calls.get(task_id)
         said = task.result_summary if status == "completed" else task.fail_reason
         if task.status == status and said and said != text:
-            by = yield from ended(desk, task.id)
+            by = yield from ended(context, task.id)
             who = f" ({by})" if by else ""
             raise Problem(
                 "illegal_transition",
                 f"task {task.id} is {status} already{who}, and what was said then stays: {shorten(said, _BESIDE)}",
             )
         try:
-            return (yield desk.calls.set_status(task.id, status, **texts, expect_version=running.version))
+            return (yield context.calls.set_status(task.id, status, **texts, expect_version=running.version))
         except VersionConflict:
             continue  # the list has changed between looking and writing
-    return (yield desk.calls.set_status(task_id, status, **texts))
+    return (yield context.calls.set_status(task_id, status, **texts))
 
 
-def _complete(desk: ToolContext, args: CompleteTask) -> Steps:
-    listed: TaskList = yield desk.calls.list(status="in_progress")
+def _complete(context: ToolContext, args: CompleteTask) -> Steps:
+    listed: TaskList = yield context.calls.list(status="in_progress")
     running = inner(listed)
-    result: SetStatusResult = yield from _finish(desk, args.task_id, "completed", args.result_summary)
+    result: SetStatusResult = yield from _finish(context, args.task_id, "completed", args.result_summary)
     done, note = result.task, ""
     if running and running[0].id != done.id:
         note = f"Task {running[0].id}, not {done.id}, is the current one; it is still in progress."
     told = gated(done)
     data = {"success": True, "message": f"Task {done.id}: {told}." if told else f"Task {done.id} marked complete."}
-    return (yield from _now(desk, data, note))
+    return (yield from _now(context, data, note))
 
 
-def _fail(desk: ToolContext, args: FailTask) -> Steps:
-    result: SetStatusResult = yield from _finish(desk, args.task_id, "failed", args.reason)
+def _fail(context: ToolContext, args: FailTask) -> Steps:
+    result: SetStatusResult = yield from _finish(context, args.task_id, "failed", args.reason)
     task = result.task
     again = "" if task.status == "failed" else f"Task {task.id} failed and is tried again: it is {task.status}."
-    return (yield from _now(desk, {"success": True, "message": again or f"Task {task.id} marked failed."}))
+    return (yield from _now(context, {"success": True, "message": again or f"Task {task.id} marked failed."}))
 
 
-def _pause(desk: ToolContext, args: OneTask) -> Steps:
-    result: SetStatusResult = yield desk.calls.pause(args.task_id)
-    return (yield from _now(desk, {"success": True, "message": f"Task {result.task.id} paused."}, handed=False))
+def _pause(context: ToolContext, args: OneTask) -> Steps:
+    result: SetStatusResult = yield context.calls.pause(args.task_id)
+    return (yield from _now(context, {"success": True, "message": f"Task {result.task.id} paused."}, handed=False))
 
 
-def _resume(desk: ToolContext, args: OneTask) -> Steps:
-    task: Task = yield desk.calls.get(args.task_id)
+def _resume(context: ToolContext, args: OneTask) -> Steps:
+    task: Task = yield context.calls.get(args.task_id)
     if task.status in FINISHED:
         why = shorten(task.result_summary or task.fail_reason, _BESIDE)
         what = f"task {task.id} {'is completed' if task.status == 'completed' else 'has failed'}"
-        again = desk.call_of("add_task", "what is to be done again; ")
-        advice = f"{again}{desk.tool('resume_task')} takes up paused tasks"
+        again = context.call_of("add_task", "what is to be done again; ")
+        advice = f"{again}{context.tool('resume_task')} takes up paused tasks"
         raise Problem("illegal_transition", f"{what}{f' ({why})' if why else ''}: {advice}")
-    running: TaskList = yield desk.calls.list(status="in_progress", limit=1)
-    info: Conversation = yield desk.calls.info()
+    running: TaskList = yield context.calls.list(status="in_progress", limit=1)
+    info: Conversation = yield context.calls.info()
     if running and running[0].id != task.id and info.settings.execution == "serial":
         # One at a time: it waits for its turn, and the current one goes on.
-        yield desk.calls.reopen(task.id)
+        yield context.calls.reopen(task.id)
         message = f"Task {task.id} {'resumed' if task.status == 'paused' else 'waits already'}."
         note = f"Its turn comes after task {running[0].id}, which is current."
         return _json({"success": True, "message": message, "note": note})
-    if desk.is_nameless:
-        yield desk.calls.resume(task.id)
+    if context.is_nameless:
+        yield context.calls.resume(task.id)
     else:
-        yield from claims.begin(desk, task.id)
-    resumed: Task = yield desk.calls.get(task.id)
-    following = yield from _handed(desk, resumed)
+        yield from claims.begin(context, task.id)
+    resumed: Task = yield context.calls.get(task.id)
+    following = yield from _handed(context, resumed)
     return _json({"success": True, "message": f"Task {task.id} resumed.", "nextTask": following})
 
 
-def _prioritize(desk: ToolContext, args: PrioritizeTask) -> Steps:
-    task: Task = yield desk.calls.edit(args.task_id, priority=args.priority)
+def _prioritize(context: ToolContext, args: PrioritizeTask) -> Steps:
+    task: Task = yield context.calls.edit(args.task_id, priority=args.priority)
     return _json({"success": True, "message": f"Task {task.id} priority set to {args.priority}."})
 
 
-def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
-    (deleted,) = yield desk.calls.delete(args.task_id, confirm=args.confirm or None)
-    return (yield from _now(desk, {"success": True, "message": f"Task {deleted} deleted."}))
+def _delete(context: ToolContext, args: DeleteTask) -> Steps:
+    (deleted,) = yield context.calls.delete(args.task_id, confirm=args.confirm or None)
+    return (yield from _now(context, {"success": True, "message": f"Task {deleted} deleted."}))
 
 
 _MISSING = {"description is required": "Task description is required.", "task_id is required": "Task ID is required."}

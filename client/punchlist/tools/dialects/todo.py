@@ -88,8 +88,8 @@ def row(task: Task, path: str = "") -> dict[str, Any]:
     return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **stated}
 
 
-def _full(desk: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
-    rest = desk.call_of("get_todo_task", f"task_id={task.id}")
+def _full(context: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
+    rest = context.call_of("get_todo_task", f"task_id={task.id}")
     texts = {
         "description": shorten(task.description, _IN_A_REPLY, offset, rest),
         "result": shorten(task.result_summary, _IN_A_REPLY),
@@ -111,24 +111,24 @@ _WANTED: dict[str, tuple[Status, ...]] = {
 """Filter → the statuses that it keeps: each task is either pending or completed, so that the counts add up."""
 
 
-def rows(desk: ToolContext, status: str, offset: int, tool: str) -> Steps:
+def rows(context: ToolContext, status: str, offset: int, tool: str) -> Steps:
     """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
-    tasks: TaskList = yield desk.calls.list(status=_WANTED.get(status), offset=offset)
-    place_of = yield from paths.places(desk, tasks)
+    tasks: TaskList = yield context.calls.list(status=_WANTED.get(status), offset=offset)
+    place_of = yield from paths.places(context, tasks)
     shown, left_out = fitting(tasks, lambda task: row(task, place_of(task)), BUDGET)
     if left_out:
-        rest = more(left_out, offset + len(shown), desk.tool(tool))
+        rest = more(left_out, offset + len(shown), context.tool(tool))
         shown.append({"id": 0, "title": f"… {rest}", "completed": False, "omitted": left_out})
     return _reply(shown)
 
 
-def delete_confirmed(desk: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
+def delete_confirmed(context: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
     """Deletes tasks once the user has agreed, with one question for all of them."""
-    task: Task = yield desk.calls.get(number)
+    task: Task = yield context.calls.get(number)
     ids = list(dict.fromkeys((task.id, *also)))
     named = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
     question = f"Are you sure you want to delete {named}? (yes/no)"
-    gone = yield from confirmed(desk, partial(desk.calls.delete, *ids), question, confirm=confirm, quote=words)
+    gone = yield from confirmed(context, partial(context.calls.delete, *ids), question, confirm=confirm, quote=words)
     if isinstance(gone, Reply):
         return gone
     reply = outcome(task, "deleted")
@@ -136,46 +136,48 @@ def delete_confirmed(desk: ToolContext, number: str, also: tuple[str, ...], conf
 
 
 def renamed(
-    desk: ToolContext, rename: Callable[..., Call[Any]], task: Task, title: str, confirm: str, words: str
+    context: ToolContext, rename: Callable[..., Call[Any]], task: Task, title: str, confirm: str, words: str
 ) -> Generator[Call[Any], Any, Any]:
     """Changes a task's title once the user has agreed: the task, or the reply that puts the question."""
     question = f"Are you sure you want to rename task {task.id}? (yes/no)"
-    return (yield from confirmed(desk, rename, question, confirm=confirm, quote=words, title=title))
+    return (yield from confirmed(context, rename, question, confirm=confirm, quote=words, title=title))
 
 
-def _create_todo(desk: ToolContext, args: CreateTodo) -> Steps:
-    result = yield from creating.add(desk, one_line(args.title))
-    return _reply(_full(desk, result.task) | ({"note": creating.kept(desk, result.task, {})} if result.kept else {}))
+def _create_todo(context: ToolContext, args: CreateTodo) -> Steps:
+    result = yield from creating.add(context, one_line(args.title))
+    return _reply(
+        _full(context, result.task) | ({"note": creating.kept(context, result.task, {})} if result.kept else {})
+    )
 
 
-def _get_todo(desk: ToolContext, args: GetTodo) -> Steps:
-    task: Task = yield desk.calls.get(args.task_id)
-    return _reply(_full(desk, task, args.offset))
+def _get_todo(context: ToolContext, args: GetTodo) -> Steps:
+    task: Task = yield context.calls.get(args.task_id)
+    return _reply(_full(context, task, args.offset))
 
 
-def _list_todos(desk: ToolContext, args: Listing) -> Steps:
-    return (yield from rows(desk, "all", args.offset, "list_todo_tasks"))
+def _list_todos(context: ToolContext, args: Listing) -> Steps:
+    return (yield from rows(context, "all", args.offset, "list_todo_tasks"))
 
 
-def _complete_todo(desk: ToolContext, args: OneTask) -> Steps:
-    before = yield from completed_by_others(desk, args.task_id)
-    result: SetStatusResult = yield desk.calls.complete(args.task_id)
+def _complete_todo(context: ToolContext, args: OneTask) -> Steps:
+    before = yield from completed_by_others(context, args.task_id)
+    result: SetStatusResult = yield context.calls.complete(args.task_id)
     note = gated(result.task) or (f"{before} before" if before else "")
-    return _reply(_full(desk, result.task) | ({"note": note} if note else {}))
+    return _reply(_full(context, result.task) | ({"note": note} if note else {}))
 
 
-def _delete_todo(desk: ToolContext, args: DeleteTodo) -> Steps:
-    return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
+def _delete_todo(context: ToolContext, args: DeleteTodo) -> Steps:
+    return (yield from delete_confirmed(context, args.task_id, args.also, args.confirm, args.user_words))
 
 
-def _update_todo(desk: ToolContext, args: UpdateTodo) -> Steps:
-    task: Task = yield desk.calls.get(args.task_id)
+def _update_todo(context: ToolContext, args: UpdateTodo) -> Steps:
+    task: Task = yield context.calls.get(args.task_id)
     title = one_line(args.title)
-    rename = partial(desk.calls.edit, task.id, title=title)
+    rename = partial(context.calls.edit, task.id, title=title)
     if title == task.title:
-        return _reply(_full(desk, task))
-    changed = yield from renamed(desk, rename, task, title, args.confirm, args.user_words)
-    return changed if isinstance(changed, Reply) else _reply(_full(desk, changed))
+        return _reply(_full(context, task))
+    changed = yield from renamed(context, rename, task, title, args.confirm, args.user_words)
+    return changed if isinstance(changed, Reply) else _reply(_full(context, changed))
 
 
 def refuse(problem: Problem) -> Reply:

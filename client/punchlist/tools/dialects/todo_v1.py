@@ -60,50 +60,50 @@ class UpdateTask(UsersTask, frozen=True):
     user_words: UserWords = ""
 
 
-def _own(desk: ToolContext, args: Users) -> None:
-    if desk.user is not None and args.user_id != desk.user:
-        raise Problem("forbidden", f"user_id must be {desk.user!r}, the user of this connection")
+def _own(context: ToolContext, args: Users) -> None:
+    if context.user is not None and args.user_id != context.user:
+        raise Problem("forbidden", f"user_id must be {context.user!r}, the user of this connection")
 
 
-def _add(desk: ToolContext, args: AddTask) -> Steps:
-    _own(desk, args)
-    result = yield from creating.add(desk, one_line(args.title), description=args.description)
+def _add(context: ToolContext, args: AddTask) -> Steps:
+    _own(context, args)
+    result = yield from creating.add(context, one_line(args.title), description=args.description)
     if result.kept:
         return outcome(
-            result.task, "kept", creating.kept(desk, result.task, {"description": args.description}, "update_task")
+            result.task, "kept", creating.kept(context, result.task, {"description": args.description}, "update_task")
         )
     return outcome(result.task, "created")
 
 
-def _list(desk: ToolContext, args: ListTasks) -> Steps:
-    _own(desk, args)
-    return (yield from rows(desk, args.status, args.offset, "list_tasks"))
+def _list(context: ToolContext, args: ListTasks) -> Steps:
+    _own(context, args)
+    return (yield from rows(context, args.status, args.offset, "list_tasks"))
 
 
-def _complete(desk: ToolContext, args: UsersTask) -> Steps:
-    _own(desk, args)
-    before = yield from completed_by_others(desk, args.task_id)
-    result: SetStatusResult = yield desk.calls.complete(args.task_id)
+def _complete(context: ToolContext, args: UsersTask) -> Steps:
+    _own(context, args)
+    before = yield from completed_by_others(context, args.task_id)
+    result: SetStatusResult = yield context.calls.complete(args.task_id)
     told = gated(result.task)
     return outcome(result.task, "pending" if told else "completed", told or (f"{before} before" if before else ""))
 
 
-def _delete(desk: ToolContext, args: DeleteTask) -> Steps:
-    _own(desk, args)
-    return (yield from delete_confirmed(desk, args.task_id, args.also, args.confirm, args.user_words))
+def _delete(context: ToolContext, args: DeleteTask) -> Steps:
+    _own(context, args)
+    return (yield from delete_confirmed(context, args.task_id, args.also, args.confirm, args.user_words))
 
 
-def _update(desk: ToolContext, args: UpdateTask) -> Steps:
-    _own(desk, args)
+def _update(context: ToolContext, args: UpdateTask) -> Steps:
+    _own(context, args)
     if not args.title and not args.description:
         raise Problem("invalid_arguments", "title or description is required")
-    task: Task = yield desk.calls.get(args.task_id)
+    task: Task = yield context.calls.get(args.task_id)
     title = one_line(args.title)
     changes: dict[str, Any] = {"title": title} if title else {}
     changes |= {"description": args.description} if args.description else {}
-    edit = partial(desk.calls.edit, task.id, **changes)
+    edit = partial(context.calls.edit, task.id, **changes)
     if title and title != task.title:
-        changed = yield from renamed(desk, edit, task, title, args.confirm, args.user_words)
+        changed = yield from renamed(context, edit, task, title, args.confirm, args.user_words)
     else:
         changed = yield edit()
     return changed if isinstance(changed, Reply) else outcome(changed, "updated")

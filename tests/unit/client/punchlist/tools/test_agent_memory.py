@@ -28,8 +28,8 @@ def test_a_memory_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_position_of_one_log_is_not_taken_for_one_of_another(client: Client, tmp_path: Path) -> None:
-    shared, seat = Memory(), ToolCaller("work", "ann")
-    box = Toolbox(client, seat, shared)
+    shared, caller = Memory(), ToolCaller("work", "ann")
+    box = Toolbox(client, caller, shared)
     box.call("native", "plan", {"tasks": [f"task {number}" for number in range(50)]})
     box.call("native", "next")
     (tmp_path / "other").mkdir(0o700)
@@ -38,7 +38,7 @@ def test_a_position_of_one_log_is_not_taken_for_one_of_another(client: Client, t
         connect(socket=daemon.socket, data_dir=daemon.data_dir, autostart=False) as other,
     ):
         other.conversation("work", actor="zed").add_many(["one", "two"])
-        there = Toolbox(other, seat, shared)
+        there = Toolbox(other, caller, shared)
         assert there.call("native", "tasks", {"since": "last"}).data["tasks"][0]["title"] == "one"
         assert "Now #1: one" in there.call("native", "next").text, "the claim of the first log is not tried here"
     assert "You are at it already.\nNow #1: task 0" in box.call("native", "next").text

@@ -50,13 +50,13 @@ def completion(result: str) -> tuple[str, str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "seat", [ToolCaller("work", "ann"), ToolCaller("work", "bob"), ToolCaller("work", "c", person="r")]
+    "caller", [ToolCaller("work", "ann"), ToolCaller("work", "bob"), ToolCaller("work", "c", person="r")]
 )
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING)
 def test_no_tool_takes_what_waits_for_a_yes(
-    dialect: str, tool: str, arguments: dict[str, Any], seat: ToolCaller, client: Client, waiting: Task
+    dialect: str, tool: str, arguments: dict[str, Any], caller: ToolCaller, client: Client, waiting: Task
 ) -> None:
-    refused = Toolbox(client, seat).call(dialect, tool, arguments)
+    refused = Toolbox(client, caller).call(dialect, tool, arguments)
     assert refused.refused
     assert "1 waits for a person's yes: leave it. They answer with: punch approve 1" in refused.text
     assert is_still_waiting(client, waiting)

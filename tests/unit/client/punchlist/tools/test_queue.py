@@ -201,8 +201,8 @@ def test_a_task_that_another_agent_has_claimed_is_not_handed_out(client: Client,
     assert "bob works on it" in told["note"]
 
 
-def session(client: Client, name: str, **seat: Any) -> Toolbox:
-    return Toolbox(client, ToolCaller("work", name, **seat))
+def session(client: Client, name: str, **caller: Any) -> Toolbox:
+    return Toolbox(client, ToolCaller("work", name, **caller))
 
 
 def listed(box: Toolbox) -> Any:

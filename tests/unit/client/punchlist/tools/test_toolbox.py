@@ -91,7 +91,7 @@ def test_replies_name_the_list_when_it_changes(client: Client, tmp_path: Path) -
     website, other = (str(repository(tmp_path / name)) for name in ("website", "other"))
     box = Toolbox(client, ToolCaller(directory=website, actor="claude-code/7f3c1a"))
     told = [box.call("native", "tasks").text.splitlines()[-1] for _ in range(2)]
-    box.seat = box.seat._replace(directory=other)
+    box.caller = box.caller._replace(directory=other)
     told += [box.call("native", "tasks").text.splitlines()[-1] for _ in range(2)]
     assert [line.startswith("(conversation: ") for line in told] == [True, False, True, False]
     assert told[0] == "(conversation: website)"
@@ -194,5 +194,5 @@ async def test_the_asyncio_face_runs_the_same_tools(tmp_path: Path) -> None:
         box = AsyncToolbox(client, ToolCaller("work", "ann"))
         assert (await box.call("claude", "TaskGet", {"id": 9})).text == "task 9 not found"
         assert (await box.call("claude", "TaskList")).text == "No tasks found."
-        elsewhere = await box.call("claude", "TaskList", seat=ToolCaller("elsewhere"))
+        elsewhere = await box.call("claude", "TaskList", caller=ToolCaller("elsewhere"))
         assert elsewhere.text == "No tasks found."
