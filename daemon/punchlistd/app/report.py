@@ -74,7 +74,7 @@ async def report(
     its = [each for each in live if each.user == user]
     return msgspec.structs.replace(
         whole,
-        conversations_loaded=sum(opened.state.exists and opened.state.user == user for opened in loaded),
+        conversations_loaded=sum(each.state.exists and each.state.user == user for each in loaded),
         clients=tuple(map(_client, its[:SHOWN])),
         subscriptions=tuple(each for one in its for each in _subscriptions(one, connections))[:SHOWN],
         log_bytes=0,

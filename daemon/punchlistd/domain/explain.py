@@ -12,7 +12,7 @@ from punchlistd.domain.decide.claim import available
 from punchlistd.domain.decide.parents import finishes_itself
 from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import current, is_serial, is_stopped
-from punchlistd.domain.decide.status import refused_status
+from punchlistd.domain.decide.status import check_status
 from punchlistd.domain.state import HELD, State, is_sent_back
 
 MOST_REASONS = 100
@@ -53,7 +53,7 @@ def explain(state: State, task: Task | None, owner: str = "") -> Explanation:
 
 
 def _may_become(state: State, task: Task, to: Status) -> bool:
-    return task.status != to and refused_status(state, task, to) is None
+    return task.status != to and check_status(state, task, to) is None
 
 
 def _named(task: Task) -> TaskName:

@@ -156,7 +156,7 @@ NEXT: dict[Stage, frozenset[Stage]] = {
 class Write(msgspec.Struct, eq=False):
     """A mutation on its way, asked by `caller` under the raw JSON request `id` (None: a notification).
 
-    `opened` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
+    `loaded` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
     given only after the commit. `call` is the fingerprint of a call with a key, and `asked` the same with the name by
     which the conversation was called, as older logs have it; `fresh` says that the log was asked and the key is new.
     `alone` says that it takes long, so that it is a transaction of its own, and `let_others` how often what
@@ -172,7 +172,7 @@ class Write(msgspec.Struct, eq=False):
     params: Mutation
     command: Command
     stage: Stage = Stage.QUEUED
-    opened: LoadedConversation | None = None
+    loaded: LoadedConversation | None = None
     call: str = ""
     asked: str = ""
     outcome: Outcome | None = None
@@ -210,7 +210,7 @@ class Read(msgspec.Struct, eq=False):
 
     It sees the writes of its own connection before it and none after it. It was asked by `caller` under the raw JSON
     request `id`, and `query` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
-    to take them: the answer may then show changes that came behind it. `opened` is the conversation that it is about,
+    to take them: the answer may then show changes that came behind it. `loaded` is the conversation that it is about,
     found when its turn comes, and `lane` the one whose writes of the same connection come first.
     """
 
@@ -220,7 +220,7 @@ class Read(msgspec.Struct, eq=False):
     params: Any
     query: StateQuery
     later: Callable[[], None]
-    opened: LoadedConversation | None = None
+    loaded: LoadedConversation | None = None
     outcome: Outcome | None = None
     lane: Lane | None = None
 
@@ -282,7 +282,7 @@ class Arrival(msgspec.Struct, eq=False):
     place: Place
     steps: list[Step]
     arrived: Callable[[Rejection | None], None]
-    opened: LoadedConversation | None = None
+    loaded: LoadedConversation | None = None
     refusal: Rejection | None = None
     alone: bool = False
     params: None = None

@@ -119,10 +119,10 @@ class ConnectionMethods:
     async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
         name = params.conversation
         if name is not None:
-            opened = await self._queries.durable(connection, name)
-            if isinstance(opened, Rejection):
-                return opened
-            name = opened.state.conversation
+            loaded = await self._queries.durable(connection, name)
+            if isinstance(loaded, Rejection):
+                return loaded
+            name = loaded.state.conversation
         shared, user = connection.connections, connection.user
         leases = shared.claims.by_agent(user)
         found: list[Agent] = []
@@ -135,10 +135,10 @@ class ConnectionMethods:
         return _encode(r.AgentListResult(agents=tuple(found), names=names))
 
     async def presence(self, connection: Connection, params: p.Place) -> Outcome:
-        opened = await self._queries.durable(connection, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        return b'{"present":%b}' % connection.connections.subscriptions.presence.present(connection.user, opened.state)
+        loaded = await self._queries.durable(connection, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        return b'{"present":%b}' % connection.connections.subscriptions.presence.present(connection.user, loaded.state)
 
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
         """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
@@ -151,13 +151,13 @@ class ConnectionMethods:
         name = await self._queries.position(connection, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
-        opened = await self._queries.durable(connection, name) if name is not None and params.view == "list" else None
-        if isinstance(opened, Rejection):
-            return opened
+        loaded = await self._queries.durable(connection, name) if name is not None and params.view == "list" else None
+        if isinstance(loaded, Rejection):
+            return loaded
         if connection.is_gone:
             return HUNG_UP
         shared = connection.connections
-        anew = params.after is None or opened is not None or params.view == "presence"
+        anew = params.after is None or loaded is not None or params.view == "presence"
         position = shared.subscriptions.head if anew else params.after or 0
         presence = shared.subscriptions.presence
         shown = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
@@ -172,9 +172,9 @@ class ConnectionMethods:
         shared.subscriptions.add(subscription)
         asyncio.get_running_loop().call_soon(shared.subscriptions.catch_up, subscription)
         result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._queries.epoch))
-        if opened is None:
+        if loaded is None:
             return result
-        return opened.list_reply(b"%b," % result[:-1], b',"version":%d}' % opened.state.version)
+        return loaded.list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:

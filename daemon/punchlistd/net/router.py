@@ -276,8 +276,8 @@ class Router:
     async def _passed(self, connection: Connection) -> Rejection | None:
         """Wait until the connection's writes are published, those that a lane posts included; why they never are."""
         refused, write = await self._inbox.barrier(), connection.last_write
-        if refused is None and write is not None and write.stage is Stage.POSTING and write.opened is not None:
-            return None if write.opened.lane is None else await write.opened.lane.barrier()
+        if refused is None and write is not None and write.stage is Stage.POSTING and write.loaded is not None:
+            return None if write.loaded.lane is None else await write.loaded.lane.barrier()
         return refused
 
     async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:

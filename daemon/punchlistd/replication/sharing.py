@@ -188,7 +188,7 @@ class Sharing:
         """The lists that were left and of which there is no copy here any more: they have to do with no space."""
         left = [one for one in self._spaces.lists if one.left and one.space in self._kept]
         copies = [(one, await self._parts.conversations.durable(one.conversation)) for one in left]
-        return [one for one, opened in copies if not opened.state.exists and opened.damage is None]
+        return [one for one, loaded in copies if not loaded.state.exists and loaded.damage is None]
 
     def _was_erased(self) -> None:
         """The copy of a list that was left is gone: from now on the name is free."""
@@ -218,10 +218,10 @@ class Sharing:
 
         Nobody writes to it meanwhile, since its lane holds what comes.
         """
-        opened = await self._parts.conversations.durable(name)
-        if not opened.state.version or opened.place != Place():
+        loaded = await self._parts.conversations.durable(name)
+        if not loaded.state.version or loaded.place != Place():
             return None
-        if opened.state.exists or opened.damage is not None:
+        if loaded.state.exists or loaded.damage is not None:
             return refusals.not_empty(name)
         try:
             await self._parts.log.forget(name)
@@ -273,8 +273,8 @@ class Sharing:
         deletions: dict[str, Deletion] = {}
         for kept in self._kept.values():
             for name in list(kept.lanes.lanes):
-                opened = await self._parts.conversations.durable(name)
-                if opened.state.version and not opened.state.exists:
+                loaded = await self._parts.conversations.durable(name)
+                if loaded.state.version and not loaded.state.exists:
                     if (deletion := await self._deletion(name)) is not None:
                         deletions[name] = deletion
         return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
@@ -345,14 +345,14 @@ class Sharing:
             self._check(name, params.space)
             await self._link_known(params.space)
             known = self._listed(name)
-            opened = await self._parts.conversations.durable(name)
+            loaded = await self._parts.conversations.durable(name)
             if known is not None and known.left:
                 raise Rejected(refusals.left(name, params.space))
             if known is not None and not known.sharing:
-                return SharedResult(conversation=name, space=params.space, version=opened.state.version, posts=0)
-            if opened.damage is not None:
-                raise Rejected(opened.damage)
-            if not opened.state.exists:
+                return SharedResult(conversation=name, space=params.space, version=loaded.state.version, posts=0)
+            if loaded.damage is not None:
+                raise Rejected(loaded.damage)
+            if not loaded.state.exists:
                 raise Rejected(
                     Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
                 )
@@ -383,8 +383,8 @@ class Sharing:
         await self._load_anew(name)
         lane.go_on()
         await lane.barrier()  # so that the list is shown as current, and a change is taken at once
-        opened = await self._parts.conversations.durable(name)
-        return SharedResult(conversation=name, space=space, version=opened.state.version, posts=posts)
+        loaded = await self._parts.conversations.durable(name)
+        return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=posts)
 
     async def repair(self, params: ListShare) -> SharedResult:
         """list.share, of a list that the space has lost changes of."""
@@ -450,12 +450,12 @@ class Sharing:
                 lanes.lanes[name].go_on()
             lane = lanes.lanes[name]
         await lane.barrier()
-        opened = await self._parts.conversations.durable(name)
+        loaded = await self._parts.conversations.durable(name)
         if lane.replica.refused is not None:
             raise Rejected(lane.replica.refused)
         if lane.replica.away_since is not None:
             raise Rejected(refusals.joined_later(space, lanes.log.link))
-        return SharedResult(conversation=name, space=space, version=opened.state.version, posts=0)
+        return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=0)
 
     async def _begin(self, name: str, one: SharedList) -> None:
         lanes = self._kept[one.space].lanes
@@ -471,8 +471,8 @@ class Sharing:
         lanes.lanes[name].go_on()
 
     async def _check_join(self, name: str, space: str, log: SharedLog) -> None:
-        opened = await self._parts.conversations.durable(name)
-        if opened.state.exists or opened.damage is not None:
+        loaded = await self._parts.conversations.durable(name)
+        if loaded.state.exists or loaded.damage is not None:
             raise Rejected(refusals.not_empty(name))
         with _rejecting(name, space, log):
             if not await log.last(name):
@@ -532,8 +532,8 @@ class Sharing:
         """Drop what is loaded of a list while nothing of it is on its way into the log."""
         while True:
             await self._parts.inbox.settled()
-            opened: LoadedConversation | None = self._parts.conversations.loaded.get(name)
-            if opened is None or not opened.dirty:
+            loaded: LoadedConversation | None = self._parts.conversations.loaded.get(name)
+            if loaded is None or not loaded.dirty:
                 break
         then()
         self._parts.conversations.drop(name)
@@ -568,7 +568,7 @@ class Sharing:
         )
 
     def _list_view(self, lane: Lane, deletions: Mapping[str, Deletion]) -> SharedListView:
-        opened = self._parts.conversations.loaded.get(lane.conversation)
+        loaded = self._parts.conversations.loaded.get(lane.conversation)
         one = self._listed(lane.conversation)
         state = lane.replica.state
         if one is not None and (one.left or one.sharing):
@@ -576,7 +576,7 @@ class Sharing:
         return SharedListView(
             conversation=lane.conversation,
             state=state,  # pyright: ignore[reportArgumentType] - the kinds of refusal are states, too
-            version=0 if opened is None else opened.state.version,
+            version=0 if loaded is None else loaded.state.version,
             posts=lane.counts.posts,
             conflicts=lane.counts.conflicts,
             reason="" if lane.replica.refused is None else lane.replica.refused.message,

@@ -13,7 +13,7 @@ from punchlist_schemas.things import TASK_LINKS, Task
 from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide.days import with_moments
 from punchlistd.domain.decide.order import spot
-from punchlistd.domain.decide.serial import refused_start
+from punchlistd.domain.decide.serial import check_start
 from punchlistd.domain.evolve import merged
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
@@ -25,8 +25,8 @@ from punchlistd.domain.state.members import EDITABLE, RARE
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
     if params.keep_equal and (kept := equal_task(state, params)) is not None:
-        return _refused_relations(state, kept.id, params) or Decision(_edges(state, kept, params.blocked_by))
-    if params.status == "in_progress" and (refused := refused_start(state, None)) is not None:
+        return _check_relations(state, kept.id, params) or Decision(_edges(state, kept, params.blocked_by))
+    if params.status == "in_progress" and (refused := check_start(state, None)) is not None:
         return refused
     name = str(state.next_task)
     dated = params if params.due_day is params.not_before_day is None else with_moments(params)
@@ -34,7 +34,7 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
         return dated
     task = added_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
-        if (refused := _refused_relations(state, name, params)) is not None:
+        if (refused := _check_relations(state, name, params)) is not None:
             return refused
         task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
     event = TaskAdded(task)
@@ -91,7 +91,7 @@ def distinct(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _refused_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | None:
+def _check_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | None:
     tasks = state.tasks
     for other in (*params.blocked_by, *params.blocks, *(() if params.parent is None else (params.parent,))):
         if other not in tasks:

@@ -11,9 +11,9 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, KnownEvent, Released, StatusChanged
 from punchlist_schemas.things import Task, names_of
 from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims
-from punchlistd.domain.decide.parents import refused_start as refused_by_children
+from punchlistd.domain.decide.parents import check_start as check_children
 from punchlistd.domain.decide.reserving import is_for
-from punchlistd.domain.decide.serial import current, is_serial, is_stopped, refused_start
+from punchlistd.domain.decide.serial import check_start, current, is_serial, is_stopped
 from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, reserved, task_not_found
 from punchlistd.domain.state import HELD, State
 
@@ -29,7 +29,7 @@ def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rej
     held = state.claims.get(task.id)
     if held is not None and held.fence == command.left:
         return Decision((_released(state, task.id, "left", command.at), _claimed(state, task, command, params)))
-    return _refused(state, task, params, is_abandoned=command.is_abandoned) or Decision(
+    return _check_available(state, task, params, is_abandoned=command.is_abandoned) or Decision(
         (_claimed(state, task, command, params),)
     )
 
@@ -37,7 +37,7 @@ def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rej
 def is_decided(state: State, params: p.TaskClaim) -> bool:
     """Whether a claim that names its task would be granted now, or refused for good."""
     task = state.tasks.get(params.task or "")
-    refused = None if task is None else _refused(state, task, params)
+    refused = None if task is None else _check_available(state, task, params)
     return refused is None or not may_come(refused)
 
 
@@ -104,11 +104,11 @@ def may_come(refused: Rejection) -> bool:
 
 def renew(state: State, params: p.TaskRenew, _command: Command) -> Decision | Rejection:
     """task.renew: no event, since the log holds decisions and not heartbeats."""
-    return refused_claim(state, params.task, params.owner, params.fence) or NOTHING
+    return check_claim(state, params.task, params.owner, params.fence) or NOTHING
 
 
 def release(state: State, params: p.TaskRelease, command: Command) -> Decision | Rejection:
-    refused = refused_claim(state, params.task, params.owner, params.fence)
+    refused = check_claim(state, params.task, params.owner, params.fence)
     return refused or Decision((_released(state, params.task, "released", command.at),))
 
 
@@ -117,7 +117,7 @@ def end(state: State, params: EndClaims, command: Command) -> Decision:
     return Decision(tuple(_ends(state, params, command.at)))
 
 
-def refused_claim(state: State, task: str, owner: str | None, fence: int | None) -> Rejection | None:
+def check_claim(state: State, task: str, owner: str | None, fence: int | None) -> Rejection | None:
     """Why a call that refers to a claim, by its owner or its number, is refused."""
     known = state.tasks.get(task)
     if known is None:
@@ -130,25 +130,25 @@ def refused_claim(state: State, task: str, owner: str | None, fence: int | None)
     return None
 
 
-def _refused(state: State, task: Task, params: p.TaskClaim, *, is_abandoned: bool = False) -> Rejection | None:
+def _check_available(state: State, task: Task, params: p.TaskClaim, *, is_abandoned: bool = False) -> Rejection | None:
     held = state.claims.get(task.id)
     if held is not None:
         return lease_held(task, held.owner)
     is_own = task.status == "in_progress" and task.owner == params.owner
     may_have = is_abandoned or is_for(task, names(params))
-    if not is_own and (refused := refused_by_children(state, task)) is not None:
+    if not is_own and (refused := check_children(state, task)) is not None:
         return refused
     if task.status == "in_progress":
         if is_serial(state):
-            refused = refused_work(state, task) if task.open_blockers else None
+            refused = check_work(state, task) if task.open_blockers else None
             return refused or (None if may_have else reserved(task))
         return None if is_abandoned or task.owner in ("", params.owner) else lease_held(task, task.owner)
     if task.status != "pending":
         return _not_pending(task)
-    return refused_work(state, task) or (None if may_have else reserved(task))
+    return check_work(state, task) or (None if may_have else reserved(task))
 
 
-def refused_work(state: State, task: Task) -> Rejection | None:
+def check_work(state: State, task: Task) -> Rejection | None:
     """Return why no owner can get a task now, whatever its status."""
     if task.not_before is not None:
         return deferred(task)
@@ -157,7 +157,7 @@ def refused_work(state: State, task: Task) -> Rejection | None:
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
         return blocked(task, [parent])
-    return refused_start(state, task)
+    return check_start(state, task)
 
 
 def _not_pending(task: Task) -> Rejection:

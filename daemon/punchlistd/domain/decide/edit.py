@@ -19,9 +19,9 @@ from punchlist_schemas.events import (
 )
 from punchlist_schemas.things import Metadata, Task, is_heading
 from punchlistd.domain.commands import NOTHING, Command, Decision, Wake
-from punchlistd.domain.decide.claim import refused_claim
+from punchlistd.domain.decide.claim import check_claim
 from punchlistd.domain.decide.days import edit_with_moments
-from punchlistd.domain.decide.gates import refused_opening
+from punchlistd.domain.decide.gates import check_opening
 from punchlistd.domain.decide.serial import is_stopped
 from punchlistd.domain.evolve import merged
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
@@ -42,12 +42,12 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    refusal = _refused_relations(state, task, params)
+    refusal = _check_relations(state, task, params)
     if refusal is None and params.owner and is_heading(task.metadata):
         text = f"Task #{task.id} is a heading, which is never handed out. Assign the tasks below it."
         refusal = invalid("owner", "the owner of a task that is no heading", text)
     if refusal is None and params.fence is not None:
-        refusal = refused_claim(state, task.id, None, params.fence)
+        refusal = check_claim(state, task.id, None, params.fence)
     if refusal is not None:
         return refusal
     events: list[KnownEvent] = []
@@ -55,9 +55,9 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     if isinstance(dated, Rejection):
         return dated
     edited = _edited(task, dated)
-    refusal = too_much_metadata(task, edited) or _refused_labels(edited)
+    refusal = too_much_metadata(task, edited) or _check_labels(edited)
     if refusal is None and edited.gate is not UNSET:
-        refusal = refused_opening(task, command.actor)
+        refusal = check_opening(task, command.actor)
     if refusal is not None:
         return refusal
     if edited != TaskEdited(task.id):
@@ -83,7 +83,7 @@ def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
     return TaskEdited(task.id, **changes, metadata=metadata_patch(task.metadata, params.metadata))
 
 
-def _refused_labels(edited: TaskEdited) -> Rejection | None:
+def _check_labels(edited: TaskEdited) -> Rejection | None:
     if edited.labels is UNSET or len(edited.labels) <= MOST_LABELS:
         return None
     message = f"A task has at most {MOST_LABELS} labels; remove some first."
@@ -123,7 +123,7 @@ def too_much_metadata(task: Task, edited: TaskEdited) -> Rejection | None:
     return Rejection("limit_exceeded", message, {"limit": "metadata_bytes", "value": size, "maximum": METADATA_BYTES})
 
 
-def _refused_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection | None:
+def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection | None:
     tasks = state.tasks
     edges = (*params.add_blocked_by, *params.remove_blocked_by, *params.add_blocks, *params.remove_blocks)
     parent = params.parent

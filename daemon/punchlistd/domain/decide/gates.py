@@ -9,9 +9,9 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, NoteAdded, StatusChanged
 from punchlist_schemas.things import Status, Task, Waits
 from punchlistd.domain.commands import NOTHING, Command, Decision
-from punchlistd.domain.decide.notes import refused_notes
+from punchlistd.domain.decide.notes import check_notes
 from punchlistd.domain.decide.reserving import free
-from punchlistd.domain.decide.status import ends_the_list, needs_yes, refused_status, with_the_list
+from punchlistd.domain.decide.status import check_status, ends_the_list, needs_yes, with_the_list
 from punchlistd.domain.rejections import invalid, task_not_found, version_conflict
 from punchlistd.domain.state import State
 
@@ -25,9 +25,9 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
         return task_not_found(params.task, state.next_task)
     if task.status == "completed" and params.accept:
         return NOTHING
-    refusal = _refused(task, params, command.actor)
+    refusal = _check_gate(task, params, command.actor)
     if refusal is None:
-        refusal = _refused_yes(state, task, params) if params.accept else _refused_no(params)
+        refusal = _check_yes(state, task, params) if params.accept else _check_no(params)
     if refusal is not None:
         return refusal
     if not params.accept:
@@ -49,18 +49,18 @@ def _following(task: Task, params: p.TaskApprove) -> Waits | None:
     return "yes" if params.waits_for == "check" and task.gate is not None and needs_yes(task.gate) else None
 
 
-def _refused_yes(state: State, task: Task, params: p.TaskApprove) -> Rejection | None:
-    refusal = refused_notes(task, task.id, (params.text,)) if params.text.strip() else None
-    return refusal or (None if _following(task, params) else refused_status(state, task, "completed", force=True))
+def _check_yes(state: State, task: Task, params: p.TaskApprove) -> Rejection | None:
+    refusal = check_notes(task, task.id, (params.text,)) if params.text.strip() else None
+    return refusal or (None if _following(task, params) else check_status(state, task, "completed", force=True))
 
 
-def _refused_no(params: p.TaskApprove) -> Rejection | None:
+def _check_no(params: p.TaskApprove) -> Rejection | None:
     if params.text.strip():
         return None
     return invalid("text", "why not", "Say in `text` why not: whoever takes the task up again reads it.")
 
 
-def _refused(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:
+def _check_gate(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:
     if task.waits_for != params.waits_for:
         now = f"waits for {_WORDS[task.waits_for]}" if task.waits_for else f"is {task.status}"
         message = f"Task #{task.id} {now}: it does not wait for {_WORDS[params.waits_for]}."
@@ -68,10 +68,10 @@ def _refused(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:
         return Rejection("illegal_transition", message, facts)
     if params.version is not None and params.version != task.version:
         return version_conflict(f"Task #{task.id}", params.version, task.version)
-    return refused_opening(task, actor) if params.waits_for == "yes" and params.accept else None
+    return check_opening(task, actor) if params.waits_for == "yes" and params.accept else None
 
 
-def refused_opening(task: Task, actor: str) -> Rejection | None:
+def check_opening(task: Task, actor: str) -> Rejection | None:
     """Why somebody can't say yes to a task, or change its gate."""
     by = task.gate.by if task.gate is not None else ""
     if by and actor != by:

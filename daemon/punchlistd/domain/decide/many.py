@@ -11,7 +11,7 @@ from punchlist_schemas.things import Task
 from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import Item, added_item, additions, items_of
-from punchlistd.domain.decide.replace import refused_edits, updates
+from punchlistd.domain.decide.replace import check_edits, updates
 from punchlistd.domain.rejections import cycle, invalid, task_not_found
 from punchlistd.domain.state import State
 from punchlistd.domain.state.dependencies import find_cycle, waits
@@ -48,7 +48,7 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
     for item in items:
         task = state.tasks.get(item.name)
         changes = [] if task is None else list(_brought_up(state, item, task, command.at))
-        refusal = refused_edits(task, changes, command.actor) or notes.refused_notes(task, item.name, item.asked.notes)
+        refusal = check_edits(task, changes, command.actor) or notes.check_notes(task, item.name, item.asked.notes)
         if refusal is not None:
             yield refusal
             return

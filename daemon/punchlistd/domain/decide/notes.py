@@ -19,7 +19,7 @@ def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejec
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    refusal = refused_notes(task, task.id, (params.text,))
+    refusal = check_notes(task, task.id, (params.text,))
     return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
 
 
@@ -30,7 +30,7 @@ def added(task: str, asked: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded
     return NoteAdded(task, asked.text, actor, asked.author or "", asked.at or 0)
 
 
-def refused_notes(task: Task | None, name: str, notes: Sequence[p.NoteText | p.WrittenNote]) -> Rejection | None:
+def check_notes(task: Task | None, name: str, notes: Sequence[p.NoteText | p.WrittenNote]) -> Rejection | None:
     old = () if task is None else task.notes
     texts = [one if isinstance(one, str) else one.text for one in notes]
     size = sum(len(note.text) for note in old) + sum(map(len, texts))

@@ -41,16 +41,16 @@ def finished_with(state: State, task: Task) -> Iterator[Task]:
         task = above
 
 
-def refused_start(state: State, task: Task) -> Rejection | None:
+def check_start(state: State, task: Task) -> Rejection | None:
     """Return the rejection of work on a task that only holds other tasks."""
     if children := state.open_children(task.id):
         return rejections.open_children(task, "in_progress", children)
     return rejections.heading(task, "in_progress") if is_heading(task.metadata) else None
 
 
-def refused_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
+def check_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
     """Return the rejection of a status that the children of a task don't allow."""
-    if to == "in_progress" and (refused := refused_start(state, task)) is not None:
+    if to == "in_progress" and (refused := check_start(state, task)) is not None:
         return refused
     if to == "completed" and not force and (children := state.open_children(task.id)):
         return rejections.open_children(task, to, children)

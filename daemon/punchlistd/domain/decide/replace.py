@@ -27,7 +27,7 @@ from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import Item, added_item, additions, items_of
 from punchlistd.domain.decide.edit import metadata_patch, too_much_metadata
-from punchlistd.domain.decide.gates import refused_opening
+from punchlistd.domain.decide.gates import check_opening
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.rejections import cycle, task_not_found
@@ -71,7 +71,7 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Parts:
             return
         plan.items.append(item)
         yield NOTHING
-    if (refusal := _refused_cycle(state, plan)) is not None:
+    if (refusal := _check_cycle(state, plan)) is not None:
         yield refusal
         return
     yield Decision(tuple(map(Deleted, plan.dropped)))
@@ -84,7 +84,7 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Parts:
             loosened, tied = _relations(state, plan, item, task)
             edits += (*updates(task, item.asked, command.at), *loosened)
             ties += tied
-        refusal = refused_edits(task, edits, command.actor) or notes.refused_notes(task, item.name, item.asked.notes)
+        refusal = check_edits(task, edits, command.actor) or notes.check_notes(task, item.name, item.asked.notes)
         if refusal is not None:
             yield refusal
             return
@@ -93,10 +93,10 @@ def replace(state: State, params: p.ListReplace, command: Command) -> Parts:
     yield Decision(tuple(ties))
 
 
-def refused_edits(task: Task | None, changes: Iterable[KnownEvent], actor: str) -> Rejection | None:
+def check_edits(task: Task | None, changes: Iterable[KnownEvent], actor: str) -> Rejection | None:
     for event in changes:
         if task is not None and isinstance(event, TaskEdited):
-            refusal = (None if event.gate is UNSET else refused_opening(task, actor)) or too_much_metadata(task, event)
+            refusal = (None if event.gate is UNSET else check_opening(task, actor)) or too_much_metadata(task, event)
             if refusal is not None:
                 return refusal
     return None
@@ -135,7 +135,7 @@ def _names(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
     return names
 
 
-def _refused_cycle(state: State, plan: _Plan) -> Rejection | None:
+def _check_cycle(state: State, plan: _Plan) -> Rejection | None:
     tasks = state.tasks
     items = {item.name: item for item in plan.items}
     related = [item.name for item in plan.items if item.blocked_by or item.parent is not None]

@@ -69,7 +69,7 @@ def _may_block(event: KnownEvent) -> bool:
     return isinstance(event, DependencyAdded)
 
 
-def refused_start(state: State, task: Task | None) -> Rejection | None:
+def check_start(state: State, task: Task | None) -> Rejection | None:
     """Why a task can't be started beside what is in progress: a serial list says what has to be finished first."""
     if not is_serial(state):
         return None

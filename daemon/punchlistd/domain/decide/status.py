@@ -7,11 +7,11 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import KnownEvent, ListCleared, StatusChanged
 from punchlist_schemas.things import FINISHED, Gate, Status, Task, Waits
 from punchlistd.domain.commands import NOTHING, Command, Decision
-from punchlistd.domain.decide.claim import refused_claim, spent_ms
+from punchlistd.domain.decide.claim import check_claim, spent_ms
+from punchlistd.domain.decide.parents import check_status as check_children
 from punchlistd.domain.decide.parents import finished_with
-from punchlistd.domain.decide.parents import refused_status as refused_by_children
 from punchlistd.domain.decide.reserving import free
-from punchlistd.domain.decide.serial import refused_start
+from punchlistd.domain.decide.serial import check_start
 from punchlistd.domain.rejections import blocked, task_not_found
 from punchlistd.domain.state import State
 
@@ -35,9 +35,9 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
     to = params.status
     if to == "in_progress" and task.status == "paused" and state.is_container(task):
         to = "pending"  # its tasks go on; it is not worked on itself
-    if params.fence is not None and (refused := refused_claim(state, task.id, None, params.fence)) is not None:
+    if params.fence is not None and (refused := check_claim(state, task.id, None, params.fence)) is not None:
         return refused
-    if to != task.status and (refused := refused_status(state, task, to, force=params.force)) is not None:
+    if to != task.status and (refused := check_status(state, task, to, force=params.force)) is not None:
         return refused
     event = status_change(task, to, params.result_summary, params.fail_reason, command.at)
     if event is None:
@@ -47,17 +47,17 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
     return Decision((event, *free(task, event)))
 
 
-def refused_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
+def check_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
     """Return why a task can't get another status. `force` completes it without its unfinished children."""
     if to not in TRANSITIONS[task.status]:
         return _illegal(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
         return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
     if task.id in state.families or task.metadata:  # else it is neither a parent nor a heading
-        refused = refused_by_children(state, task, to, force=force)
+        refused = check_children(state, task, to, force=force)
         if refused is not None:
             return refused
-    return refused_start(state, task) if to == "in_progress" else None
+    return check_start(state, task) if to == "in_progress" else None
 
 
 def status_change(task: Task, to: Status, summary: str | None, reason: str | None, at: int) -> StatusChanged | None:

@@ -9,7 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ConversationConfigured, Released, StatusChanged, TaskAdded
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import NOTHING, Command, Decision
-from punchlistd.domain.decide.claim import refused_work
+from punchlistd.domain.decide.claim import check_work
 from punchlistd.domain.decide.status import status_change
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
@@ -47,7 +47,7 @@ def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and ev
         The decision on each change, made lazily, and of a clear on each task. The last one is that on the whole: None
         if there may be further calls to take back that `past` does not hold.
     """
-    refused = _refused(past, params)
+    refused = _check_undo(past, params)
     if refused is not None:
         yield refused
         return
@@ -116,13 +116,13 @@ def _settle(run: Undoing, was: State) -> Iterator[Decision]:
     skipped = {task for task, _, _ in run.skipped}
     running = [(task.id, then) for task, then in came_back if task.status == then.status == "in_progress"]
     for name, then in sorted(running, key=lambda one: state.key(one[0]), reverse=True):
-        refusal = None if name in was.running else _refused_return(state, state.tasks[name], then, skipped)
+        refusal = None if name in was.running else _check_return(state, state.tasks[name], then, skipped)
         if refusal is not None:
             _put_back(run, state.tasks[name], refusal)
         yield run.part()
 
 
-def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
+def _check_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
     """Return why a task can't be in progress again as it was `then`.
 
     What blocked it at that time doesn't count, unless that is among the tasks that the undo skipped.
@@ -134,7 +134,7 @@ def _refused_return(state: State, task: Task, then: Task, skipped: Set[str]) -> 
         not_before=task.not_before if is_claimed and task.not_before != then.not_before else None,
         parent=task.parent if is_claimed else None,
     )
-    return refused_work(state, since)
+    return check_work(state, since)
 
 
 def _put_back(run: Undoing, task: Task, refusal: Rejection) -> None:
@@ -179,7 +179,7 @@ def _decision(
     return Decision(tuple(run.events), undoes, lines, touches, reverts_to)
 
 
-def _refused(past: Lookback, params: p.ListUndo) -> Rejection | None:
+def _check_undo(past: Lookback, params: p.ListUndo) -> Rejection | None:
     if sum((params.call is not None, params.to_version is not None, params.redo)) > 1:
         return Rejection("invalid_params", "call, redo and to_version exclude each other.", {"field": "call"})
     version = past.state.version

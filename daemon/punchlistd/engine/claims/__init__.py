@@ -77,12 +77,12 @@ class Claims:
                 and self.reservations.departure(state, state.tasks[params.task]) is not None,
             )
         elif state.claims and type(params) is ListApply:
-            return self._refused_change(state, params, write.command, holder)
+            return self._check_change(state, params, write.command, holder)
         elif state.claims:
             return self.leases.refusal(state, params, write.command, holder)
         return None
 
-    def _refused_change(
+    def _check_change(
         self, state: State, params: ListApply, command: Command, holder: Holder | None
     ) -> Rejection | None:
         """The refusal of the first change that finishes what another holds; one before it may take the task away."""
@@ -145,9 +145,9 @@ class Claims:
         """A claim's transaction is in the log: answer it, or let it wait."""
         if write.stage is Stage.PARKED:
             self.waiting.wait(write)
-        elif write.unwanted is not None and write.claims and write.opened is not None:
+        elif write.unwanted is not None and write.claims and write.loaded is not None:
             # Given up after it was decided: nobody is there to take what it got.
-            self.leases.end(write.opened.state.conversation, write.claims, "released")
+            self.leases.end(write.loaded.state.conversation, write.claims, "released")
             write.outcome = write.unwanted
 
     def ready(self, states: Iterable[State]) -> None:

@@ -58,7 +58,7 @@ def _is_reserved(user: str | None, id: str) -> bool:
     return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))
 
 
-def refused(user: str | None, name: str, state: State) -> Rejection | None:
+def check_access(user: str | None, name: str, state: State) -> Rejection | None:
     """Return the rejection if this name belongs to another user, else None."""
     if user is None or not state.exists or state.user == user:
         return None
@@ -144,12 +144,12 @@ class Access:
         if (found := self.find(user, name)) is not None:
             return found
         spelled = await self._spelling(user, name)
-        opened = await self._load(user, spelled)
-        if spelled != name and isinstance(opened, LoadedConversation) and opened.state.exists:
+        loaded = await self._load(user, spelled)
+        if spelled != name and isinstance(loaded, LoadedConversation) and loaded.state.exists:
             if len(self._spelled) >= _MOST_SPELLED:
                 self._spelled.clear()
-            self._spelled[user, name] = opened.state.conversation
-        return opened
+            self._spelled[user, name] = loaded.state.conversation
+        return loaded
 
     async def _spelling(self, user: str | None, name: str) -> str:
         """The name that leads to the list of a GUID: its own spelling where that is taken, else that of an older list.
@@ -177,21 +177,21 @@ class Access:
             return await (self._load_of(user, name) if own is None else self._load_own(user, name, own))
         if stem_of(name):
             await self.fill_short_names()
-        opened = await self._conversations.load(name)
-        if opened.state.exists:
-            if opened.state.user:
+        loaded = await self._conversations.load(name)
+        if loaded.state.exists:
+            if loaded.state.user:
                 await self.fill_short_names()
                 if (id := self.short_names.id_of(name)) is not None:
                     return await self._conversations.load(id)
-            return opened
+            return loaded
         if (attached := await self._load_attached(user, name)) is not None:
-            opened.unnamed = False
+            loaded.unnamed = False
             return attached
         await self.fill_short_names()
         if (id := self.short_names.id_of(name)) is not None:
             return await self._conversations.load(id)
-        opened.unnamed = True
-        return opened
+        loaded.unnamed = True
+        return loaded
 
     async def _load_of(self, user: str, name: str) -> LoadedConversation | Rejection:
         """For a user: whose conversation this is must be known before it is loaded, or the time it takes would tell."""
@@ -201,8 +201,8 @@ class Access:
             return attached
         if owner not in (None, user) or (owner is None and _is_reserved(user, name)):
             return conversation_not_found(name)
-        opened = await self._conversations.load(name)
-        return refused(user, name, opened.state) or opened
+        loaded = await self._conversations.load(name)
+        return check_access(user, name, loaded.state) or loaded
 
     async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> LoadedConversation | Rejection:
         """A user's own list; failing that, the one that they opened under the bare name before there were own lists."""
@@ -212,18 +212,18 @@ class Access:
             facts = {"field": "conversation", "expected": f"1 to {room} characters"}
             message = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
             return Rejection("invalid_params", message, facts)
-        opened = await self._conversations.load(id)
-        if not opened.state.exists:
+        loaded = await self._conversations.load(id)
+        if not loaded.state.exists:
             await self._conversations.recover()
             if await self._owner(bare) == user:
-                opened = await self._conversations.load(bare)
-        return refused(user, name, opened.state) or opened
+                loaded = await self._conversations.load(bare)
+        return check_access(user, name, loaded.state) or loaded
 
     async def durable(self, user: str | None, name: str) -> LoadedConversation | Rejection:
         """As `load`, its state being in the log; there is no wait between this and what the caller does next."""
-        while not isinstance(opened := await self.load(user, name), Rejection) and opened.dirty:
+        while not isinstance(loaded := await self.load(user, name), Rejection) and loaded.dirty:
             await self._conversations.settled()
-        return opened
+        return loaded
 
     def _own(self, user: str | None, name: str) -> tuple[str, str] | None:
         """The id of the user's own list of this name and its bare name; None where the name is of another kind."""
@@ -238,9 +238,9 @@ class Access:
 
     async def _owner(self, id: str) -> str | None:
         """Whose conversation it is, "" for nobody's; None if there is none of this id."""
-        opened = self._conversations.loaded.get(id)
-        if opened is not None and opened.damage is None:
-            return opened.state.user if opened.state.exists else None
+        loaded = self._conversations.loaded.get(id)
+        if loaded is not None and loaded.damage is None:
+            return loaded.state.user if loaded.state.exists else None
         return await self._conversations.rebuilt(lambda: self._log.owner(id))
 
     # sessions
@@ -259,7 +259,7 @@ class Access:
         owner = target.state.user if target.state.exists else user or ""
         ids = self._sessions.targets(session, tuple(each for each in (owner, "") if user in (None, each)))
         held = [self._conversations.loaded[id] for id in ids if id in self._conversations.loaded]
-        return [opened for opened in held if opened is not target]
+        return [loaded for loaded in held if loaded is not target]
 
     def follow(
         self,
@@ -276,8 +276,8 @@ class Access:
             if isinstance(event.attached, str):
                 self._sessions.attach(event.attached, self._conversations.loaded[id].state.user, id)
                 self._conversations.drop_empty(event.attached)
-        for opened in touched:
-            state = opened.state
+        for loaded in touched:
+            state = loaded.state
             if not state.user:
                 self.short_names.note(state.conversation, exists=state.exists)
 
@@ -292,8 +292,8 @@ class Access:
         """Return the ids of a user's conversations."""
         await self._conversations.recover()
         names = set(await self._conversations.rebuilt(lambda: self._log.names(user)))
-        for name, opened in self._conversations.loaded.items():
-            if opened.state.exists and opened.state.user == user:
+        for name, loaded in self._conversations.loaded.items():
+            if loaded.state.exists and loaded.state.user == user:
                 names.add(name)
             else:
                 names.discard(name)

@@ -92,9 +92,9 @@ class Conversations:
 
     async def durable(self, id: str) -> LoadedConversation:
         """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
-        while (opened := await self.load(id)).dirty:
+        while (loaded := await self.load(id)).dirty:
             await self.settled()
-        return opened
+        return loaded
 
     async def recover(self) -> None:
         """Load, once, the conversations that a killed daemon left unindexed.
@@ -114,12 +114,12 @@ class Conversations:
         async with self._indexing:
             await self._load_unindexed()
             changed = self.changed()
-            snapshots = [opened.snapshot(is_snapshot_due(opened, everything=everything)) for opened in changed]
+            snapshots = [loaded.snapshot(is_snapshot_due(loaded, everything=everything)) for loaded in changed]
             await self._log.maintain(snapshots)
-            for opened, snapshot in zip(changed, snapshots, strict=True):
-                opened.summarised = snapshot.version
+            for loaded, snapshot in zip(changed, snapshots, strict=True):
+                loaded.summarised = snapshot.version
                 if snapshot.state is not None:
-                    opened.saved_version = snapshot.version
+                    loaded.saved_version = snapshot.version
 
     async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Query the index; rebuild it from the log first if it can't be read.
@@ -133,8 +133,8 @@ class Conversations:
             async with self._indexing:
                 self._recovered = False
                 await self._log.rebuild()
-                for opened in self.loaded.values():
-                    opened.saved_version = opened.summarised = NEVER
+                for loaded in self.loaded.values():
+                    loaded.saved_version = loaded.summarised = NEVER
             await self.recover()
             return await ask()
 
@@ -144,101 +144,101 @@ class Conversations:
             if name not in self.loaded:
                 self._add(name, await self._read(name))
 
-    def follow(self, opened: LoadedConversation) -> None:
+    def follow(self, loaded: LoadedConversation) -> None:
         """Let those look at a conversation again who follow the states in use: what they asked for was not done."""
         for follow in self._followers:
-            follow(opened.state)
+            follow(loaded.state)
 
-    def _add(self, name: str, opened: LoadedConversation) -> None:
+    def _add(self, name: str, loaded: LoadedConversation) -> None:
         if name not in self.loaded:
-            self.loaded[name] = opened
-            opened.with_claims = self._with_claims
-            opened.present = self._present
-            opened.listings = self._listings
-            opened.short_names = self.short_names
-            self.follow(opened)
-        opened = self.loaded[name]
-        for session in opened.state.sessions:
-            self.sessions.note(session, opened.state.user, name)
+            self.loaded[name] = loaded
+            loaded.with_claims = self._with_claims
+            loaded.present = self._present
+            loaded.listings = self._listings
+            loaded.short_names = self.short_names
+            self.follow(loaded)
+        loaded = self.loaded[name]
+        for session in loaded.state.sessions:
+            self.sessions.note(session, loaded.state.user, name)
 
     async def _read(self, name: str) -> LoadedConversation:
         try:
-            loaded = await self._log.load(name)
+            stored = await self._log.load(name)
         except Damaged as damaged:
             return await self._salvage(name, damaged)
-        state = load_state(name, loaded.state) if loaded.state is not None else initial_state(name)
-        opened = LoadedConversation(state, loaded.check, loaded.seq, loaded.version)
-        await self._history.each(loaded.newer, opened.follow)
+        state = load_state(name, stored.state) if stored.state is not None else initial_state(name)
+        loaded = LoadedConversation(state, stored.check, stored.seq, stored.version)
+        await self._history.each(stored.newer, loaded.follow)
         if (lane := self.lanes.get(name)) is not None:
-            opened.lane = lane
+            loaded.lane = lane
             try:
-                opened.place = lane.placed(await self.place(opened, lane.base))
+                loaded.place = lane.placed(await self.place(loaded, lane.base))
             except Damaged as damaged:
                 return await self._salvage(name, damaged)
-        if not opened.state.user:
-            opened.counted = (opened.state.remaining, opened.state.counts().in_progress)
-        return opened
+        if not loaded.state.user:
+            loaded.counted = (loaded.state.remaining, loaded.state.counts().in_progress)
+        return loaded
 
-    async def place(self, opened: LoadedConversation, base: Place) -> Place:
+    async def place(self, loaded: LoadedConversation, base: Place) -> Place:
         """Up to where of the shared log a conversation goes: the last event of each post has it beside it.
 
         Raises:
             Damaged: The last event can't be had.
         """
-        newest = await self._log.read(opened.seq - 1, 1, conversation=opened.state.conversation) if opened.seq else []
+        newest = await self._log.read(loaded.seq - 1, 1, conversation=loaded.state.conversation) if loaded.seq else []
         side = side_of(newest[-1]) if newest else None
         return base if side is None or not side.position else Place(side.position, side.chain)
 
     async def _salvage(self, name: str, damaged: Damaged) -> LoadedConversation:
         """A damaged conversation is readable as far as it is whole, and refuses to be written."""
-        opened = LoadedConversation(initial_state(name), "", 0, 0)
-        opened.damage = damage_of(damaged)
-        opened.cut = Damage(damaged.seq, damaged.reason)
+        loaded = LoadedConversation(initial_state(name), "", 0, 0)
+        loaded.damage = damage_of(damaged)
+        loaded.cut = Damage(damaged.seq, damaged.reason)
         with suppress(Damaged):
-            while found := await self._log.read(opened.seq, 1 << 60, conversation=name):
+            while found := await self._log.read(loaded.seq, 1 << 60, conversation=name):
                 sound = [stored for stored in found if stored.seq < damaged.seq]
                 for stored in sound:
-                    opened.follow(stored)
+                    loaded.follow(stored)
                 if len(sound) < len(found):
                     break
-        return opened
+        return loaded
 
     def refusal(self, damaged: Damaged) -> Rejection:
         """The refusal of what met damage. From now on the conversation takes no changes, however it was found."""
         rejection = damage_of(damaged)
-        if (opened := self.loaded.get(damaged.conversation)) is not None and opened.damage is None:
-            opened.damage = rejection
+        if (loaded := self.loaded.get(damaged.conversation)) is not None and loaded.damage is None:
+            loaded.damage = rejection
         return rejection
 
     def drop(self, name: str) -> None:
         """Unload a conversation whose state can't be trusted; its next use reads the log."""
         self._history.forget(name)
-        if (opened := self.loaded.pop(name, None)) is not None:
-            opened.dropped = True
-            opened.listings = None
-            self._listings.drop(opened)
+        if (loaded := self.loaded.pop(name, None)) is not None:
+            loaded.dropped = True
+            loaded.listings = None
+            self._listings.drop(loaded)
 
     def drop_empty(self, id: str) -> None:
-        if (opened := self.loaded.get(id)) is not None and not opened.state.exists:
+        if (loaded := self.loaded.get(id)) is not None and not loaded.state.exists:
             self.drop(id)
 
     def changed(self) -> list[LoadedConversation]:
         """The conversations whose summary the store does not have yet."""
         return [
-            opened
-            for opened in self.loaded.values()
-            if opened.summarised != opened.state.version
-            and not opened.dirty
-            and (opened.damage is None or opened.summarised == NEVER)  # of the whole one rather than of what is left
+            loaded
+            for loaded in self.loaded.values()
+            if loaded.summarised != loaded.state.version
+            and not loaded.dirty
+            and (loaded.damage is None or loaded.summarised == NEVER)  # of the whole one rather than of what is left
         ]
 
     def let_go(self, idle_s: float) -> None:
         """Unload what nobody used for `idle_s` seconds, if the store has it."""
         now = time.monotonic()
-        for name, opened in list(self.loaded.items()):
-            if opened.in_use or opened.dirty or opened.state.claims:
-                opened.in_use, opened.used = False, now
-            if opened.used < now - idle_s and opened.summarised == opened.state.version:
+        for name, loaded in list(self.loaded.items()):
+            if loaded.in_use or loaded.dirty or loaded.state.claims:
+                loaded.in_use, loaded.used = False, now
+            if loaded.used < now - idle_s and loaded.summarised == loaded.state.version:
                 self.drop(name)
 
 
@@ -273,7 +273,7 @@ def gap_of(gap: Gap) -> Rejection:
     )
 
 
-def is_snapshot_due(opened: LoadedConversation, *, everything: bool) -> bool:
-    behind = opened.state.version - opened.saved_version
-    enough = 1 if everything else max(SNAPSHOT_EVENTS, len(opened.state.tasks))
-    return opened.damage is None and behind >= enough
+def is_snapshot_due(loaded: LoadedConversation, *, everything: bool) -> bool:
+    behind = loaded.state.version - loaded.saved_version
+    enough = 1 if everything else max(SNAPSHOT_EVENTS, len(loaded.state.tasks))
+    return loaded.damage is None and behind >= enough

@@ -86,10 +86,10 @@ class Queries:
 
     def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
         """The answer, if it needs no waiting."""
-        opened = self._access.find(caller.user, params.conversation)
-        if opened is None or opened.dirty:
+        loaded = self._access.find(caller.user, params.conversation)
+        if loaded is None or loaded.dirty:
             return None
-        return made(read, params, opened, self._subscriptions.head)
+        return made(read, params, loaded, self._subscriptions.head)
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
@@ -102,32 +102,32 @@ class Queries:
                 conversation=lease.conversation,
                 id=task.id,
                 title=task.title,
-                path=opened.state.path(task),
-                **departure_of(opened.shown([task])[0]),
+                path=loaded.state.path(task),
+                **departure_of(loaded.shown([task])[0]),
             )
             for lease in leases
-            if (opened := self._conversations.loaded.get(lease.conversation))
-            and (task := opened.state.tasks.get(lease.task)) is not None
+            if (loaded := self._conversations.loaded.get(lease.conversation))
+            and (task := loaded.state.tasks.get(lease.task)) is not None
         )
 
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""
-        opened = await self._access.durable(caller.user, params.conversation)
-        return opened if isinstance(opened, Rejection) else made(read, params, opened, self._subscriptions.head)
+        loaded = await self._access.durable(caller.user, params.conversation)
+        return loaded if isinstance(loaded, Rejection) else made(read, params, loaded, self._subscriptions.head)
 
     async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
         """Wait until a conversation has a version, for a while; why it has not."""
-        opened: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
+        loaded: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
         with anyio.move_on_after(REACHED_S):
-            while not isinstance(opened, Rejection) and opened.state.version < version:
-                await self._subscriptions.change(opened.state.conversation, caller.user, self._subscriptions.head)
-                opened = await self._access.durable(caller.user, name)
-        if isinstance(opened, Rejection) or opened.state.version >= version:
-            return opened if isinstance(opened, Rejection) else None
-        shared = opened.shared
+            while not isinstance(loaded, Rejection) and loaded.state.version < version:
+                await self._subscriptions.change(loaded.state.conversation, caller.user, self._subscriptions.head)
+                loaded = await self._access.durable(caller.user, name)
+        if isinstance(loaded, Rejection) or loaded.state.version >= version:
+            return loaded if isinstance(loaded, Rejection) else None
+        shared = loaded.shared
         where = "" if shared is None else f" The space {shared.space}: {shared.state}."
-        text = f"{opened.state.conversation} is at version {opened.state.version}; {version} has not come.{where}"
-        return Rejection("version_conflict", text, {"expected": version, "actual": opened.state.version})
+        text = f"{loaded.state.conversation} is at version {loaded.state.version}; {version} has not come.{where}"
+        return Rejection("version_conflict", text, {"expected": version, "actual": loaded.state.version})
 
     async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
         """An answer, or the refusal where what it needs of the log can't be had."""
@@ -147,28 +147,28 @@ class Queries:
         name = await self.position(caller, params.conversation, since, params.epoch)
         if isinstance(name, Rejection):
             return name
-        opened = await self._access.durable(caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        reset, ids, gone = changes(opened, since)
-        state, rows = opened.state, encoded_rows(opened, ids)
+        loaded = await self._access.durable(caller.user, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        reset, ids, gone = changes(loaded, since)
+        state, rows = loaded.state, encoded_rows(loaded, ids)
         end = LIST_END % (state.version, self._subscriptions.head, len(state.tasks))
-        return b'{"tasks":[],%b%b' % (row_members(opened, rows, gone, reset=reset), end)
+        return b'{"tasks":[],%b%b' % (row_members(loaded, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
         """task.list of an older version, or of what changed since a position."""
         if params.since is not None:
             return await self._list_since(caller, params, params.since)
-        opened = await self._access.durable(caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        wanted, newest = params.at_version or 0, opened.state.version
+        loaded = await self._access.durable(caller.user, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        wanted, newest = params.at_version or 0, loaded.state.version
         if wanted > newest:
-            text = f"{opened.state.conversation} is at version {newest}; there is no version {wanted} yet."
+            text = f"{loaded.state.conversation} is at version {newest}; there is no version {wanted} yet."
             facts = {"field": "at_version", "expected": f"0 to {newest}"}
-            return opened.missing(Rejection("invalid_params", text, facts))
-        name, history = opened.state.conversation, self._history
-        return await history.at(name, wanted, opened.seq, lambda state, seq: made(filtered, params, state, seq))
+            return loaded.missing(Rejection("invalid_params", text, facts))
+        name, history = loaded.state.conversation, self._history
+        return await history.at(name, wanted, loaded.seq, lambda state, seq: made(filtered, params, state, seq))
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         async def listed() -> tuple[list[bytes], str | None]:
@@ -189,7 +189,7 @@ class Queries:
             return Rejection("invalid_params", text, {"field": "cursor"})
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
             rows = [self._with_shared(row) for row in rows]
-        if any(opened.state.claims for opened in self._conversations.loaded.values()):
+        if any(loaded.state.claims for loaded in self._conversations.loaded.values()):
             rows = [self._with_departures(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         if caller.user is None and (names := await self.short_names(map(_name_in, rows))):
@@ -203,11 +203,11 @@ class Queries:
 
     def _with_departures(self, row: bytes) -> bytes:
         """Add departures of owners to an indexed conversation."""
-        opened = self._conversations.loaded.get(_name_in(row))
-        if opened is None or not opened.state.claims:
+        loaded = self._conversations.loaded.get(_name_in(row))
+        if loaded is None or not loaded.state.claims:
             return row
         seen = msgspec.json.decode(row, type=Conversation)
-        running = opened.with_departures(seen.running)
+        running = loaded.with_departures(seen.running)
         return row if running == seen.running else _encode(msgspec.structs.replace(seen, running=running))
 
     def _with_shared(self, row: bytes) -> bytes:
@@ -217,24 +217,24 @@ class Queries:
         return row if shared is None else b'%b,"shared":%b}' % (row[:-1], _encode(shared))
 
     async def list_messages(self, caller: Caller, params: p.MessageList) -> Outcome:
-        opened = await self._access.durable(caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        ids = list(opened.state.messages)
+        loaded = await self._access.durable(caller.user, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        ids = list(loaded.state.messages)
         if params.order == "desc":
             ids.reverse()
         if params.after is not None:
-            if params.after not in opened.state.messages:
-                return opened.missing(message_not_found(params.after))
+            if params.after not in loaded.state.messages:
+                return loaded.missing(message_not_found(params.after))
             ids = ids[ids.index(params.after) + 1 :]
-        if (hidden := opened.state.hidden) and not params.all:
+        if (hidden := loaded.state.hidden) and not params.all:
             ids = [id for id in ids if id not in hidden]
         if params.roles:
-            messages, has_more = await self._of_roles(opened.state, ids, params)
+            messages, has_more = await self._of_roles(loaded.state, ids, params)
         else:
-            messages = await self._messages(opened.state, ids[: params.limit])
+            messages = await self._messages(loaded.state, ids[: params.limit])
             has_more = len(ids) > len(messages)
-        result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=opened.cut)
+        result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=loaded.cut)
         return made(_encode, result)
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
@@ -253,21 +253,21 @@ class Queries:
         return found, bool(ids)
 
     async def get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
-        opened = await self._access.durable(caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        if not opened.state.exists and opened.cut is None:
+        loaded = await self._access.durable(caller.user, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        if not loaded.state.exists and loaded.cut is None:
             return conversation_not_found(params.conversation)
-        if params.message not in opened.state.messages:
-            return opened.missing(message_not_found(params.message))
-        (message,) = await self._messages(opened.state, [params.message])
+        if params.message not in loaded.state.messages:
+            return loaded.missing(message_not_found(params.message))
+        (message,) = await self._messages(loaded.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
     async def find_events(self, caller: Caller, params: p.EventFind) -> Outcome:
-        opened = await self._access.durable(caller.user, params.conversation)
-        if isinstance(opened, Rejection):
-            return opened
-        group = await self._log.find_key(opened.state.conversation, params.key)
+        loaded = await self._access.durable(caller.user, params.conversation)
+        if isinstance(loaded, Rejection):
+            return loaded
+        group = await self._log.find_key(loaded.state.conversation, params.key)
         return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
 
     async def _messages(self, state: State, page: list[str]) -> list[Message]:
@@ -327,8 +327,8 @@ class Queries:
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
         if name is None:
             return None
-        opened = await self._access.durable(caller.user, name)
-        return opened if isinstance(opened, Rejection) else opened.state.conversation
+        loaded = await self._access.durable(caller.user, name)
+        return loaded if isinstance(loaded, Rejection) else loaded.state.conversation
 
     async def read_events(self, caller: Caller, params: p.EventRead) -> Outcome:
         name = await self.position(caller, params.conversation, params.after, params.epoch)

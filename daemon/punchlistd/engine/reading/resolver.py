@@ -40,8 +40,8 @@ class Resolver:
             )
             return _encode(nothing)
         name = found.conversation if caller.user is None else f"{OWN}{found.conversation}"
-        opened = await self._access.durable(caller.user, name)
-        used = None if isinstance(opened, Rejection) or not opened.state.exists else opened.state.conversation
+        loaded = await self._access.durable(caller.user, name)
+        used = None if isinstance(loaded, Rejection) or not loaded.state.exists else loaded.state.conversation
         allowed = await anyio.to_thread.run_sync(
             found.may_use, self._data_dir, used, caller.user, limiter=self._readers
         )

@@ -98,11 +98,11 @@ class Search:
         if params.conversation is None:
             versions = await self._listed(caller.user)
         else:
-            opened = await self._access.durable(caller.user, params.conversation)
-            if isinstance(opened, Rejection):
-                return opened
-            name = opened.state.conversation
-            versions = {name: opened.state.version}
+            loaded = await self._access.durable(caller.user, params.conversation)
+            if isinstance(loaded, Rejection):
+                return loaded
+            name = loaded.state.conversation
+            versions = {name: loaded.state.version}
         index, known = await self._in_thread(lambda index: (index, index.known()))
         damaged = await self._bring_up(index, known, versions, caller.user)
         found = await self._in_thread(lambda index: index.find(params.query, name), index)
@@ -110,8 +110,8 @@ class Search:
         rows = [each.row for each, *_ in hits]
         texts = await self._in_thread(lambda index: index.excerpts(params.query, rows), index)
         shown = tuple(
-            Hit(conversation=each.conversation, title=opened.state.title, task=task, excerpt=texts.get(each.row, ""))
-            for each, opened, task in hits
+            Hit(conversation=each.conversation, title=loaded.state.title, task=task, excerpt=texts.get(each.row, ""))
+            for each, loaded, task in hits
         )
         return _encode(TaskSearchResult(hits=shown, total=total, damaged=tuple(damaged)))
 
@@ -137,20 +137,20 @@ class Search:
             before = known.get(name)
             if before is not None and before[0] == version and (loaded is None or loaded.damage is None):
                 continue
-            opened = await self._access.durable(user, name)
-            if isinstance(opened, Rejection):
+            loaded = await self._access.durable(user, name)
+            if isinstance(loaded, Rejection):
                 continue
-            if opened.damage is not None:
+            if loaded.damage is not None:
                 damaged.append(name)
-            if before is None or before[0] != opened.state.version:
+            if before is None or before[0] != loaded.state.version:
                 await self._index_list(index, user, name, None if before is None else before[1])
         return damaged
 
     async def _index_list(self, index: SearchIndex, user: str | None, name: str, since: int | None) -> None:
-        while not isinstance(opened := await self._access.durable(user, name), Rejection):
+        while not isinstance(loaded := await self._access.durable(user, name), Rejection):
             async with self._file:
-                if not opened.dirty:  # it may have been deleted while the file was waited for: its words stay away
-                    await anyio.to_thread.run_sync(self._acted, _update(opened, since), index)
+                if not loaded.dirty:  # it may have been deleted while the file was waited for: its words stay away
+                    await anyio.to_thread.run_sync(self._acted, _update(loaded, since), index)
                     return
 
     async def _hits(
@@ -164,13 +164,13 @@ class Search:
         for each in found:
             if each.conversation not in lists:
                 lists[each.conversation] = await self._access.durable(caller.user, each.conversation)
-            opened = lists[each.conversation]
-            task = None if isinstance(opened, Rejection) else opened.state.tasks.get(each.task)
-            if isinstance(opened, Rejection) or task is None or (wanted is not None and task.status not in wanted):
+            loaded = lists[each.conversation]
+            task = None if isinstance(loaded, Rejection) else loaded.state.tasks.get(each.task)
+            if isinstance(loaded, Rejection) or task is None or (wanted is not None and task.status not in wanted):
                 continue
             total += 1
             if len(hits) < params.limit:
-                hits.append((each, opened, opened.shown([task])[0]))
+                hits.append((each, loaded, loaded.shown([task])[0]))
         return hits, total
 
     async def forget(self, name: str) -> None:
@@ -226,13 +226,13 @@ class Again(Exception):
     """The index is made again: the search has to begin anew."""
 
 
-def _update(opened: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
+def _update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
     """What brings the index of a list up to date that was indexed up to `since`."""
-    state = opened.state
+    state = loaded.state
     changes = None if since is None else state.since(since)
     changed, gone = (list(state.tasks), None) if changes is None else changes
     words = [_words(state.tasks[task]) for task in changed]
-    name, version, seq = state.conversation, state.version, opened.seq
+    name, version, seq = state.conversation, state.version, loaded.seq
     return lambda index: index.update(name, version, seq, words, gone)
 
 

@@ -23,31 +23,31 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 _OF_LEASES = ("lease_expires_at", "left_at", "silent_at", "machine")
 
 
-def get_conversation(_params: p.Place, opened: LoadedConversation, _head: int) -> Outcome:
-    return _encode(r.ConversationGetResult(conversation=opened.view(), name=opened.short_name))
+def get_conversation(_params: p.Place, loaded: LoadedConversation, _head: int) -> Outcome:
+    return _encode(r.ConversationGetResult(conversation=loaded.view(), name=loaded.short_name))
 
 
-def get_task(params: p.TaskGet, opened: LoadedConversation, _head: int) -> Outcome:
-    task = opened.state.tasks.get(params.task)
+def get_task(params: p.TaskGet, loaded: LoadedConversation, _head: int) -> Outcome:
+    task = loaded.state.tasks.get(params.task)
     if task is None:
-        return opened.missing(task_not_found(params.task, opened.state.next_task))
-    path = b"" if task.parent is None else b',"path":%b' % _encode(opened.state.path(task))
-    if opened.state.running or opened.state.reserved:
-        (task,) = opened.shown([task])
-    return b'{"task":%b%b%b}' % (_encode(task), path, opened.damaged_member)
+        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
+    path = b"" if task.parent is None else b',"path":%b' % _encode(loaded.state.path(task))
+    if loaded.state.running or loaded.state.reserved:
+        (task,) = loaded.shown([task])
+    return b'{"task":%b%b%b}' % (_encode(task), path, loaded.damaged_member)
 
 
-def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -> Outcome:
-    state = opened.state
+def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -> Outcome:
+    state = loaded.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
-        return opened.missing(task_not_found(params.task, opened.state.next_task))
+        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
     explained = explain(state, task, params.owner)
-    by = opened.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
+    by = loaded.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
     shown = {one.id: {name: getattr(one, name) for name in _OF_LEASES} for one in by}
     return _encode(
         r.TaskExplainResult(
-            task=None if task is None else opened.shown([task])[0],
+            task=None if task is None else loaded.shown([task])[0],
             path=() if task is None else state.path(task),
             ready=explained.ready,
             startable=explained.startable,
@@ -58,7 +58,7 @@ def explain_task(params: p.TaskExplain, opened: LoadedConversation, head: int) -
             more=explained.more,
             version=state.version,
             seq=head,
-            damaged=opened.cut,
+            damaged=loaded.cut,
         )
     )
 
@@ -68,16 +68,16 @@ def is_of_the_past(params: p.TaskList) -> bool:
     return params.at_version is not None or params.since is not None
 
 
-def list_tasks(params: p.TaskList, opened: LoadedConversation, head: int) -> Outcome:
+def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Outcome:
     """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
-        state = opened.state
-        return opened.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
-    return filtered(params, opened.state, head, opened)
+        state = loaded.state
+        return loaded.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+    return filtered(params, loaded.state, head, loaded)
 
 
-def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversation | None = None) -> Outcome:
-    """A part of the list, of the present state if `opened` is given."""
+def filtered(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
+    """A part of the list, of the present state if `loaded` is given."""
     asked = [(matches, wanted) for name, matches in _FILTERS.items() if (wanted := getattr(params, name)) is not None]
     if params.due_before is not None or params.due_by is not None:
         asked.append((_is_due, (params.due_before, params.due_by)))
@@ -89,8 +89,8 @@ def filtered(params: p.TaskList, state: State, head: int, opened: LoadedConversa
         total, page = len(found), found[params.offset : end]
     else:  # costs what the page does, however long the list is
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
-    page = page if opened is None else opened.shown(page)
-    damaged = b"" if opened is None else opened.damaged_member + opened.shared_member + opened.name_member
+    page = page if loaded is None else loaded.shown(page)
+    damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
     if params.fields is None:
         return _list_result(_encode(page), state, head, total, damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]

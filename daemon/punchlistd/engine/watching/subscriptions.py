@@ -264,16 +264,16 @@ class Subscriptions:
 
     def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
         """Push tasks whose display has changed without a new event."""
-        if (opened := self._conversations.loaded.get(conversation)) is not None:
-            opened.forget_listing()
+        if (loaded := self._conversations.loaded.get(conversation)) is not None:
+            loaded.forget_listing()
         group = self._groups.get(conversation)
         for subscription in [] if group is None else list(group.individual):
             if isinstance(subscription.shown, Lists | Rows):
                 if isinstance(subscription.shown, Rows):
                     subscription.shown.show(tasks)
                 self._show_to(subscription, conversation)
-        if opened is not None:
-            self._show_in_board(opened.state)
+        if loaded is not None:
+            self._show_in_board(loaded.state)
 
     async def _show_in_boards(self, conversation: str) -> None:
         self._show_in_board((await self._conversations.durable(conversation)).state)
@@ -492,20 +492,20 @@ class Subscriptions:
         """The newest of each conversation that changed, as long as the connection takes them."""
         while subscription.may_push:
             name = next(iter(subscription.stale), None)
-            opened = None if name is None else self._conversations.loaded.get(name)
+            loaded = None if name is None else self._conversations.loaded.get(name)
             if subscription.conversation is None and subscription.known < self.head:
                 self._fetch(subscription, self._note_stale_from_log)
             elif name is None:
                 subscription.position = self.head
                 self._go_live(subscription)
-            elif opened is None or opened.dirty:
+            elif loaded is None or loaded.dirty:
                 self._fetch(subscription, self._load_list)
             else:
                 push, more = None, False
-                if not opened.state.exists or _may_see(subscription, opened.state.user):
+                if not loaded.state.exists or _may_see(subscription, loaded.state.user):
                     behind = subscription.known if len(subscription.stale) == 1 else subscription.position
                     same = self._same if self._delivering else {}
-                    push, more = shown.push(subscription.id, opened, behind, same)
+                    push, more = shown.push(subscription.id, loaded, behind, same)
                 if not more:
                     del subscription.stale[name]
                 if push is not None:

@@ -23,18 +23,18 @@ Same = dict[Hashable, bytes]
 class Lists:
     """The whole list."""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
+    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
         """The notification, and whether more has to follow."""
-        state = opened.state
+        state = loaded.state
         head = _encode(
             {
                 "subscription": id,
                 "conversation": state.conversation,
                 "version": state.version,
-                "seq": opened.seq,
+                "seq": loaded.seq,
             }
         )
-        return opened.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
+        return loaded.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
 
 
 class Rows:
@@ -56,37 +56,37 @@ class Rows:
         """Add tasks whose display has changed without a new event to the next push."""
         self._rest.update(dict.fromkeys(tasks))
 
-    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
+    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
         """The notification, and whether more has to follow.
 
         While more follows, the position to go on from stays where everything before it is told.
         """
         if self._resumes:  # whose owner has left or come back meanwhile, no position tells
             self._resumes = False
-            self.show(opened.state.claims)
-        key = None if self._rest else (Rows, opened.state.conversation, self._seen, self._piece)
+            self.show(loaded.state.claims)
+        key = None if self._rest else (Rows, loaded.state.conversation, self._seen, self._piece)
         if (rest := same.get(key)) is not None:
-            self._after = self._seen = opened.seq
+            self._after = self._seen = loaded.seq
             return notification("rows", _to(id) + rest), False
-        state = opened.state
-        reset, ids, gone = changes(opened, self._seen)
+        state = loaded.state
+        reset, ids, gone = changes(loaded, self._seen)
         if reset:
             self._rest = {}
         self._rest.update(dict.fromkeys(reversed(ids)))
         for name in gone:
             self._rest.pop(name, None)
-        self._seen = opened.seq
+        self._seen = loaded.seq
         rows, size = list[bytes](), 0
         while self._rest and size < self._piece:
             name = self._rest.popitem()[0]
             if name in state.tasks:  # what `show` added may be gone
-                rows += encoded_rows(opened, [name])
+                rows += encoded_rows(loaded, [name])
                 size += len(rows[-1])
         more = bool(self._rest)
         if not more:
             self._after = self._seen
         head = _encode({"conversation": state.conversation, "version": state.version, "seq": self._after})
-        members = row_members(opened, rows, gone, reset=reset)
+        members = row_members(loaded, rows, gone, reset=reset)
         rest = b",%b,%b%b}" % (head[1:-1], members, b',"more":true' if more else b"")
         if key is not None and not more:
             same[key] = rest
@@ -96,13 +96,13 @@ class Rows:
 class Boards:
     """Each conversation in a line, but threads of chats, which no board shows."""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
+    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
         """The notification, if there is one, and whether more has to follow."""
-        if opened.state.kind == "chat":
+        if loaded.state.kind == "chat":
             return None, False
-        key = (Boards, opened.state.conversation, behind)
+        key = (Boards, loaded.state.conversation, behind)
         if (rest := same.get(key)) is None:
-            push = BoardPush(subscription="", seq=behind, card=opened.view(), gone=not opened.state.exists)
+            push = BoardPush(subscription="", seq=behind, card=loaded.view(), gone=not loaded.state.exists)
             rest = same[key] = _encode(push).removeprefix(_to(""))
         return notification("board", _to(id) + rest), False
 
@@ -120,13 +120,13 @@ class Present:
         self._user = user
         self._told = b""
 
-    def push(self, id: str, opened: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
+    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
         """The notification, if there is one, and whether more has to follow."""
-        present = self._presence.present(self._user, opened.state)
+        present = self._presence.present(self._user, loaded.state)
         if present == self._told:
             return None, False
         self._told = present
-        head = _encode({"subscription": id, "conversation": opened.state.conversation})
+        head = _encode({"subscription": id, "conversation": loaded.state.conversation})
         return notification("presence", b'%b,"present":%b}' % (head[:-1], present)), False
 
 
@@ -147,28 +147,28 @@ def _to(id: str) -> bytes:
     return b'{"subscription":' + _encode(id)
 
 
-def changes(opened: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
+def changes(loaded: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
     """Whether only the whole list can tell what changed since a position; the ids of these tasks; those gone."""
-    found = opened.state.since(since)
-    return (True, opened.state.ids(), []) if found is None else (False, *found)
+    found = loaded.state.since(since)
+    return (True, loaded.state.ids(), []) if found is None else (False, *found)
 
 
-def encoded_rows(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
+def encoded_rows(loaded: LoadedConversation, ids: list[str]) -> list[bytes]:
     """Tasks of the list as rows."""
-    state = opened.state
-    shown = opened.shown([state.tasks[name] for name in ids])
+    state = loaded.state
+    shown = loaded.shown([state.tasks[name] for name in ids])
     return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in shown]
 
 
-def row_members(opened: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
+def row_members(loaded: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
     """What changed, as members of a JSON object."""
     return b'"rows":[%b]%b%b,"counts":%b%b%b' % (
         b",".join(rows),
         b',"gone":' + _encode(gone) if gone else b"",
         b',"reset":true' if reset else b"",
-        _encode(opened.state.counts()),
-        opened.damaged_member,
-        opened.shared_member,
+        _encode(loaded.state.counts()),
+        loaded.damaged_member,
+        loaded.shared_member,
     )
 
 

@@ -55,11 +55,11 @@ class Replays:
         assert key is not None, "only keyed calls are repeated"
         try:
             # A list that the session has left is found by its id: its name leads elsewhere by now.
-            called = item.params.conversation if item.opened is None else item.opened.state.conversation
-            opened = await self._access.load(item.caller.user, called)
-            if isinstance(opened, Rejection):
-                return opened
-            name = opened.state.conversation
+            called = item.params.conversation if item.loaded is None else item.loaded.state.conversation
+            loaded = await self._access.load(item.caller.user, called)
+            if isinstance(loaded, Rejection):
+                return loaded
+            name = loaded.state.conversation
             group = await self._log.find_key(name, key)
             if not group:
                 return None

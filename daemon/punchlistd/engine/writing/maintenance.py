@@ -40,30 +40,30 @@ class Totals:
         self._unfinished = 0
         self._in_progress = 0
 
-    def start(self, stored: tuple[int, int], loaded: Iterable[LoadedConversation]) -> None:
+    def start(self, stored: tuple[int, int], conversations: Iterable[LoadedConversation]) -> None:
         """The store's totals (open, in progress), in which the conversations loaded now are counted as they are."""
         self.known = True
         self._unfinished, self._in_progress = sum(stored), stored[1]
-        for opened in loaded:
-            opened.counted = counted(opened)
+        for loaded in conversations:
+            loaded.counted = counted(loaded)
         self._changed(self._unfinished, self._in_progress)
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
         """Conversations changed."""
         before = self._unfinished, self._in_progress
-        for opened in touched:
-            now = counted(opened)
-            if now != opened.counted:
-                self._unfinished += now[0] - opened.counted[0]
-                self._in_progress += now[1] - opened.counted[1]
-                opened.counted = now
+        for loaded in touched:
+            now = counted(loaded)
+            if now != loaded.counted:
+                self._unfinished += now[0] - loaded.counted[0]
+                self._in_progress += now[1] - loaded.counted[1]
+                loaded.counted = now
         if self.known and before != (self._unfinished, self._in_progress):
             self._changed(self._unfinished, self._in_progress)
 
 
-def counted(opened: LoadedConversation) -> tuple[int, int]:
+def counted(loaded: LoadedConversation) -> tuple[int, int]:
     """Count a conversation's unfinished tasks and those in progress; (0, 0) if it belongs to a user."""
-    return (0, 0) if opened.state.user else (opened.state.remaining, len(opened.state.running))
+    return (0, 0) if loaded.state.user else (loaded.state.remaining, len(loaded.state.running))
 
 
 class Maintenance:

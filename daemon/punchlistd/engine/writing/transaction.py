@@ -39,7 +39,7 @@ from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
-from punchlistd.engine.lists.access import Access, refused
+from punchlistd.engine.lists.access import Access, check_access
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
@@ -111,7 +111,7 @@ class Transaction:
     def append(  # noqa: PLR0913 - whose events, and what is kept beside them
         self,
         events: Sequence[KnownEvent],
-        opened: LoadedConversation,
+        loaded: LoadedConversation,
         command: Command,
         side: Side | None = None,
         params: Mutation | None = None,
@@ -125,21 +125,21 @@ class Transaction:
         """
         if not events:
             return events
-        state, at, owner = opened.state, command.at, opened.state.user
+        state, at, owner = loaded.state, command.at, loaded.state.user
         name = state.conversation
         if name not in self.touched:
-            self.touched[name] = opened
-            opened.dirty += 1
+            self.touched[name] = loaded
+            loaded.dirty += 1
         for event in events:
             if event is not events[0]:
                 yield
-            self.head = opened.seq = self.head + 1
+            self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
         happened = [*events]
         # What follows is asked for only now: a list may be serial only since these events.
-        for event in () if params is None else follow_up(state, params, events, opened.present):
+        for event in () if params is None else follow_up(state, params, events, loaded.present):
             yield
-            self.head = opened.seq = self.head + 1
+            self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
             happened.append(event)
         if (left := len(happened)) > 1:
@@ -154,7 +154,7 @@ class Transaction:
             beside = side
             if is_deleted:
                 self.deleted.append(name)
-                opened.forget_replies()
+                loaded.forget_replies()
                 beside = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
@@ -164,7 +164,7 @@ class Transaction:
                 beside = msgspec.structs.replace(beside or _NO_SIDE, position=place.position, chain=place.check)
             seq, version, takes_back = self.head - left, state.version - left, (decision.touches, decision.reverts_to)
             wire = _encode(_Wire(seq, name, version, at, command.actor, call, *takes_back, event))
-            line, opened.check = seal(opened.check, wire, beside)
+            line, loaded.check = seal(loaded.check, wire, beside)
             self.entries.append(Sealed(name, version, line, "" if beside is None else beside.key, is_deleted))
             self.lines.append(PublishedEvent(name, wire, left, owner))
             call, side, decision = first, None, NOTHING  # the first one has said it
@@ -220,7 +220,7 @@ class Transactor:
             if found is None or (type(item) is Write and item.params.key is not None and not found.tells_keys):
                 late.append(item)
             else:
-                item.opened, item.outcome = found, None
+                item.loaded, item.outcome = found, None
         return late
 
     async def load(self, items: Sequence[Item]) -> None:
@@ -228,44 +228,44 @@ class Transactor:
             if type(item) is Barrier:
                 continue
             if type(item) is Arrival:
-                item.opened = await self._conversations.load(item.conversation)
+                item.loaded = await self._conversations.load(item.conversation)
                 continue
             user, name = item.caller.user, item.params.conversation
             try:
-                opened = self._access.find(user, name) or await self._access.load(user, name)
-                item.opened, item.outcome = (None, opened) if isinstance(opened, Rejection) else (opened, None)
-                if type(item) is Write and item.opened is not None:
+                loaded = self._access.find(user, name) or await self._access.load(user, name)
+                item.loaded, item.outcome = (None, loaded) if isinstance(loaded, Rejection) else (loaded, None)
+                if type(item) is Write and item.loaded is not None:
                     params = item.params
                     if params.key is not None:
-                        item.opened = await self._keyed(item, params.key, item.opened)
-                    if type(params) is ListUndo and item.opened.damage is None:
-                        if not await self._undos.decide(item, params, item.opened):
-                            item.opened = None  # it has to be worked out again
+                        item.loaded = await self._keyed(item, params.key, item.loaded)
+                    if type(params) is ListUndo and item.loaded.damage is None:
+                        if not await self._undos.decide(item, params, item.loaded):
+                            item.loaded = None  # it has to be worked out again
                     elif type(params) is ConversationAttach:
                         await self._access.load(user, params.session)
             except Damaged as damaged:
-                item.opened, item.outcome = None, self._conversations.refusal(damaged)
+                item.loaded, item.outcome = None, self._conversations.refusal(damaged)
 
-    async def _keyed(self, item: Write, key: str, opened: LoadedConversation) -> LoadedConversation:
+    async def _keyed(self, item: Write, key: str, loaded: LoadedConversation) -> LoadedConversation:
         """The list that a call with a key is about: one that its session has left since, if the key was used there."""
-        if opened.tells_keys:
-            return opened
+        if loaded.tells_keys:
+            return loaded
         session, hashed = item.params.conversation, key_hash(key)
-        lists, seen = [opened], {opened.state.conversation}
+        lists, seen = [loaded], {loaded.state.conversation}
         for found in lists:  # which grows meanwhile
             name = found.state.conversation
             if found.keys is None:
                 found.keys = set(await self._log.keys(name))
             if hashed in found.keys and (
-                found is opened or key in found.replies or await self._log.find_key(name, key)
+                found is loaded or key in found.replies or await self._log.find_key(name, key)
             ):
                 return found
             for former in found.state.origins.get(session, ()):
-                loaded = None if former in seen else await self._access.load(item.caller.user, former)
-                if isinstance(loaded, LoadedConversation):
-                    lists.append(loaded)
+                origin = None if former in seen else await self._access.load(item.caller.user, former)
+                if isinstance(origin, LoadedConversation):
+                    lists.append(origin)
                 seen.add(former)
-        return opened
+        return loaded
 
     # in its turn
 
@@ -275,39 +275,39 @@ class Transactor:
             yield from self._arrive(item, transaction)
         if type(item) is not Write:
             return
-        opened, params, user = item.opened, item.params, item.caller.user
-        if opened is not None and user is not None:  # again: a call before it may have opened it for somebody else
-            item.outcome = refused(user, params.conversation, opened.state)
+        loaded, params, user = item.loaded, item.params, item.caller.user
+        if loaded is not None and user is not None:  # again: a call before it may have opened it for somebody else
+            item.outcome = check_access(user, params.conversation, loaded.state)
         if item.outcome is not None:
             item.to(Stage.DECIDED)
             self._claims.forget(item)
-        elif opened is None:
+        elif loaded is None:
             item.to(Stage.READING_PAST)
-        elif params.key is not None and self._was_used(item, params.key, opened):
+        elif params.key is not None and self._was_used(item, params.key, loaded):
             pass  # its outcome or its stage is set
-        elif opened.lane is not None and opened.damage is None:
+        elif loaded.lane is not None and loaded.damage is None:
             item.to(Stage.POSTING)
-        elif (decision := (yield from self.consider(item, opened))) is None:
+        elif (decision := (yield from self.consider(item, loaded))) is None:
             item.to(Stage.PARKED)
         else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
-                item.outcome = self._alike(item, opened, decision)
+                item.outcome = self._alike(item, loaded, decision)
             else:
-                yield from self._record(item, decision, opened, transaction)
+                yield from self._record(item, decision, loaded, transaction)
 
-    def consider(self, item: Write, opened: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
+    def consider(self, item: Write, loaded: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
         """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
-        state, params = opened.state, item.params
+        state, params = loaded.state, item.params
         if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
             self._conversations.refusal(self._log.spoiled[state.conversation])
-        decision: Decision | Rejection | None = opened.damage
+        decision: Decision | Rejection | None = loaded.damage
         if decision is None and not state.exists and item.caller.user is None:
             decision = self._name_refusal(state)
         if decision is None:
             try:
                 if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
-                    decision = self._refused_before(item, opened)
+                    decision = self._check_before(item, loaded)
                 if decision is None:
                     for part in decide(state, item.command):
                         if decision is not None:
@@ -317,7 +317,7 @@ class Transactor:
                     decision = self._claims.explained(state, decision)
                 elif type(params) in _CONFIRMABLE:
                     # Last: nobody should confirm what is refused afterwards.
-                    lane, check = opened.lane, self._confirmer.check
+                    lane, check = loaded.lane, self._confirmer.check
                     audience = None if lane is None else lane.audience
                     refusal = check(item.method.name, params, state, item.caller, item.command.at, audience)
                     decision = refusal or decision
@@ -334,23 +334,23 @@ class Transactor:
         Returns:
             Whether the outcome holds already: it rests on nothing that is not in the log yet.
         """
-        opened, user = item.opened, item.caller.user
-        if opened is not None and user is not None:
-            item.outcome = refused(user, item.params.conversation, opened.state)  # again, as for a write
-        lane = None if opened is None else opened.lane
+        loaded, user = item.loaded, item.caller.user
+        if loaded is not None and user is not None:
+            item.outcome = check_access(user, item.params.conversation, loaded.state)  # again, as for a write
+        lane = None if loaded is None else loaded.lane
         if lane is not None and item.lane is not lane:
             item.lane = lane  # writes of the connection may be on their way there
             return False
         item.lane = None
-        return opened is not None and item.outcome is None and self._answer_read(item, opened, transaction)
+        return loaded is not None and item.outcome is None and self._answer_read(item, loaded, transaction)
 
     def _arrive(self, arrival: Arrival, transaction: Transaction) -> Steps:
         """Append what a post brought, and answer the calls that it holds."""
-        opened = arrival.opened
-        assert opened is not None, "it was prepared"
-        state = opened.state
-        if opened.damage is not None or opened.place != arrival.behind:
-            arrival.refusal = opened.damage or OVERTAKEN
+        loaded = arrival.loaded
+        assert loaded is not None, "it was prepared"
+        state = loaded.state
+        if loaded.damage is not None or loaded.place != arrival.behind:
+            arrival.refusal = loaded.damage or OVERTAKEN
             return
         last = next((step for step in reversed(arrival.steps) if step.events), None)
         if last is not None and state.version < arrival.first - 1:
@@ -362,24 +362,24 @@ class Transactor:
                 if step.parked:
                     continue
                 if step.refusal is not None:
-                    write.outcome = self._alike(write, opened, step.refusal)
+                    write.outcome = self._alike(write, loaded, step.refusal)
                     self._claims.forget(write)
                     continue
             transaction.place = arrival.place if step is last else None
             command = Command(_NOTHING, step.at, step.actor)
-            events = yield from transaction.append(step.events, opened, command, step.side, None, step.decision)
+            events = yield from transaction.append(step.events, loaded, command, step.side, None, step.decision)
             if write is not None:
-                self._recorded(write, step.decision, opened, transaction, events, had_claims=had_claims)
+                self._recorded(write, step.decision, loaded, transaction, events, had_claims=had_claims)
                 continue
             self._follow_lists(state, events)
             if had_claims or state.claims:
                 self._claims.observe_arrival(state, events)
-            if step.side is not None and step.side.key and opened.keys is not None:
-                opened.keys.add(key_hash(step.side.key))
+            if step.side is not None and step.side.key and loaded.keys is not None:
+                loaded.keys.add(key_hash(step.side.key))
         transaction.place = None
-        opened.place = arrival.place
+        loaded.place = arrival.place
 
-    def _answer_read(self, item: Read, opened: LoadedConversation, transaction: Transaction) -> bool:
+    def _answer_read(self, item: Read, loaded: LoadedConversation, transaction: Transaction) -> bool:
         """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
         holder, owed = item.caller.holder, transaction.owed
         if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
@@ -387,33 +387,33 @@ class Transactor:
         if transaction.owing >= OWING_BYTES:
             return False
         try:
-            item.outcome = self._alike(item, opened, item.query(item.params, opened, transaction.head))
+            item.outcome = self._alike(item, loaded, item.query(item.params, loaded, transaction.head))
         except Exception:
             item.outcome = _fault(item)
-        if opened.dirty and holder is not None:  # the answer waits for the commit
+        if loaded.dirty and holder is not None:  # the answer waits for the commit
             owed[holder] = owed.get(holder, 0) + (size := size_of(item.outcome))
             transaction.owing += size
-        return not opened.dirty
+        return not loaded.dirty
 
-    def _alike(self, item: Write | Read, opened: LoadedConversation, outcome: Outcome) -> Outcome:
+    def _alike(self, item: Write | Read, loaded: LoadedConversation, outcome: Outcome) -> Outcome:
         """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
         user, name = item.caller.user, item.params.conversation
-        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not opened.state.exists
+        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not loaded.state.exists
         return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
 
-    def _was_used(self, item: Write, key: str, opened: LoadedConversation) -> bool:
+    def _was_used(self, item: Write, key: str, loaded: LoadedConversation) -> bool:
         """Whether the item's key was used before: then it has its outcome, or that is to be rebuilt from the log."""
         item.call = item.asked = fingerprint(item.method.name, item.params)
-        if item.params.conversation != (id := opened.state.conversation):
+        if item.params.conversation != (id := loaded.state.conversation):
             item.call = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
-        if (kept := opened.replies.get(key)) is not None:
+        if (kept := loaded.replies.get(key)) is not None:
             item.to(Stage.DECIDED)
             item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
             self._claims.forget(item)
             if kept[0] == item.call and type(item.params) is TaskClaim:
-                self._claims.observe_repeat(item, opened.state, kept[1])
+                self._claims.observe_repeat(item, loaded.state, kept[1])
             return True
-        if item.fresh or opened.keys is None or key_hash(key) not in opened.keys:
+        if item.fresh or loaded.keys is None or key_hash(key) not in loaded.keys:
             return False
         item.to(Stage.REPLAYING)
         return True
@@ -423,12 +423,12 @@ class Transactor:
         names = self._access.short_names.sharing(state.conversation)
         return ambiguous(state.conversation, names) if names else None
 
-    def _refused_before(self, item: Write, opened: LoadedConversation) -> Decision | Rejection | None:
+    def _check_before(self, item: Write, loaded: LoadedConversation) -> Decision | Rejection | None:
         """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""
-        state, params = opened.state, item.params
+        state, params = loaded.state, item.params
         decision = self._claims.admit(item, state)
         if decision is None and type(params) is ConversationAttach:
-            decision = self._session_refusal(item, params) or self._move_refusal(item, params, opened)
+            decision = self._session_refusal(item, params) or self._move_refusal(item, params, loaded)
         if decision is None and state.settings.rate_limit:
             decision = self._rates.refusal(state, params, item.command.actor)
         return decision
@@ -460,11 +460,11 @@ class Transactor:
                 return Rejection("invalid_params", message, {"field": "session"})
         return None
 
-    def _record(self, item: Write, decision: Decision, opened: LoadedConversation, transaction: Transaction) -> Steps:
+    def _record(self, item: Write, decision: Decision, loaded: LoadedConversation, transaction: Transaction) -> Steps:
         """Append the events of a decision, and make the answer."""
         params, decided, key = item.params, decision.events, item.params.key
         if type(params) is ConversationAttach:
-            former = yield from self._detach_first(params.session, opened, item.command, transaction)
+            former = yield from self._detach_first(params.session, loaded, item.command, transaction)
             if former is not None:
                 decided = tuple(
                     msgspec.structs.replace(event, moved_from=former)
@@ -472,10 +472,10 @@ class Transactor:
                     else event
                     for event in decided
                 )
-        had_claims = bool(opened.state.claims)
+        had_claims = bool(loaded.state.claims)
         side = None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
-        events = yield from transaction.append(decided, opened, item.command, side, params, decision)
-        self._recorded(item, decision, opened, transaction, events, had_claims=had_claims)
+        events = yield from transaction.append(decided, loaded, item.command, side, params, decision)
+        self._recorded(item, decision, loaded, transaction, events, had_claims=had_claims)
 
     def _follow_lists(
         self, state: State, events: Sequence[KnownEvent], *, undone: bool = False, by: Holder | None = None
@@ -495,13 +495,13 @@ class Transactor:
         self,
         item: Write,
         decision: Decision,
-        opened: LoadedConversation,
+        loaded: LoadedConversation,
         transaction: Transaction,
         events: Sequence[KnownEvent],
         *,
         had_claims: bool,
     ) -> None:
-        params, state, holder = item.params, opened.state, item.caller.holder
+        params, state, holder = item.params, loaded.state, item.caller.holder
         self._follow_lists(state, events, undone=type(params) is ListUndo, by=holder)
         if holder is not None and item.command.actor != ANONYMOUS:
             self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
@@ -512,11 +512,11 @@ class Transactor:
         except Exception:
             item.outcome = _fault(item)
             return
-        item.outcome = _encode(_timed(answer, opened) if state.running or state.reserved else answer)
+        item.outcome = _encode(_timed(answer, loaded) if state.running or state.reserved else answer)
         if params.key is not None:
-            opened.remember(params.key, item.call, item.outcome)
-            if events and opened.keys is not None:
-                opened.keys.add(key_hash(params.key))
+            loaded.remember(params.key, item.call, item.outcome)
+            if events and loaded.keys is not None:
+                loaded.keys.add(key_hash(params.key))
 
     def _detach_first(
         self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
@@ -581,15 +581,15 @@ _CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _WITH_LEASES = (ClaimResult, TaskResult)
 
 
-def _timed(answer: Written, opened: LoadedConversation) -> Written:
+def _timed(answer: Written, loaded: LoadedConversation) -> Written:
     """The answer with the time that the lease of its task has left."""
     if not isinstance(answer, _WITH_LEASES):
         return answer
     if isinstance(answer, ClaimResult) and answer.tasks:
-        tasks = tuple(opened.shown([*answer.tasks]))
+        tasks = tuple(loaded.shown([*answer.tasks]))
         return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
     if answer.task is not None:
-        return msgspec.structs.replace(answer, task=opened.shown([answer.task])[0])
+        return msgspec.structs.replace(answer, task=loaded.shown([answer.task])[0])
     return answer
 
 

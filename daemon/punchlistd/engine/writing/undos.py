@@ -36,14 +36,14 @@ class Undos:
         assert type(params) is ListUndo, "nothing else looks back"
         item.tries += 1
         try:
-            opened = await self._access.load(item.caller.user, params.conversation)
-            if isinstance(opened, LoadedConversation) and opened.damage is None:
-                async with self._history.room(opened.state.conversation):
-                    await self._work_out(item, params, opened, whole=False)
+            loaded = await self._access.load(item.caller.user, params.conversation)
+            if isinstance(loaded, LoadedConversation) and loaded.damage is None:
+                async with self._history.room(loaded.state.conversation):
+                    await self._work_out(item, params, loaded, whole=False)
         except Damaged as damaged:
             self._conversations.refusal(damaged)  # which is what it is answered in its turn
 
-    async def decide(self, item: Write, params: ListUndo, opened: LoadedConversation) -> bool:
+    async def decide(self, item: Write, params: ListUndo, loaded: LoadedConversation) -> bool:
         """Whether what was worked out holds; False: the list has moved, and it has to be worked out again.
 
         Everything that was decided is in the log when this is called, and nothing else is decided meanwhile.
@@ -53,21 +53,21 @@ class Undos:
         """
         past = item.past
         if item.tries > TRIES:
-            past = await self._work_out(item, params, opened)
-        name, version = opened.state.conversation, opened.state.version
+            past = await self._work_out(item, params, loaded)
+        name, version = loaded.state.conversation, loaded.state.version
         return past is not None and (past.state.conversation, past.state.version) == (name, version)
 
     async def _work_out(
-        self, item: Write, params: ListUndo, opened: LoadedConversation, *, whole: bool = True
+        self, item: Write, params: ListUndo, loaded: LoadedConversation, *, whole: bool = True
     ) -> Lookback:
         """What the undo looked back on; of what it has seen already only what came behind is read."""
         history, past, decision = self._history, item.past, None
-        name = opened.state.conversation
+        name = loaded.state.conversation
         while decision is None:
             if past is None or past.state.conversation != name:
                 past = await history.begin(name, params, item.depth)
-            await history.read_past(past, opened.seq, whole=whole)
-            if whole and past.state.version != opened.state.version:
+            await history.read_past(past, loaded.seq, whole=whole)
+            if whole and past.state.version != loaded.state.version:
                 raise Damaged(name, past.seq + 1, "events are missing")
             decision = await history.steps(take_back_calls(past, params, item.command.at))
             if decision is None:

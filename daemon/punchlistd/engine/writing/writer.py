@@ -201,14 +201,14 @@ class Writer:
         """Whether a call is decided now. Otherwise it and those behind it go back to the head of the queue."""
         if forming.parts >= MOST_PARTS:
             return False  # they have their turn behind all others
-        if type(item) is Barrier or (opened := item.opened) is None:
+        if type(item) is Barrier or (loaded := item.loaded) is None:
             return True
-        if opened.dropped:
+        if loaded.dropped:
             return False  # an append was refused meanwhile
         if type(item) is Arrival:
             parts = sum(len(step.events) for step in item.steps)
-        elif type(item) is Write and opened.lane is None and (count := PARTS.get(type(item.params))) is not None:
-            parts = count(item.params, opened.state)
+        elif type(item) is Write and loaded.lane is None and (count := PARTS.get(type(item.params))) is not None:
+            parts = count(item.params, loaded.state)
         else:
             return True
         if parts > MOST_PARTS and not alone:
@@ -300,15 +300,15 @@ class Writer:
         """Make a durable transaction visible: answers first, then pushes."""
         if batch is None:
             return
-        for opened in batch.touched.values():
-            opened.dirty -= 1
+        for loaded in batch.touched.values():
+            loaded.dirty -= 1
         for name in batch.deleted:
             self._history.forget(name)
         self._access.follow(batch.deleted, batch.sessions, batch.touched.values())
         claimed = self._answer(batch.items)
         if len(self._claims.waiting):
             # What was published may be what somebody waits for; who gave up makes room for those behind.
-            self._claims.ready([*[opened.state for opened in batch.touched.values()], *claimed])
+            self._claims.ready([*[loaded.state for loaded in batch.touched.values()], *claimed])
         if batch.lines:
             self._maintenance.follow(batch.touched.values())
             self._subscriptions.publish(batch.lines, batch.head, batch.deleted)
@@ -320,8 +320,8 @@ class Writer:
         for item in items:
             if type(item.params) is TaskClaim and type(item) is Write:
                 self._claims.published(item)
-                if item.opened is not None:
-                    claimed.append(item.opened.state)
+                if item.loaded is not None:
+                    claimed.append(item.loaded.state)
             if type(item) is Barrier:
                 item.reached()
             elif type(item) is Arrival:
@@ -342,8 +342,8 @@ class Writer:
                 item.later()
             else:
                 item.lane.take(item)
-        elif item.stage is Stage.POSTING and item.opened is not None and item.opened.lane is not None:
-            item.opened.lane.take(item)
+        elif item.stage is Stage.POSTING and item.loaded is not None and item.loaded.lane is not None:
+            item.loaded.lane.take(item)
         elif item.stage is Stage.REPLAYING:
             self._spawn(self._replay(item))
         elif item.stage is Stage.READING_PAST:
@@ -358,8 +358,8 @@ class Writer:
                 continue
             if type(write.params) is TaskClaim:
                 self._claims.published(write)
-                if arrival.opened is not None:
-                    claimed.append(arrival.opened.state)
+                if arrival.loaded is not None:
+                    claimed.append(arrival.loaded.state)
             if write.outcome is not None and write.stage is Stage.DECIDED:
                 write.answer(write.outcome)
                 callers[write.caller] = None
@@ -390,9 +390,9 @@ class Writer:
             item.to(Stage.QUEUED)
             self._inbox.submit(item)
             return
-        if type(item.params) is TaskClaim and type(found) is bytes and item.opened is not None:
-            opened = await self._conversations.load(item.opened.state.conversation)
-            self._claims.observe_repeat(item, opened.state, found)
+        if type(item.params) is TaskClaim and type(found) is bytes and item.loaded is not None:
+            loaded = await self._conversations.load(item.loaded.state.conversation)
+            self._claims.observe_repeat(item, loaded.state, found)
         item.answer(found)
         item.caller.flush()
 

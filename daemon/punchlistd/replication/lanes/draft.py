@@ -17,7 +17,7 @@ from punchlistd.domain.decide import follow_up
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state.snapshot import dump_state, load_state
 from punchlistd.engine.calls import Step, Write
-from punchlistd.engine.lists.access import refused
+from punchlistd.engine.lists.access import check_access
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
 from punchlistd.engine.writing.inbox import ALONE
 from punchlistd.engine.writing.transaction import Transactor
@@ -37,17 +37,17 @@ class Draft:
     """A shared list as it would be after a post that is being made.
 
     Args:
-        opened: the list as it is.
+        loaded: the list as it is.
         transactor: decides.
         member: this daemon, the keeper of what is claimed through it.
     """
 
-    def __init__(self, opened: LoadedConversation, transactor: Transactor, member: str) -> None:
-        state = opened.state
-        self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", opened.seq, 0)
-        self.loaded.lane = opened.lane  # a question names who else has the list
-        self.loaded.present = opened.present
-        self.place = opened.place
+    def __init__(self, loaded: LoadedConversation, transactor: Transactor, member: str) -> None:
+        state = loaded.state
+        self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", loaded.seq, 0)
+        self.loaded.lane = loaded.lane  # a question names who else has the list
+        self.loaded.present = loaded.present
+        self.place = loaded.place
         self.begin()
         self._transactor = transactor
         self._member = member
@@ -96,7 +96,7 @@ class Draft:
         step = Step((), command.at, command.actor, None, Decision(), write)
         self.steps.append(step)
         # Again: what another machine posted may have opened it for somebody else.
-        decision = refused(write.caller.user, params.conversation, self.loaded.state)
+        decision = check_access(write.caller.user, params.conversation, self.loaded.state)
         decision = decision or (yield from self._transactor.consider(write, self.loaded))
         if decision is None:
             step.parked = True

@@ -446,13 +446,13 @@ class Lane:
             return 0
         await self._gather()
         await self._take_turn()
-        opened = await self.replica.opened()
-        if opened is None:
+        loaded = await self.replica.loaded()
+        if loaded is None:
             return 0
         draft = self._draft
-        if draft is None or draft.place != opened.place or draft.steps:
-            draft = self._draft = Draft(opened, self._parts.transactor, self._log.member)
-        await self._decide(draft, opened)
+        if draft is None or draft.place != loaded.place or draft.steps:
+            draft = self._draft = Draft(loaded, self._parts.transactor, self._log.member)
+        await self._decide(draft, loaded)
         self._single = max(0, self._single - len(draft.steps))
         if draft.groups:
             await self._post(draft)
@@ -461,12 +461,12 @@ class Lane:
             await self._confirm(draft)
         return 0
 
-    async def _decide(self, draft: Draft, opened: LoadedConversation) -> None:
+    async def _decide(self, draft: Draft, loaded: LoadedConversation) -> None:
         """Decide what one post may hold; what is pushed meanwhile is held, as while it is posted."""
         self.replica.posting = True
         try:
             while self._queue and type(item := self._queue[0]) is Write:
-                if self._is_known(item, opened) or (not draft.steps and not draft.holds(item)):
+                if self._is_known(item, loaded) or (not draft.steps and not draft.holds(item)):
                     if draft.steps:
                         break
                     self._give_back(self._queue.popleft())
@@ -482,10 +482,10 @@ class Lane:
             self.replica.posting = False
 
     @staticmethod
-    def _is_known(write: Write, opened: LoadedConversation) -> bool:
+    def _is_known(write: Write, loaded: LoadedConversation) -> bool:
         """Whether the call's key came in meanwhile: it was retried through another machine."""
         key = write.params.key
-        return key is not None and not write.fresh and opened.keys is not None and key_hash(key) in opened.keys
+        return key is not None and not write.fresh and loaded.keys is not None and key_hash(key) in loaded.keys
 
     async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each answer
         self._posts = True

@@ -5,7 +5,7 @@ import asyncio
 from punchlist_schemas.errors import Rejection
 from punchlistd.domain.commands import Decision
 from punchlistd.engine.calls import Arrival, Step, Write
-from punchlistd.engine.lists.access import refused
+from punchlistd.engine.lists.access import check_access
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.writing.transaction import OVERTAKEN
 from punchlistd.replication.lanes.replica import Parts
@@ -16,9 +16,9 @@ from punchlistd.store.port import Side
 async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejection | None:
     """Let a confirmed deletion become a tombstone in the local log, which answers it; else why not, or the question."""
     while True:
-        opened = await parts.conversations.durable(conversation)
-        decision = refused(write.caller.user, write.params.conversation, opened.state)
-        decision = decision or run_through(parts.transactor.consider(write, opened))
+        loaded = await parts.conversations.durable(conversation)
+        decision = check_access(write.caller.user, write.params.conversation, loaded.state)
+        decision = decision or run_through(parts.transactor.consider(write, loaded))
         if not isinstance(decision, Decision):
             return decision
         key = write.params.key
@@ -26,7 +26,7 @@ async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejectio
         step = Step(decision.events, write.command.at, write.command.actor, side, decision, write)
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         # It leads to no place: the copy ends here.
-        first = opened.state.version + 1
-        parts.inbox.submit(Arrival(conversation, first, opened.place, Place(), [step], done.set_result))
+        first = loaded.state.version + 1
+        parts.inbox.submit(Arrival(conversation, first, loaded.place, Place(), [step], done.set_result))
         if (outcome := await done) is not OVERTAKEN:
             return outcome

@@ -193,16 +193,16 @@ class Replica:
     def behind(self, position: int) -> Posted | None:
         return self._held.get(position)
 
-    async def opened(self) -> LoadedConversation | None:
+    async def loaded(self) -> LoadedConversation | None:
         """The list, if it is as far as the posts that were given to the writer."""
-        opened = await self._parts.conversations.durable(self.conversation)
-        if opened.keys is None:
-            opened.keys = set(await self._parts.log.keys(self.conversation))
-            opened = await self._parts.conversations.durable(self.conversation)
-        if self.arriving or opened.place != self.place or opened.keys is None:
+        loaded = await self._parts.conversations.durable(self.conversation)
+        if loaded.keys is None:
+            loaded.keys = set(await self._parts.log.keys(self.conversation))
+            loaded = await self._parts.conversations.durable(self.conversation)
+        if self.arriving or loaded.place != self.place or loaded.keys is None:
             self.place, self.stale = (self.place, self.stale) if self.arriving else (None, True)
             return None
-        return opened
+        return loaded
 
     async def catch_up(self) -> None:
         """Read what is missing.
@@ -267,10 +267,10 @@ class Replica:
 
     async def _move(self, place: Place) -> None:
         if place != (before := self.place):
-            opened = await self._parts.conversations.durable(self.conversation)
+            loaded = await self._parts.conversations.durable(self.conversation)
             if self.place != before:
                 return
-            opened.place = self.place = self._moved = place
+            loaded.place = self.place = self._moved = place
             logger.info("%s: goes on behind position %d of %s", self.conversation, place.position, self.space)
         self.refused, self.stuck = None, False
 
@@ -285,11 +285,11 @@ class Replica:
 
     async def _reached(self) -> Place | None:
         if self.place is None:
-            opened = await self._parts.conversations.durable(self.conversation)
-            if opened.damage is not None:
-                self.refused = opened.damage
+            loaded = await self._parts.conversations.durable(self.conversation)
+            if loaded.damage is not None:
+                self.refused = loaded.damage
                 return None
-            self.place, self._version = opened.place, opened.state.version
+            self.place, self._version = loaded.place, loaded.state.version
         return self.place
 
     def take_held(self) -> None:
