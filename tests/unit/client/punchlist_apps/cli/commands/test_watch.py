@@ -188,6 +188,8 @@ def test_what_is_in_progress_stays_in_view_of_a_list_that_is_longer_than_the_win
         for task in plan.list(status="pending"):
             plan.start(task.id)
         shown.wait_for("30 in progress")
+        shown.type("q")
+        assert shown.finish() == 0
 
 
 def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
@@ -303,6 +305,8 @@ def test_all_lists_on_a_terminal_those_that_need_somebody_first(client: Client) 
             client.conversation("late").erase()
         client.conversation("late").erase(confirm=asked.value.token)
         shown.wait_for("3 lists")
+        shown.type("q")
+        assert shown.finish() == 0
 
 
 def test_a_long_list_is_scrolled_by_keys_and_left_by_q(client: Client) -> None:
