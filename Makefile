@@ -36,7 +36,7 @@ OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo docs test test-long coverage optional check fmt bench fault conformance faces editors completions page vscode dist clean mutants
+.PHONY: help setup demo docs test test-long coverage optional check fmt bench fault conformance faces editors page vscode dist clean mutants
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -79,8 +79,6 @@ check: $(READY) ## Check format, lint, types and generated files.
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.generate --check
 	@PYTHONPATH=packages $(BIN)/python -m punchlist_packages.words --check
 	@$(page_hash) | cmp --silent - $(PAGE)/built/page.hash || { echo 'page/built is not up to date: make page' >&2; exit 1; }
-
-completions: $(COMPLETIONS) ## Generate the completion scripts from the commands.
 
 # Choices of options come from many modules, so all of them are sources. One run writes all scripts.
 $(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(wildcard client/punchlist_apps/$(depth).py client/punchlist/$(depth).py schemas/punchlist_schemas/$(depth).py))

@@ -8,7 +8,7 @@ from punchlist_apps.cli.printing.failure import NotShipped
 CHECKOUT = Path(__file__).resolve().parents[4]
 INSTALLED = Path(__file__).resolve().parents[2] / "shipped"
 
-_MADE_BY = {"completions": "make completions", "editors/vscode": "make vscode"}
+_MADE_BY = {"completions": "make setup", "editors/vscode": "make vscode"}
 """Folder that git doesn't hold → the command that makes it in a checkout, which needs no Node of the user's."""
 
 
