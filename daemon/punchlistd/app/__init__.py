@@ -1,1 +1,1 @@
-"""A daemon as a whole: its parts made and joined, its run, and what only the whole can answer."""
+"""The daemon as a whole: creates and connects its parts, runs them, and answers calls that involve all of them."""

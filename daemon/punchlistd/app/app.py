@@ -1,4 +1,4 @@
-"""Makes the parts of a daemon and connects them: start order, readiness, and the order of stopping."""
+"""Creates and connects the parts of a daemon: start order, readiness, and shutdown order."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ import msgspec
 from punchlist_schemas.rendezvous import status_path, stopped_path
 from punchlist_schemas.results import FileIdentity
 from punchlistd.app.backups import back_up
-from punchlistd.app.machines import Machines, wanted
-from punchlistd.app.report import Birth, report
+from punchlistd.app.machines import Machines, is_configured
+from punchlistd.app.report import StartTime, build_status
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations
@@ -50,34 +50,34 @@ from punchlistd.net.listener import (
 from punchlistd.net.methods import ConnectionMethods
 from punchlistd.net.router import Router, table
 from punchlistd.net.sharing import Sharing
-from punchlistd.offline.leftovers import remove
-from punchlistd.process.guards import Faults, Replaced, most_telling, watch
+from punchlistd.offline.leftovers import remove_leftovers
+from punchlistd.process.guards import Faults, Replaced, pick_exception, watch
 from punchlistd.process.lock import DataLock
 from punchlistd.process.status_file import StatusFile
 from punchlistd.settings import Settings
-from punchlistd.store.file.files import beside
+from punchlistd.store.file.files import sibling
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
-from punchlistd.store.recovery.aside import check_whole
+from punchlistd.store.recovery.aside import reject_unfinished_restore
 from punchlistd.store.search import discard
 from punchlistd.store.sqlite import SqliteLog
 
 logger = logging.getLogger(__name__)
 
 TAKE_OVER_S = 10.0
-"""How long a daemon that was given its socket waits for one that lost it to leave the data directory, in seconds."""
+"""Maximum time that a daemon with an inherited socket waits for its predecessor's lock, in seconds."""
 
-# From Python 3.13 on asyncio would unlink a socket that is not ours to unlink, or that another daemon has bound by now.
+# Since Python 3.13 asyncio unlinks the socket by default, even if it is inherited or another daemon has bound it.
 _LEAVE_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
 class Engine:
-    """The parts between the log and the calls of connections, made and joined.
+    """The parts between the log and the connections' calls.
 
     Args:
-        log: where events are kept.
-        settings: how the daemon runs.
-        spawn: runs a coroutine beside everything else.
-        show: called with (unfinished, in progress) of all lists that belong to no user, whenever they change.
+        log: the event log.
+        settings: the daemon's settings.
+        spawn: runs a coroutine in the background.
+        show: called with the numbers of unfinished and in-progress tasks in lists without a user, when they change.
     """
 
     def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
@@ -97,17 +97,17 @@ class Engine:
             with_claims=self.claims.shown,
             present=self.claims.present,
         )
-        self.claims.reservations.loaded = lambda: [one.state for one in self.conversations.loaded.values()]
+        self.claims.reservations.loaded = lambda: [entry.state for entry in self.conversations.loaded.values()]
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
         self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
         self.search = Search(
-            beside(settings.log_path, ".search"),
+            sibling(settings.log_path, ".search"),
             settings.log_path,
             log,
             self.conversations,
             self.access,
-            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - made below, since it wants search in turn
+            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - created below, because it depends on search
         )
         self.maintenance = Maintenance(
             log,
@@ -154,7 +154,7 @@ class Engine:
             spawn=spawn,
         )
 
-    def route(
+    def build_router(
         self,
         queries: Queries,
         stop: Callable[[], None],
@@ -164,7 +164,16 @@ class Engine:
         lock: FileIdentity | None = None,
         read_only: bool = False,
     ) -> Router:
-        """What brings calls to these parts, to `queries` and `sharing`; `stop` makes the daemon stop."""
+        """Build the router that dispatches calls to these parts, `queries` and `sharing`.
+
+        Args:
+            queries: Answers read calls.
+            stop: Stops the daemon.
+            sharing: Answers calls about spaces and shared lists.
+            spawn: Runs a coroutine in the background.
+            lock: Identity of the data directory's lock.
+            read_only: Whether changes are rejected.
+        """
         return Router(
             table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
             self.connections,
@@ -177,7 +186,7 @@ class Engine:
         )
 
     def close(self) -> None:
-        """Watch no time any more, once the writer has ended."""
+        """Stop all timers. Call it after the writer has ended."""
         self.claims.close()
         self.idle.close()
         self.deferrals.close()
@@ -187,10 +196,10 @@ class App:
     """One daemon, from start to end.
 
     Args:
-        settings: how it runs.
-        inherited: a listening socket from the service manager; None: bind our own.
-        read_only: whether every change is refused.
-        ending: called when everything has to end.
+        settings: the settings.
+        inherited: a listening socket from the service manager; None binds an own one.
+        read_only: whether all changes are rejected.
+        ending: called when a fatal condition ends the daemon.
     """
 
     def __init__(
@@ -209,55 +218,57 @@ class App:
         self._read_only = read_only
         self._ending = ending
         self._lock: FileIdentity | None = None
-        self._birth = Birth()
+        self._start_time = StartTime()
         self._check: Callable[[], Coroutine[Any, Any, None]]
 
     def stop(self) -> None:
         self.stopping.set()
 
     async def check(self) -> None:
-        """Return once the writer has come to a rest and the log's thread has answered; only after `ready`."""
+        """Return when the writer is idle and the database thread has responded. Call it only after `ready`."""
         await self._check()
 
     async def run(self, signals: bool = True) -> None:
         """Serve until stopped.
 
-        Lock and socket come before the log: clients may connect and wait while a long log is being opened.
+        Lock and socket come before the log, so that clients can connect and wait while a long log is opened.
 
         Raises:
             AlreadyRunning: another daemon has the data directory.
             SocketTaken: another daemon has the socket.
-            PlaceUnusable: the socket's place, or the data directory, can't be used.
-            LogUnusable: the log can't be used; nothing was touched.
+            PlaceUnusable: the socket's directory, or the data directory, can't be used.
+            LogUnusable: the log can't be used; it was not changed.
             StorageFailed: the outcome of a write is unknown.
-            Replaced: somebody took lock or socket away.
-            Exception: whatever else ended something that runs in the background.
+            Replaced: the lock or the socket was removed or replaced.
+            Exception: any other exception of a background task.
         """
         settings = self.settings
         async with AsyncExitStack() as stack:
-            lock = await anyio.to_thread.run_sync(self._take_lock)
+            lock = await anyio.to_thread.run_sync(self._acquire_lock)
             stack.callback(lock.close)
             self._lock = None if self._read_only else FileIdentity(**lock.identity)
             listening = await anyio.to_thread.run_sync(self._listen)
-            stack.push_async_callback(_shielded, anyio.to_thread.run_sync, listening.close)
-            for path in await anyio.to_thread.run_sync(remove, settings.data_dir, os.path.dirname(settings.socket)):
+            stack.push_async_callback(_close_shielded, anyio.to_thread.run_sync, listening.close)
+            for path in await anyio.to_thread.run_sync(
+                remove_leftovers, settings.data_dir, os.path.dirname(settings.socket)
+            ):
                 logger.info("removed %s, which a killed program left", path)
-            await anyio.to_thread.run_sync(check_whole, settings.data_dir)
+            await anyio.to_thread.run_sync(reject_unfinished_restore, settings.data_dir)
             log = await SqliteLog.open(
                 settings.log_path,
                 watch=(settings.lock_path, settings.socket),
                 twin=f"{settings.socket}.mark",
                 reserve_bytes=settings.reserve_bytes,
             )
-            stack.push_async_callback(_shielded, log.close)
-            await _erase_rest(log)
+            stack.push_async_callback(_close_shielded, log.close)
+            await _finish_erasures(log)
             guarded = {settings.lock_path: lock.is_in_place, settings.socket: listening.is_in_place}
             try:
                 await self._serve(log, listening, guarded, signals)
             except ExceptionGroup as failures:
-                raise most_telling(failures, (StorageFailed, Replaced)) from None
+                raise pick_exception(failures, (StorageFailed, Replaced)) from None
 
-    def _take_lock(self) -> DataLock:
+    def _acquire_lock(self) -> DataLock:
         os.close(private_directory(self.settings.data_dir))
         path = self.settings.lock_path
         try:
@@ -269,7 +280,8 @@ class App:
 
     def _listen(self) -> ListeningSocket:
         listening = self._inherited or OwnSocket(self.settings.socket)
-        with contextlib.suppress(OSError):  # whoever wanted none has changed their mind, or could not say so here
+        # The file marks the previous daemon as stopped on purpose. It is missing after any other end.
+        with contextlib.suppress(OSError):
             os.unlink(stopped_path(self.settings.socket))
         return listening
 
@@ -277,13 +289,14 @@ class App:
         self, log: SqliteLog, listening: ListeningSocket, guarded: dict[str, Callable[[], bool]], signals: bool
     ) -> None:
         faults = Faults(self._ending)
-        with faults.noticed():
+        with faults.capture():
             async with anyio.create_task_group() as background:
                 engine, router, machines = self._connect(log, background)
-                if not self._read_only and await anyio.to_thread.run_sync(wanted, self.settings, os.environ):
-                    await machines.begin()  # before anything is loaded, so that no change passes by its lane
+                if not self._read_only and await anyio.to_thread.run_sync(is_configured, self.settings, os.environ):
+                    # Before any list is loaded, so that every change to a shared list goes through its lane.
+                    await machines.start()
                 background.start_soon(engine.maintenance.recover)
-                background.start_soon(faults.rise)
+                background.start_soon(faults.raise_first)
                 background.start_soon(watch, guarded, self.settings.watch_s)
                 if signals:
                     await background.start(self._await_signals)
@@ -316,18 +329,21 @@ class App:
             data_dir=str(self.settings.data_dir),
             refresh=engine.maintenance.refresh,
             backup=lambda params: back_up(log, params),
-            status=lambda user: report(user, self._birth, log, engine.conversations, connections),
+            status=lambda user: build_status(user, self._start_time, log, engine.conversations, connections),
         )
         machines = Machines(self.settings, os.environ, engine, spawn, read_only=self._read_only)
-        router = engine.route(queries, self.stop, machines, spawn=spawn, lock=self._lock, read_only=self._read_only)
+        router = engine.build_router(
+            queries, self.stop, machines, spawn=spawn, lock=self._lock, read_only=self._read_only
+        )
         if self._read_only:
             engine.idle.close()
             engine.deferrals.close()
             engine.search.stay_in_memory()
         if log.regressed is not None:
-            had, has = log.regressed
+            marked, head = log.regressed
             message = (
-                f"log_regressed: it ends at {has} and had come to {had}; what is missing is lost, and its epoch is new"
+                f"log_regressed: it ends at {head} and had come to {marked}; "
+                "what is missing is lost, and its epoch is new"
             )
             logger.error("%s: %s", self.settings.log_path, message)
             engine.metrics.error(message)
@@ -341,26 +357,26 @@ class App:
         return engine, router, machines
 
     async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
-        """Serve connections until it is time to stop.
+        """Serve connections until `stopping` is set.
 
-        Later connections stay in the socket's backlog until the data directory is free. Refused earlier, their clients
-        would start a daemon that fails at the lock.
+        Later connections stay in the socket's backlog until the data directory is released. If they were rejected
+        earlier, their clients would start a daemon that fails at the lock.
         """
         connections, loop = engine.connections, asyncio.get_running_loop()
-        door = listening.sock.dup()
-        acceptor = await loop.create_unix_server(
-            lambda: Connection(connections, router.begin), sock=door, backlog=BACKLOG, **_LEAVE_SOCKET
+        server_socket = listening.sock.dup()
+        server = await loop.create_unix_server(
+            lambda: Connection(connections, router.begin), sock=server_socket, backlog=BACKLOG, **_LEAVE_SOCKET
         )
         logger.info("serving %s from %s", self.settings.socket, self.settings.data_dir)
         self.ready.set()
         try:
             await self.stopping.wait()
         finally:
-            # A server that is closed leaks connections whose acceptance has begun (CPython's gh-109564): finish them.
-            loop.remove_reader(door)
+            # Closing a server leaks connections that are just being accepted (CPython's gh-109564): finish them first.
+            loop.remove_reader(server_socket)
             with anyio.CancelScope(shield=True):
                 await asyncio.sleep(0)
-            acceptor.close()
+            server.close()
             connections.close()
 
     async def _drain(self, connections: Connections[Connection]) -> None:
@@ -372,7 +388,7 @@ class App:
         for connection in list(connections.live):
             connection.abort()
 
-    # what runs beside
+    # Background tasks
 
     async def _await_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
@@ -382,36 +398,36 @@ class App:
                 self.stop()
 
     async def _watch_idleness(self, engine: Engine, idle_s: float) -> None:
-        """Stop once nobody has been connected for a while, and no claim is left whose time has to be kept."""
+        """Stop after `idle_s` seconds without connections, unless leases of claims are still running."""
         connections = engine.connections
         while True:
-            with anyio.move_on_after(idle_s) as waited:
+            with anyio.move_on_after(idle_s) as timeout:
                 await connections.left.take()
-            if waited.cancelled_caught and not connections.live and not len(engine.claims.leases):
+            if timeout.cancelled_caught and not connections.live and not len(engine.claims.leases):
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()
                 return
 
 
-async def _erase_rest(log: SqliteLog) -> None:
-    """Erase what a daemon left that was killed between a tombstone and the erasure.
+async def _finish_erasures(log: SqliteLog) -> None:
+    """Finish the erasures of a daemon that was killed after it wrote a tombstone.
 
-    Those that are not indexed yet: before anybody reads. What could not be erased for want of room, or can't be because
-    of damage, is left to maintenance.
+    Only tombstones that aren't indexed yet are handled, before the first read. Maintenance repeats erasures that fail
+    on a full disk or because of damage.
     """
     with contextlib.suppress(StorageFull):
         try:
             for name in log.just_deleted:
-                discard(beside(log.path, ".search"))  # it may hold their words, and is made again
+                discard(sibling(log.path, ".search"))  # it may contain erased text, and is rebuilt on demand
                 await log.erase(name)
-        except Damaged as damaged:
-            logger.error("%s: something deleted is not erased yet: %s", log.path, damaged)
+        except Damaged as error:
+            logger.error("%s: something deleted is not erased yet: %s", log.path, error)
 
 
 def _as_function(work: Coroutine[Any, Any, None]) -> Callable[[], Coroutine[Any, Any, None]]:
     return lambda: work
 
 
-async def _shielded(close: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
+async def _close_shielded(close: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
     with anyio.CancelScope(shield=True):
         await close(*args)

@@ -1,4 +1,4 @@
-"""The answer of `daemon.backup`: a copy of the log in use, or a typed refusal that says what is in the way."""
+"""Implementation of `daemon.backup`."""
 
 import os
 
@@ -16,8 +16,8 @@ _EXPECTED = {"taken": "a name that is not taken", "place": "a place that the dae
 async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:
     try:
         report = await log.backup(params.path, check=params.check)
-    except BackupFailed as failed:
-        return _refusal(failed)
+    except BackupFailed as error:
+        return _build_rejection(error)
     return BackupResult(
         path=report.path,
         epoch=report.epoch,
@@ -29,12 +29,12 @@ async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:
     )
 
 
-def _refusal(failed: BackupFailed) -> Rejection:
-    message = f"There is no backup: {failed}."
-    if failed.kind == "full":
+def _build_rejection(error: BackupFailed) -> Rejection:
+    message = f"There is no backup: {error}."
+    if error.kind == "full":
         return Rejection("storage_full", message)
-    if failed.kind == "damaged":
-        problem = failed.problem
+    if error.kind == "damaged":
+        problem = error.problem
         facts = {} if problem is None else {"conversation": problem.conversation, "seq": problem.seq}
         return Rejection("damaged", message, facts)
-    return Rejection("invalid_params", message, {"field": "path", "expected": _EXPECTED[failed.kind]})
+    return Rejection("invalid_params", message, {"field": "path", "expected": _EXPECTED[error.kind]})

@@ -1,4 +1,4 @@
-"""Lists on several machines, from the moment that somebody wants them: a daemon without a space imports none of it."""
+"""Lazy start of replication: a daemon without a space doesn't import it."""
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -37,7 +37,7 @@ _EXTRA = (
 )
 
 _EXTRAS = {"nats": "shared", "postgres": "postgres"}
-"""The extra that installs what an engine needs."""
+"""Extra that installs the dependencies of each space engine."""
 
 _NO_SPACE = Rejection(
     "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
@@ -45,7 +45,7 @@ _NO_SPACE = Rejection(
 
 
 class Engine(Protocol):
-    """The parts between the log and the calls of connections that spaces work with."""
+    """The parts of the engine that replication uses."""
 
     log: EventLog
     inbox: Inbox
@@ -55,19 +55,19 @@ class Engine(Protocol):
     subscriptions: Subscriptions
 
 
-def wanted(settings: Settings, env: Mapping[str, str]) -> bool:
+def is_configured(settings: Settings, env: Mapping[str, str]) -> bool:
     return bool(env.get("PUNCHLIST_SPACE")) or os.path.exists(settings.spaces_path)
 
 
 class Machines:
-    """The daemon's part in spaces, which begins when one is configured or added.
+    """Calls about spaces and shared lists. Replication starts when a space is configured or added.
 
     Args:
-        settings: where `spaces.json` is.
-        env: what else configures spaces.
+        settings: settings with the path of `spaces.json`.
+        env: environment variables that configure spaces.
         engine: the engine.
-        spawn: runs a coroutine beside everything else.
-        read_only: whether every change is refused.
+        spawn: runs a coroutine in the background.
+        read_only: whether all changes are rejected.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Machines:
         self._read_only = read_only
         self._sharing: Sharing | None = None
 
-    async def begin(self) -> None:
-        """Read what is configured, and let changes of shared lists take their lanes.
+    async def start(self) -> None:
+        """Load the configured spaces and start replication, so that changes to shared lists go through their lanes.
 
         Raises:
-            Misconfigured: It can't be used, or the extra is not installed.
+            Misconfigured: The configuration is invalid, or the extra is not installed.
         """
         from punchlistd.replication.lanes.replica import Parts  # noqa: PLC0415
         from punchlistd.replication.sharing import Sharing  # noqa: PLC0415
@@ -113,7 +113,7 @@ class Machines:
             return READ_ONLY
         if self._sharing is None:
             try:
-                await self.begin()
+                await self.start()
             except Misconfigured as error:
                 return Rejection("unreachable", str(error), {"space": params.space, "since": now_ms()})
         return await self._answer(lambda sharing: sharing.add_space(params))
@@ -138,28 +138,28 @@ class Machines:
     async def leave(self, params: ListLeave) -> Outcome:
         return await self._answer(lambda sharing: sharing.leave(params))
 
-    async def _answer(self, ask: "Callable[[Sharing], Awaitable[Result]]") -> Outcome:
+    async def _answer(self, operation: "Callable[[Sharing], Awaitable[Result]]") -> Outcome:
         if self._sharing is None:
             return _NO_SPACE
         from punchlistd.replication.posts.refusals import Rejected  # noqa: PLC0415
 
         try:
-            return _encode(await ask(self._sharing))
-        except Rejected as rejected:
-            return rejected.why
+            return _encode(await operation(self._sharing))
+        except Rejected as error:
+            return error.why
 
 
 def _adapter() -> "Adapter":
-    """What each space is reached by; an engine is imported for the first space of its kind."""
+    """Build the adapter that imports a space's engine on first use."""
     from punchlistd.replication.sharing import Adapter  # noqa: PLC0415
 
     def open(space: "Space", member: str) -> "SharedLog":
         try:
             return _import_engine(space.engine)[0](space, member)
         except ImportError as error:
-            raise Misconfigured(_missing(space)) from error
+            raise Misconfigured(_missing_extra(space)) from error
 
-    async def prepared(space: "Space", member: str) -> "Checked":
+    async def prepare(space: "Space", member: str) -> "Checked":
         from punchlistd.replication.adapters.link_refusals import Refusal  # noqa: PLC0415
         from punchlistd.replication.posts.refusals import Rejected  # noqa: PLC0415
 
@@ -167,15 +167,15 @@ def _adapter() -> "Adapter":
         try:
             return await _import_engine(space.engine)[1](space, member)
         except ImportError:
-            why, reason = _missing(space), "no_extra"
-        except Refusal as refused:
-            why, reason = str(refused), refused.kind
-        raise Rejected(Rejection("unreachable", why, {**facts, "reason": reason}))
+            message, reason = _missing_extra(space), "no_extra"
+        except Refusal as error:
+            message, reason = str(error), error.kind
+        raise Rejected(Rejection("unreachable", message, {**facts, "reason": reason}))
 
-    return Adapter(open, prepared)
+    return Adapter(open, prepare)
 
 
-def _missing(space: "Space") -> str:
+def _missing_extra(space: "Space") -> str:
     return _EXTRA.format(_EXTRAS[space.engine])
 
 

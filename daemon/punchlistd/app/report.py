@@ -1,4 +1,4 @@
-"""The answer of `daemon.status`: real figures from every part, gathered when asked."""
+"""Implementation of `daemon.status`."""
 
 import asyncio
 import os
@@ -18,41 +18,43 @@ from punchlistd.net.connection import Connection
 from punchlistd.net.connection.connections import Connections
 from punchlistd.store.port import EventLog
 
-SHOWN = 100
-"""At most this many clients and subscriptions are listed."""
+MAX_LISTED = 100
+"""Maximum number of clients, and of subscriptions, in a status."""
 
 
-class Birth:
-    """When the daemon began."""
+class StartTime:
+    """The daemon's start time, by the wall clock and the monotonic clock."""
 
     def __init__(self) -> None:
-        """Now."""
         self.at_ms = now_ms()
         self._monotonic = time.monotonic()
 
-    def age_ms(self) -> int:
-        """How long ago, in milliseconds, whatever the wall clock did since."""
+    def uptime_ms(self) -> int:
+        """Return the time since the start in milliseconds, unaffected by changes of the wall clock."""
         return int((time.monotonic() - self._monotonic) * 1000)
 
 
-async def report(
-    user: str | None, birth: Birth, log: EventLog, conversations: Conversations, connections: Connections[Connection]
+async def build_status(
+    user: str | None,
+    start_time: StartTime,
+    log: EventLog,
+    conversations: Conversations,
+    connections: Connections[Connection],
 ) -> r.StatusResult:
-    """What the daemon knows about itself now.
+    """Build the result of `daemon.status`.
 
-    A user is shown the connections of that user alone, and nothing of what all users do together: those figures and
-    the errors are empty.
+    For a user it contains that user's connections only. Figures about all users, and errors, are left empty.
     """
     log_bytes, wal_bytes = await log.sizes()
-    live = sorted(connections.live, key=lambda each: each.connected_at)
+    live = sorted(connections.live, key=lambda connection: connection.connected_at)
     loaded = conversations.loaded.values()
-    whole = r.StatusResult(
+    status = r.StatusResult(
         version=__version__,
         protocol=PROTOCOL,
         pid=os.getpid(),
         epoch=log.epoch,
-        started_at=birth.at_ms,
-        uptime_ms=birth.age_ms(),
+        started_at=start_time.at_ms,
+        uptime_ms=start_time.uptime_ms(),
         socket=connections.settings.socket,
         data_dir=connections.settings.data_dir,
         python=platform.python_version(),
@@ -60,8 +62,8 @@ async def report(
         loop=type(asyncio.get_running_loop()).__module__.partition(".")[0],
         seq=log.head,
         conversations_loaded=len(conversations.loaded),
-        clients=tuple(map(_client, live[:SHOWN])),
-        subscriptions=tuple(each for one in live for each in _subscriptions(one, connections))[:SHOWN],
+        clients=tuple(map(_client_status, live[:MAX_LISTED])),
+        subscriptions=_list_subscriptions(live, connections)[:MAX_LISTED],
         log_bytes=log_bytes,
         wal_bytes=wal_bytes,
         commits=connections.metrics.durations(),
@@ -70,13 +72,13 @@ async def report(
         last_errors=tuple(connections.metrics.errors),
     )
     if user is None:
-        return whole
-    its = [each for each in live if each.user == user]
+        return status
+    own = [connection for connection in live if connection.user == user]
     return msgspec.structs.replace(
-        whole,
-        conversations_loaded=sum(each.state.exists and each.state.user == user for each in loaded),
-        clients=tuple(map(_client, its[:SHOWN])),
-        subscriptions=tuple(each for one in its for each in _subscriptions(one, connections))[:SHOWN],
+        status,
+        conversations_loaded=sum(entry.state.exists and entry.state.user == user for entry in loaded),
+        clients=tuple(map(_client_status, own[:MAX_LISTED])),
+        subscriptions=_list_subscriptions(own, connections)[:MAX_LISTED],
         log_bytes=0,
         wal_bytes=0,
         commits=Metrics().durations(),
@@ -86,7 +88,7 @@ async def report(
     )
 
 
-def _client(connection: Connection) -> r.ClientStatus:
+def _client_status(connection: Connection) -> r.ClientStatus:
     return r.ClientStatus(
         name=connection.client,
         pid=connection.pid,
@@ -95,15 +97,18 @@ def _client(connection: Connection) -> r.ClientStatus:
     )
 
 
-def _subscriptions(connection: Connection, connections: Connections[Connection]) -> list[r.SubscriptionStatus]:
+def _list_subscriptions(
+    live: list[Connection], connections: Connections[Connection]
+) -> tuple[r.SubscriptionStatus, ...]:
     head = connections.subscriptions.head
-    return [
+    return tuple(
         r.SubscriptionStatus(
-            subscription=each.id,
+            subscription=subscription.id,
             client=connection.client,
-            view=each.view,
-            lag=0 if each.live else max(0, head - each.position),
-            conversation=each.conversation,
+            view=subscription.view,
+            lag=0 if subscription.live else max(0, head - subscription.position),
+            conversation=subscription.conversation,
         )
-        for each in connection.subscriptions.values()
-    ]
+        for connection in live
+        for subscription in connection.subscriptions.values()
+    )

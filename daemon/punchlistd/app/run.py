@@ -1,4 +1,4 @@
-"""From parsed options to an exit code: settings, the inherited socket, the event loop, and what systemd is told."""
+"""Runs a daemon from parsed options to an exit code: settings, inherited socket, event loop, systemd notifications."""
 
 import argparse
 import contextlib
@@ -12,9 +12,9 @@ import msgspec
 from punchlistd.app.app import App
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
-from punchlistd.offline.read_only import copied
-from punchlistd.process.guards import LastResort, Replaced, most_telling
-from punchlistd.process.limits import TooFewDescriptors, detach, take_little_address_space
+from punchlistd.offline.read_only import copy_log
+from punchlistd.process.guards import LastResort, Replaced, pick_exception
+from punchlistd.process.limits import TooFewDescriptors, detach, reduce_address_space
 from punchlistd.process.lock import AlreadyRunning
 from punchlistd.settings import Misconfigured, resolve
 from punchlistd.store.port import LogUnusable, StorageFailed
@@ -32,18 +32,18 @@ EXITS: dict[type[Exception], int] = {
     TooFewDescriptors: 78,
     OSError: 74,
 }
-"""What an end means to whoever started the daemon: 75 and 78 are not worth a restart."""
+"""Exit codes by exception. After 75 and 78 a service manager should not restart the daemon."""
 
 FAULT = 70
-"""EX_SOFTWARE: the end by a fault of ours, which the log describes."""
+"""EX_SOFTWARE: exit code after a bug, which is logged with its traceback."""
 
 
 def run(options: argparse.Namespace) -> int:
     if options.ready_fd is not None:
-        with contextlib.suppress(OSError):  # told when it is used
+        with contextlib.suppress(OSError):  # a bad descriptor is ignored, as in `_notify_manager`
             os.set_inheritable(options.ready_fd, False)
     try:
-        take_little_address_space()
+        reduce_address_space()
         settings = resolve(os.environ, options.socket, options.data_dir)
         connections = min(settings.limits.connections, detach())
         limits = msgspec.structs.replace(settings.limits, connections=connections)
@@ -52,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
         )
         with contextlib.ExitStack() as stack:
             if options.read_only:
-                settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copied(settings)))
-            ending = LastResort(FAULT).begin
+                settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copy_log(settings)))
+            ending = LastResort(FAULT).start_timer
             app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only, ending=ending)
             anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
     except tuple(EXITS) as error:
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(app: App, ready_fd: int | None) -> None:
-    # What a daemon keeps, it keeps for long, and next to nothing of it in cycles: it is looked through less often.
+    # The daemon's objects are long-lived and rarely in reference cycles, so collect garbage less often.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     try:
@@ -75,14 +75,14 @@ async def _run(app: App, ready_fd: int | None) -> None:
             await app.run()
             group.cancel_scope.cancel()
     except ExceptionGroup as failures:
-        raise most_telling(failures, tuple(EXITS)) from None
+        raise pick_exception(failures, tuple(EXITS)) from None
 
 
 async def _notify_manager(app: App, ready_fd: int | None) -> None:
-    """Say when the daemon serves, that it is well (as often as it is asked for), and when it begins to stop."""
+    """Notify the service manager of readiness, health (at the watchdog's interval) and the start of shutdown."""
     await app.ready.wait()
     if ready_fd is not None:
-        with contextlib.suppress(OSError):  # whoever waited has left
+        with contextlib.suppress(OSError):  # the starting process no longer waits
             os.write(ready_fd, b"ready\n")
         with contextlib.suppress(OSError):
             os.close(ready_fd)

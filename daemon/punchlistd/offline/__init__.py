@@ -1,1 +1,1 @@
-"""Log files that no daemon serves: checked, repaired, restored, read from a copy."""
+"""Work on log files without a running daemon: verification, repair, restore, read-only copies."""

@@ -1,4 +1,4 @@
-"""Log files without a daemon: checking one as a whole, and putting a backup in the place of a lost log."""
+"""Commands on log files without a running daemon: `--verify`, `--repair` and `--restore`."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from punchlistd.store.recovery.backup import LOG_NAME, BackupFailed, restore
 from punchlistd.store.recovery.verify import Report, verify_file
 
 UNSOUND = 1
-"""Exit code: something is damaged, or a backup was not put in place; what is printed says what and why."""
+"""Exit code for a damaged log or a failed restore. The printed report has the details."""
 
 FAILURES: dict[type[Exception], tuple[str, int]] = {
     BackupFailed: ("backup", UNSOUND),
@@ -26,13 +26,13 @@ FAILURES: dict[type[Exception], tuple[str, int]] = {
     LogUnusable: ("unusable", 78),
     OSError: ("file", 74),
 }
-"""What may be in the way → its name and the exit code."""
+"""Expected exception → its name in the output, and the exit code."""
 
-_LEAVES_S = 10.0
-"""How long a daemon that was just stopped may keep its lock, in seconds."""
+_LOCK_PATIENCE_S = 10.0
+"""Maximum time to wait for a daemon that was just stopped to release its lock, in seconds."""
 
-_PROGRESS_S = 0.2
-"""How often progress is printed, in seconds."""
+_PROGRESS_INTERVAL_S = 0.2
+"""Minimum interval between progress updates, in seconds."""
 
 
 class _Failure(msgspec.Struct):
@@ -43,7 +43,7 @@ class _Failure(msgspec.Struct):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what `--verify`, `--repair` or `--restore` asks for, print a report as one line of JSON, return the code."""
+    """Run `--verify`, `--repair` or `--restore`, print a report as one line of JSON, and return the exit code."""
     os.umask(0o077)
     try:
         if options.verify is not None:
@@ -52,21 +52,21 @@ def run(options: argparse.Namespace) -> int:
             report = repair_file(resolve(os.environ, options.socket, options.data_dir).log_path, _Progress())
         else:
             data_dir = resolve(os.environ, options.socket, options.data_dir).data_dir
-            report = put_in_place(os.path.abspath(options.restore), data_dir, options.aside)
+            report = restore_backup(os.path.abspath(options.restore), data_dir, options.aside)
     except tuple(FAILURES) as error:
         name, code = next(row for kind, row in FAILURES.items() if isinstance(error, kind))
-        _print(_Failure(name, _explained(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
+        _print(_Failure(name, _describe(error, os.path.basename(options.verify or options.restore or LOG_NAME))))
         return code
     _print(report)
     return UNSOUND if report.problems else 0
 
 
-def _explained(error: Exception, name: str) -> str:
-    """A failure in words. The advice for an unusable log is for a daemon's own, not for any file that is named."""
+def _describe(error: Exception, name: str) -> str:
+    # The advice in LogUnusable is for the daemon's own log. Replace it for any other file named by the user.
     if not isinstance(error, LogUnusable) or name == LOG_NAME:
         return str(error)
-    wrong, _, _ = str(error).partition("; ")
-    return f"{wrong}; name another file: a log or a backup of punchlist"
+    problem, _, _ = str(error).partition("; ")
+    return f"{problem}; name another file: a log or a backup of punchlist"
 
 
 def _print(value: msgspec.Struct) -> None:
@@ -75,82 +75,82 @@ def _print(value: msgspec.Struct) -> None:
 
 
 class _Progress:
-    """Tells people at a terminal how far it is, on standard error."""
+    """Progress display on standard error, if that is a terminal."""
 
     def __init__(self) -> None:
-        self._wanted = sys.stderr.isatty()
-        self._next = time.monotonic() + 5 * _PROGRESS_S
+        self._enabled = sys.stderr.isatty()
+        self._next = time.monotonic() + 5 * _PROGRESS_INTERVAL_S
 
-    def note(self, seq: int) -> None:
-        if self._wanted and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _PROGRESS_S
+    def show(self, seq: int) -> None:
+        if self._enabled and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PROGRESS_INTERVAL_S
             sys.stderr.write(f"\rchecking event {seq:,}\x1b[K")
             sys.stderr.flush()
 
     def clear(self) -> None:
-        if self._wanted:
+        if self._enabled:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
 def audit(path: str, progress: _Progress) -> Report:
-    """Everything that is wrong with a log or a backup, which is only read.
+    """Verify a log or a backup, which is only read.
 
     Raises:
         AlreadyRunning: A daemon has it open.
-        LogUnusable: It is no log of ours, or can't be read at all.
+        LogUnusable: It is not a punchlist log, or can't be read at all.
     """
-    lock = os.path.join(os.path.dirname(path), "lock")
-    held = DataLock(lock) if os.path.basename(path) == LOG_NAME and os.path.exists(lock) else None
+    lock_path = os.path.join(os.path.dirname(path), "lock")
+    lock = DataLock(lock_path) if os.path.basename(path) == LOG_NAME and os.path.exists(lock_path) else None
     try:
-        return _checked(path, progress)
+        return _verify(path, progress)
     finally:
-        if held is not None:
-            held.close()
+        if lock is not None:
+            lock.close()
 
 
-def _checked(path: str, progress: _Progress) -> Report:
+def _verify(path: str, progress: _Progress) -> Report:
     try:
-        return verify_file(path, progress.note)
+        return verify_file(path, progress.show)
     finally:
         progress.clear()
 
 
 def repair_file(path: str, progress: _Progress) -> Repaired:
-    """Repair the log of a data directory that no daemon has open. See `punchlistd.offline.repair`.
+    """Repair the log of a data directory without a running daemon. See `punchlistd.offline.repair`.
 
     Raises:
-        AlreadyRunning: A daemon has it open; nothing was touched.
-        LogUnusable: It is no log of ours, or nothing of it can be read.
-        BackupFailed: There is no room or permission for the copies.
+        AlreadyRunning: A daemon has the log open; nothing was changed.
+        LogUnusable: The file is not a punchlist log, or none of it can be read.
+        BackupFailed: The copies could not be written, or the repaired log is damaged.
         PlaceUnusable: The directory can't be used.
     """
     os.close(private_directory(os.path.dirname(path)))
     try:
         lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
     except AlreadyRunning as error:
-        who = str(error).partition(" Use that one")[0]
-        raise AlreadyRunning(f"{who} End it and repeat: punch daemon stop; punch daemon verify --repair") from None
+        holder = str(error).partition(" Use that one")[0]
+        raise AlreadyRunning(f"{holder} End it and repeat: punch daemon stop; punch daemon verify --repair") from None
     with closing(lock):
-        return repair(path, lambda each: _checked(each, progress))
+        return repair(path, lambda file: _verify(file, progress))
 
 
-def put_in_place(backup: str, data_dir: str, aside: str | None = None) -> Report:
-    """Make a backup the log of a data directory that has no daemon.
+def restore_backup(backup: str, data_dir: str, aside: str | None = None) -> Report:
+    """Make a backup the log of a data directory without a running daemon.
 
     Args:
         backup: The backup.
         data_dir: The data directory.
-        aside: A directory to be made for the log that is there; None: there must be none.
+        aside: Directory to create for the existing log; None requires that there is no log.
 
     Raises:
-        AlreadyRunning: A daemon runs there.
-        BackupFailed: The backup is not sound, or there is a log already.
-        LogUnusable: It is no backup at all.
+        AlreadyRunning: A daemon uses the data directory.
+        BackupFailed: The backup is damaged, or a log exists and `aside` is None.
+        LogUnusable: The file is not a punchlist log.
         PlaceUnusable: The directory can't be used.
     """
     os.close(private_directory(data_dir))
-    patience_s = 0.0 if aside is None else _LEAVES_S
+    patience_s = 0.0 if aside is None else _LOCK_PATIENCE_S
     with closing(DataLock(os.path.join(data_dir, "lock"), patience_s)):
         try:
             return restore(backup, data_dir, aside)

@@ -1,7 +1,7 @@
-"""Copies of the log that a killed program left: nobody would ever remove them, and erased text would stay in them.
+"""Removal of log copies left by killed programs. They would stay forever, with text that was erased from the log.
 
-Whoever works on a copy in a directory of its own holds that directory locked (`flock`). The lock goes with its holder,
-so a directory that is not locked belongs to nobody any more.
+A program that works on a copy in its own directory locks that directory (`flock`). The lock ends with the process, so
+an unlocked directory is no longer in use.
 """
 
 import contextlib
@@ -12,15 +12,19 @@ import shutil
 from collections.abc import Callable, Generator, Iterable
 
 _DIRECTORY = re.compile(r"(verify|read-only)-[a-z0-9_]{8}")
-"""What `punch daemon verify` makes in the data directory, and a daemon that only reads beside its socket."""
+"""Directories made by `punch daemon verify` in the data directory, and by a read-only daemon next to its socket."""
 
 _UNFINISHED = re.compile(r".+\.[0-9a-f]{8}\.new(-wal|-journal|-shm)?")
-"""A backup, or a log written anew, before it has its name."""
+"""Unfinished backups and repaired logs, under their temporary names."""
 
 
 @contextlib.contextmanager
-def held(directory: str) -> Generator[None]:
-    """Hold a directory locked: what is in it is in use."""
+def hold_directory(directory: str) -> Generator[None]:
+    """Lock a directory while it is in use.
+
+    Raises:
+        OSError: It is already locked, or can't be opened.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -29,27 +33,27 @@ def held(directory: str) -> Generator[None]:
         os.close(descriptor)
 
 
-def remove(data_dir: str, runtime_dir: str) -> list[str]:
-    """Remove what killed programs left. The caller holds the lock of the data directory.
+def remove_leftovers(data_dir: str, runtime_dir: str) -> list[str]:
+    """Remove the files of killed programs. The caller must hold the lock of the data directory.
 
     Returns:
-        What was removed, and nothing that could not be.
+        The removed paths. Paths that could not be removed are skipped.
     """
     removed: list[str] = []
     for place in (data_dir, runtime_dir):
-        for path in _matching(place, _DIRECTORY.fullmatch):
-            with contextlib.suppress(OSError), held(path):
+        for path in _find_paths(place, _DIRECTORY.fullmatch):
+            with contextlib.suppress(OSError), hold_directory(path):
                 shutil.rmtree(path)
                 removed.append(path)
     for place in (data_dir, os.path.join(data_dir, "backups")):
-        for path in _matching(place, _UNFINISHED.fullmatch):
+        for path in _find_paths(place, _UNFINISHED.fullmatch):
             with contextlib.suppress(OSError):
                 os.unlink(path)
                 removed.append(path)
     return removed
 
 
-def _matching(place: str, is_ours: Callable[[str], object]) -> Iterable[str]:
+def _find_paths(place: str, is_ours: Callable[[str], object]) -> Iterable[str]:
     try:
         return [os.path.join(place, name) for name in os.listdir(place) if is_ours(name)]
     except OSError:

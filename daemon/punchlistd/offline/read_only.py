@@ -1,6 +1,6 @@
-"""Reading a log that can't be written, say on a disk that has turned read-only, from a copy.
+"""Reads of a log that isn't writable, for example on a disk that turned read-only.
 
-SQLite has to write before it can read what a killed daemon left, so what is served is a copy, beside the socket.
+SQLite has to write before it can read a log that a killed daemon left, so a copy next to the socket is served.
 """
 
 import contextlib
@@ -10,38 +10,38 @@ import shutil
 import tempfile
 from collections.abc import Generator
 
-from punchlistd.offline.leftovers import held
+from punchlistd.offline.leftovers import hold_directory
 from punchlistd.process.lock import AlreadyRunning
 from punchlistd.settings import Settings
-from punchlistd.store.file.files import beside, write_ahead
+from punchlistd.store.file.files import sibling, wal_path
 from punchlistd.store.port import LogUnusable
 
 
 @contextlib.contextmanager
-def copied(settings: Settings) -> Generator[str]:
-    """A copy of the data directory's log, in a directory of its own that is gone afterwards. Nothing there is touched.
+def copy_log(settings: Settings) -> Generator[str]:
+    """Copy the data directory's log to a temporary directory, which is removed at the end of the context.
 
     Raises:
-        AlreadyRunning: A daemon writes there.
+        AlreadyRunning: A daemon uses the data directory.
         LogUnusable: There is no log.
-        OSError: It can't be read, or there is no room for the copy.
+        OSError: The log can't be read, or the copy can't be written.
     """
     log, place = settings.log_path, os.path.dirname(settings.socket)
     os.makedirs(place, mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="read-only-", dir=place) as directory, held(directory):
-        with _unwritten(settings.lock_path):
+    with tempfile.TemporaryDirectory(prefix="read-only-", dir=place) as directory, hold_directory(directory):
+        with _exclude_daemons(settings.lock_path):
             if not os.path.exists(log):
                 raise LogUnusable(f"{log} is not there; name the data directory of a log")
-            index = beside(log, ".index")
-            for path in (log, write_ahead(log), beside(log, ".mark"), index, write_ahead(index)):
+            index = sibling(log, ".index")
+            for path in (log, wal_path(log), sibling(log, ".mark"), index, wal_path(index)):
                 with contextlib.suppress(FileNotFoundError):
                     shutil.copyfile(path, os.path.join(directory, os.path.basename(path)))
         yield directory
 
 
 @contextlib.contextmanager
-def _unwritten(lock: str) -> Generator[None]:
-    """Keep daemons away while the files are copied, as far as there ever was one."""
+def _exclude_daemons(lock: str) -> Generator[None]:
+    """Prevent daemons from starting while the files are copied. Without a lock file no daemon ever ran there."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What ends a daemon that is not whole any more: a lost lock or socket, a fault in something that runs beside."""
+"""Detection of fatal conditions: a lost lock or socket, an exception in a callback or thread, a hanging shutdown."""
 
 import asyncio
 import logging
@@ -15,24 +15,24 @@ import anyio
 logger = logging.getLogger(__name__)
 
 END_S = 10.0
-"""So many seconds a daemon that has to end has for it."""
+"""Maximum duration of an orderly end after a fatal error, in seconds."""
 
 
 class Replaced(Exception):
-    """The daemon's lock or socket is no longer its own: it must not answer any more."""
+    """The daemon's lock or socket was replaced or removed. It must not send further responses."""
 
 
 async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoReturn:
-    """Look again and again whether what must be ours still is, also while nobody calls.
+    """Poll whether the daemon's files are still its own.
 
-    A look is so quick that a thread for it would cost an idle daemon more.
+    The checks run on the event loop: they are so quick that a thread would cost an idle daemon more.
 
     Args:
-        paths: what tells for each path whether it still leads to what is ours.
-        every_s: seconds from one look to the next.
+        paths: for each path, a function that returns whether it still leads to this daemon's file.
+        every_s: interval in seconds.
 
     Raises:
-        Replaced: it was removed or replaced.
+        Replaced: a file was removed or replaced.
     """
     while True:
         await anyio.sleep(every_s)
@@ -42,12 +42,12 @@ async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoRetur
 
 
 class Faults:
-    """Notices exceptions that ended a callback of the event loop, of which asyncio would merely write to the log.
+    """Captures exceptions in callbacks of the event loop, which asyncio would only log.
 
-    Want of memory is noticed wherever it comes up: what it leaves half done can't be told from there.
+    MemoryError is captured wherever it is reported, because the state that it leaves behind is unknown.
 
     Args:
-        ending: called when everything has to end, for whatever reason, before anything else is done about it.
+        ending: called first when the daemon has to end.
     """
 
     def __init__(self, ending: Callable[[], None] = lambda: None) -> None:
@@ -55,9 +55,9 @@ class Faults:
         self._ending = ending
 
     @contextmanager
-    def noticed(self) -> Generator[None]:
+    def capture(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
-        before = loop.get_exception_handler()
+        previous = loop.get_exception_handler()
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
@@ -65,8 +65,8 @@ class Faults:
                 self._ending()
                 if not self._first.done():
                     self._first.set_result(error)
-            elif before is not None:
-                before(loop, context)
+            elif previous is not None:
+                previous(loop, context)
             else:
                 loop.default_exception_handler(context)
 
@@ -74,9 +74,9 @@ class Faults:
         try:
             yield
         finally:
-            loop.set_exception_handler(before)
+            loop.set_exception_handler(previous)
 
-    async def rise(self) -> NoReturn:
+    async def raise_first(self) -> NoReturn:
         try:
             raise await self._first
         finally:
@@ -84,10 +84,10 @@ class Faults:
 
 
 class LastResort:
-    """Ends the process where it can't end by itself.
+    """Ends the process when an orderly end is impossible. Create it in the main thread.
 
-    A task that was not woken for want of memory can't be cancelled either, and whoever waits for its end waits for
-    ever. A thread that ends by an exception leaves its callers waiting. Made in the main thread.
+    A task that was not woken because memory ran out can't be cancelled either, so waiting for it never ends. A thread
+    that ends with an exception leaves its callers waiting.
 
     Args:
         code: the exit code.
@@ -96,11 +96,11 @@ class LastResort:
     def __init__(self, code: int) -> None:
         self._code = code
         signal.signal(signal.SIGALRM, self._end)
-        threading.excepthook = self._thread_ended
-        sys.unraisablehook = self._unraisable
+        threading.excepthook = self._on_thread_error
+        sys.unraisablehook = self._on_unraisable
 
-    def begin(self) -> None:
-        """From now on there are `END_S` seconds for an orderly end. The system keeps the time: that takes no memory."""
+    def start_timer(self) -> None:
+        """End the process in `END_S` seconds, unless it ends earlier. The kernel's timer needs no memory."""
         signal.setitimer(signal.ITIMER_REAL, END_S, 1.0)
 
     def _end(self, *_: object) -> NoReturn:
@@ -109,13 +109,13 @@ class LastResort:
         finally:
             os._exit(self._code)
 
-    def _thread_ended(self, args: threading.ExceptHookArgs) -> None:
+    def _on_thread_error(self, args: threading.ExceptHookArgs) -> None:
         try:
             logger.critical("a thread ended by an exception", exc_info=args.exc_value)
         finally:
             os._exit(self._code)
 
-    def _unraisable(self, args: "sys.UnraisableHookArgs") -> None:
+    def _on_unraisable(self, args: "sys.UnraisableHookArgs") -> None:
         if not isinstance(args.exc_value, MemoryError):
             sys.__unraisablehook__(args)
             return
@@ -125,15 +125,15 @@ class LastResort:
             os._exit(self._code)
 
 
-def most_telling(group: ExceptionGroup[Exception], order: tuple[type[Exception], ...]) -> Exception:
-    """The one exception that stands for a group: of the first class of `order` that occurs, else the first of all."""
-    leaves = list(_leaves(group))
-    return next((error for kind in order for error in leaves if isinstance(error, kind)), leaves[0])
+def pick_exception(group: ExceptionGroup[Exception], order: tuple[type[Exception], ...]) -> Exception:
+    """Return the exception to report for a group: one of the first class in `order` that occurs, or the first one."""
+    errors = list(_flatten(group))
+    return next((error for kind in order for error in errors if isinstance(error, kind)), errors[0])
 
 
-def _leaves(group: ExceptionGroup[Exception]) -> Generator[Exception]:
+def _flatten(group: ExceptionGroup[Exception]) -> Generator[Exception]:
     for error in group.exceptions:
         if isinstance(error, ExceptionGroup):
-            yield from _leaves(error)  # pyright: ignore[reportUnknownArgumentType]
+            yield from _flatten(error)  # pyright: ignore[reportUnknownArgumentType]
         else:
             yield error

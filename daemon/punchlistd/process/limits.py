@@ -1,7 +1,7 @@
-"""What a daemon does not take over from the program that started it: limits, priority and umask.
+"""Resets process settings inherited from the program that started the daemon: limits, priority and umask.
 
-The first caller starts the daemon of all others. What was meant for that caller alone must not decide how they fare.
-What can't be taken back it makes do with.
+The first client starts the daemon for all clients, so its own restrictions must not apply to the others. Settings that
+can't be reset without privileges are logged.
 """
 
 import ctypes
@@ -15,12 +15,12 @@ from punchlist_schemas.system import os_calls
 logger = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS = 64
-"""Descriptors that connections may not take: for the log, its helpers, and rejecting one connection too many."""
+"""Descriptors reserved for the log, its helpers, and rejecting excess connections."""
 
-FEWEST_DESCRIPTORS = 2 * SPARE_DESCRIPTORS
-"""A daemon that may have fewer refuses to start: it could serve next to nobody."""
+MIN_DESCRIPTORS = 2 * SPARE_DESCRIPTORS
+"""Minimum number of descriptors. With fewer a daemon could serve hardly any connections, so it doesn't start."""
 
-_RAISED = {
+_LIMITS = {
     resource.RLIMIT_NOFILE: "descriptors",
     resource.RLIMIT_CPU: "seconds of processor time",
     resource.RLIMIT_FSIZE: "bytes in a file",
@@ -30,38 +30,38 @@ _RAISED = {
 
 
 _M_ARENA_MAX = -8
-"""glibc's mallopt(3)."""
+"""Parameter of glibc's mallopt(3)."""
 
 STACK_BYTES = 1 << 20
-"""Of each thread but the first."""
+"""Stack size of each thread but the first."""
 
 
 class TooFewDescriptors(Exception):
-    """The hard limit of descriptors is too low to serve anybody."""
+    """The hard limit of descriptors is below `MIN_DESCRIPTORS`."""
 
 
 def detach() -> int:
-    """Raise soft limits to the hard ones, and return to the usual priority.
+    """Raise soft limits to the hard ones, and reset priority and umask.
 
-    What can't be had without privileges goes into the daemon's log, since it explains an early end.
+    Remaining restrictions are logged, because they explain an early end.
 
     Returns:
-        How many connections there may be.
+        The maximum number of connections.
 
     Raises:
-        TooFewDescriptors: This process may have fewer descriptors than FEWEST_DESCRIPTORS.
+        TooFewDescriptors: The hard limit is below MIN_DESCRIPTORS.
     """
     os.umask(0o077)
-    for kind, what in _RAISED.items():
+    for kind, unit in _LIMITS.items():
         hard = resource.getrlimit(kind)[1]
         soft = os_calls.most_descriptors(hard) if kind == resource.RLIMIT_NOFILE else hard
         resource.setrlimit(kind, (soft, hard))
         if hard != resource.RLIM_INFINITY and kind != resource.RLIMIT_NOFILE:
-            logger.warning("the program that started this daemon limits it to %d %s", hard, what)
+            logger.warning("the program that started this daemon limits it to %d %s", hard, unit)
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if descriptors < FEWEST_DESCRIPTORS:
+    if descriptors < MIN_DESCRIPTORS:
         raise TooFewDescriptors(
-            f"this process may open {descriptors} files and needs {FEWEST_DESCRIPTORS}: raise the limit (ulimit -Hn), "
+            f"this process may open {descriptors} files and needs {MIN_DESCRIPTORS}: raise the limit (ulimit -Hn), "
             "or let the service manager start the daemon: punch daemon service install --now"
         )
     nice = os.getpriority(os.PRIO_PROCESS, 0)
@@ -73,13 +73,13 @@ def detach() -> int:
     return descriptors - SPARE_DESCRIPTORS
 
 
-def take_little_address_space() -> None:
-    """Leave more of a limited address space to the lists; called before the first thread begins.
+def reduce_address_space() -> None:
+    """Reserve less address space per thread, which may be limited. Call it before the first thread starts.
 
-    glibc sets 64 MiB aside for each thread and 8 MiB for its stack. Ours take turns at the interpreter, so one heap
-    does for all.
+    glibc reserves 64 MiB of heap and 8 MiB of stack for each thread. Python threads run one at a time, so one heap is
+    enough for all.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none, and needs none
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl doesn't have it, or need it
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
     threading.stack_size(STACK_BYTES)

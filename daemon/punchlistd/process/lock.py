@@ -1,7 +1,7 @@
-"""The lock that makes a daemon the only one of its data directory.
+"""The lock that allows one daemon per data directory.
 
-The lock is `flock` on a file that is never unlinked: it goes with its holder, however that dies. The file tells the
-holder's process id, for people, and in a second line the path of its socket, for clients that look for it elsewhere.
+The lock is a `flock` on a file that is never unlinked. The kernel releases it when the process ends. The file contains
+the holder's process id, for people, and on a second line the path of its socket, for clients that expect another one.
 """
 
 import contextlib
@@ -10,21 +10,21 @@ import os
 import time
 
 RETRY_S = 0.02
-MOST_TOLD = 8_192
-"""So many bytes of the file are read at most."""
+MAX_LOCK_FILE_BYTES = 8_192
+"""Maximum number of bytes read from the file."""
 
 
 class AlreadyRunning(Exception):
-    """Another daemon holds the data directory; the message names it as well as can be known."""
+    """Another daemon holds the data directory. The message names it as far as possible."""
 
 
 class DataLock:
-    """Holds the lock of a data directory until closed.
+    """The lock of a data directory, held until closed.
 
     Args:
-        path: the lock's file, made if need be.
-        patience_s: how long to wait, in seconds, for a holder that is about to leave.
-        socket: where the daemon listens that holds it; who finds the lock taken finds the daemon by it.
+        path: the lock file, created if missing.
+        patience_s: maximum time to wait for the current holder to end, in seconds.
+        socket: this daemon's socket, by which other processes that find the lock taken find the daemon.
 
     Raises:
         AlreadyRunning: another process holds it.
@@ -34,16 +34,16 @@ class DataLock:
     def __init__(self, path: str, patience_s: float = 0.0, socket: str = "") -> None:
         self.path = path
         deadline = time.monotonic() + patience_s
-        while not self._take():
+        while not self._acquire():
             if time.monotonic() >= deadline:
                 raise AlreadyRunning(_describe(path))
             time.sleep(RETRY_S)
-        with contextlib.suppress(OSError):  # a full disk: the text is a convenience
+        with contextlib.suppress(OSError):  # the disk may be full, and the contents are optional
             os.ftruncate(self._descriptor, 0)
-            where = b"" if "\n" in socket or not socket else os.fsencode(socket) + b"\n"
-            os.pwrite(self._descriptor, b"%d\n" % os.getpid() + where, 0)
+            second_line = b"" if "\n" in socket or not socket else os.fsencode(socket) + b"\n"
+            os.pwrite(self._descriptor, b"%d\n" % os.getpid() + second_line, 0)
 
-    def _take(self) -> bool:
+    def _acquire(self) -> bool:
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,7 +52,8 @@ class DataLock:
             return False
         if self.is_in_place():
             return True
-        os.close(self._descriptor)  # somebody replaced the file meanwhile: the lock of the old one says nothing
+        # The file was replaced before it was locked, so the lock of the old one doesn't protect the directory.
+        os.close(self._descriptor)
         return False
 
     def is_in_place(self) -> bool:
@@ -63,7 +64,7 @@ class DataLock:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Numbers of the file's device and inode, as decimal texts: by them it is known whatever path leads to it."""
+        """The file's device and inode numbers as decimal strings. They identify it under any path."""
         status = os.fstat(self._descriptor)
         return {"device": str(status.st_dev), "inode": str(status.st_ino)}
 
@@ -75,12 +76,12 @@ def _describe(path: str) -> str:
     directory = os.path.dirname(path)
     holder, socket = b"", ""
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        holder, found, *_ = (*file.read(MOST_TOLD).split(b"\n"), b"")
+        holder, second_line, *_ = (*file.read(MAX_LOCK_FILE_BYTES).split(b"\n"), b"")
         holder = holder[:32]
-        socket = os.fsdecode(found)
-    who = f"process {int(holder)}" if holder.isdigit() else "another process"
-    where = f" (PUNCHLIST_SOCKET={socket})" if socket else ""
+        socket = os.fsdecode(second_line)
+    process = f"process {int(holder)}" if holder.isdigit() else "another process"
+    address = f" (PUNCHLIST_SOCKET={socket})" if socket else ""
     return (
-        f"{who} runs the daemon of {directory}. Use that one{where}, end it first (punch daemon stop), "
+        f"{process} runs the daemon of {directory}. Use that one{address}, end it first (punch daemon stop), "
         "or give this one a --data-dir of its own."
     )

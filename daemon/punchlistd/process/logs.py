@@ -1,4 +1,4 @@
-"""How the daemon logs: to stderr, for people, for the journal, or as JSON lines. Never a title above debug level."""
+"""Logging setup: text, journal or JSON lines on stderr. Task titles are logged at debug level only."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ER
 
 
 class _Journal(logging.Formatter):
-    """Lines, each with the priority that sd-daemon(3) describes; the journal has its own clock."""
+    """Lines with a priority prefix (sd-daemon(3)). They need no time: the journal adds its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         priority = f"<{_PRIORITIES.get(record.levelno, 6)}>"
@@ -32,7 +32,7 @@ def set_up(level: str, style: str, env: Mapping[str, str]) -> None:
     Args:
         level: debug, info, warning or error.
         style: human or json.
-        env: JOURNAL_STREAM says whether stderr is the journal (systemd.exec(5)).
+        env: JOURNAL_STREAM identifies the journal's stream (systemd.exec(5)).
     """
     handler = logging.StreamHandler(sys.stderr)
     if style == "json":

@@ -1,4 +1,4 @@
-"""The line for shell prompts: `<socket directory>/status`, replaced whole whenever it changes."""
+"""The status line for shell prompts: `<socket directory>/status`, atomically replaced when it changes."""
 
 import contextlib
 import logging
@@ -11,15 +11,15 @@ from punchlist_schemas.system.atomic import atomic_write
 
 logger = logging.getLogger(__name__)
 
-PAUSE_S = 0.1
-"""Shortest time between two writes."""
+MIN_INTERVAL_S = 0.1
+"""Minimum interval between two writes, in seconds."""
 
 
 class StatusFile:
-    """Keeps a file at the newest line; quick changes share one write.
+    """Writes the newest status line to a file. Changes in quick succession share one write.
 
     Args:
-        path: where the file is.
+        path: the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -33,13 +33,14 @@ class StatusFile:
         self._changed.set()
 
     async def run(self) -> None:
-        """Write the newest line whenever it changed, until cancelled; the file goes when this ends."""
+        """Write the newest line after each change, until cancelled, then remove the file."""
         try:
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self._write, "{} open, {} in progress\n".format(*self._counts))
-                await anyio.sleep(PAUSE_S)  # a prompt is not read more often, and under load a write per commit is dear
+                # Prompts don't read the file more often, and under load a write per commit would be expensive.
+                await anyio.sleep(MIN_INTERVAL_S)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._remove)
@@ -47,10 +48,10 @@ class StatusFile:
     def _write(self, line: str) -> None:
         try:
             self._written = atomic_write(self._path, line.encode())
-        except OSError as error:  # a full disk must not stop the daemon: the line is a convenience
+        except OSError as error:  # the line is optional, so a full disk must not stop the daemon
             logger.warning("%s could not be written: %s", self._path, error.strerror)
 
     def _remove(self) -> None:
         with contextlib.suppress(OSError):
             if self._written is not None and os.path.samestat(os.lstat(self._path), self._written):
-                os.unlink(self._path)  # not one that a daemon after us wrote
+                os.unlink(self._path)  # the file is still this daemon's, not a successor's

@@ -1,8 +1,8 @@
-"""The port of the event log: what the engine asks of a store, in the words of the log alone.
+"""The port of the event log: the interface between the engine and a store.
 
-A store keeps lines (see `punchlistd.store.record`) in one order for ever, and beside them an index that follows behind
-and could be built again from the lines at any time. It knows nothing of tasks, sockets or clients. `SqliteLog` and the
-log in memory that tests run on are held to it by one suite of tests.
+A store is an append-only sequence of lines (see `punchlistd.store.record`), plus an index that lags behind and can be
+rebuilt from the lines at any time. It does not depend on tasks, sockets or clients. One test suite covers both
+implementations: `SqliteLog` and the in-memory log of the tests.
 """
 
 import re
@@ -13,13 +13,16 @@ import msgspec
 
 
 class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the log stores beside an event and never sends to clients.
+    """Metadata stored with an event and never sent to clients.
 
-    `key` is the idempotency key and `call` the fingerprint of the call that used it (both on the first event of a
-    group), `left` the events of the group that still follow, `undoes` the versions of the first events of the groups
-    that this group takes back (negative: of the undos that it takes back). `owner` is the user whose conversation a
-    tombstone erased. On the last event of a post of a shared list `position` is the post's in the shared log, and
-    `chain` the head of the posts' chain behind it.
+    Attributes:
+        key: Idempotency key of the call, on the first event of its group.
+        call: Fingerprint of the call that used the key, on the first event of its group.
+        left: Number of events of the group that follow this one.
+        undoes: Versions of the first events of the groups that this group undoes. Negative: undos that it redoes.
+        owner: User of the conversation that a tombstone erased.
+        position: Position of the post in the shared log, on the last event of a post of a shared list.
+        chain: Head of the posts' hash chain after that post.
     """
 
     key: str = ""
@@ -32,8 +35,10 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Sealed(msgspec.Struct, frozen=True, gc=False):
-    """A line ready to be appended. `key` repeats the side's key and `tombstone` says that it is one: nothing has to be
-    parsed."""
+    """A line ready to be appended.
+
+    `key` repeats the idempotency key of the line's `Side` and `tombstone` its type, so that no store has to parse it.
+    """
 
     conversation: str
     version: int
@@ -48,58 +53,63 @@ _NO_SIDE = Side()
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """A line as it stands in the log. Only its position is certain; the properties parse the rest on demand."""
+    """A line read from the log. Only its position is certain; the properties parse the rest on demand."""
 
     seq: int
     line: bytes
 
     @property
     def wire(self) -> bytes:
-        """The JSON of the event, exactly as it goes over the wire."""
+        """The JSON of the event, byte for byte as sent to clients."""
         return self.line[: self.line.index(b"\t")]
 
     @property
     def side(self) -> bytes:
-        """The JSON of the `Side`; empty if there is none."""
+        """The JSON of the `Side`, or empty bytes."""
         return self.line[self.line.index(b"\t") + 1 : self.line.rindex(b"\t")]
 
     @property
     def check(self) -> str:
-        """The check of the conversation's chain after this event."""
+        """Head of the conversation's hash chain after this event."""
         return str(self.line[self.line.rindex(b"\t") + 1 :], "ascii", "replace")
 
     @property
     def conversation(self) -> str:
-        """The conversation's id. Raises ValueError if the line is no record."""
+        """The conversation's id. Raises ValueError if the line is not a record."""
         return str(self._header()[2], "ascii")
 
     @property
     def version(self) -> int:
-        """The event's version in its conversation. Raises ValueError if the line is no record."""
+        """The event's version in its conversation. Raises ValueError if the line is not a record."""
         return int(self._header()[3])
 
     @property
     def left(self) -> int:
-        """How many more events its group has."""
+        """Number of events of the group that follow this one."""
         return side_of(self).left if b'"left":' in self.side else 0
 
     def _header(self) -> re.Match[bytes]:
-        if found := _HEADER.match(self.line):
-            return found
+        if header := _HEADER.match(self.line):
+            return header
         raise ValueError(f"the line at {self.seq} is no record")
 
 
 def side_of(stored: Stored) -> Side:
-    """Return the `Side` of a stored event."""
     side = stored.side
     return _decode_side(side) if side else _NO_SIDE
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """The saved state of a conversation at `version` and position `seq`: loading it costs its size, not its history.
+    """The saved state of a conversation, which makes the cost of loading independent of the length of its history.
 
-    `check` is the head of its chain there, `state` the dumped state (None: only the summary is renewed), `summary` the
-    JSON of a `Conversation`, `open` its tasks that are pending or paused, `in_progress` those under way.
+    Attributes:
+        version: Version of the last event in the state.
+        seq: Position of that event.
+        check: Head of the conversation's hash chain after it.
+        state: The dumped state; None updates the summary only.
+        summary: JSON of a `Conversation`.
+        open: Number of tasks that are pending or paused.
+        in_progress: Number of tasks in progress.
     """
 
     conversation: str
@@ -116,10 +126,10 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class Loaded(msgspec.Struct, frozen=True, gc=False):
-    """A conversation's newest snapshot and the events after it, checked against its chain.
+    """A conversation's newest snapshot and the events after it, verified against its hash chain.
 
-    Of an unknown conversation everything is empty. After an erase without a newer snapshot the newer begins with the
-    tombstone, whose version goes on from the erased ones.
+    All fields are empty for an unknown conversation. After an erase without a newer snapshot, `newer` starts with the
+    tombstone, whose version follows the erased ones.
     """
 
     state: bytes | None = None
@@ -130,9 +140,11 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Survey(NamedTuple):
-    """What a look at all lists has found: those that wait for a time, and the deleted ones that are not erased yet.
+    """Lists that need work after a start.
 
-    The first clear themselves when idle and have finished tasks alone, or have deferred tasks.
+    Attributes:
+        timed: Lists that need a timer: they have deferred tasks, or only finished ones and clear themselves when idle.
+        unerased: Deleted lists whose events are not erased yet.
     """
 
     timed: list[str]
@@ -148,12 +160,12 @@ class StorageFailed(Exception):
 
 
 class Damaged(Exception):
-    """Stored bytes differ from what was written. Other conversations are still served; nothing is repaired silently.
+    """Stored bytes differ from those written. Other conversations are still served; nothing is repaired silently.
 
     Attributes:
-        conversation: Whose event it is, "" where that can't be told any more.
+        conversation: The event's conversation, "" if unknown.
         seq: Position of the first event that can't be trusted.
-        reason: What is wrong with it.
+        reason: The defect, for people.
     """
 
     def __init__(self, conversation: str, seq: int, reason: str) -> None:
@@ -168,7 +180,7 @@ class Gap(Exception):
 
     Attributes:
         after: The position.
-        first: Position of the next event that can be had; one behind the log's end where there is none.
+        first: Position of the next readable event, or the position after the log's end.
     """
 
     def __init__(self, after: int, first: int) -> None:
@@ -178,7 +190,7 @@ class Gap(Exception):
 
 
 class LogUnusable(Exception):
-    """The log can't be opened and was left untouched. The message names the file and says what to do."""
+    """The log can't be opened and was left untouched. The message names the file and the next step."""
 
 
 class BadCursor(ValueError):
@@ -186,10 +198,10 @@ class BadCursor(ValueError):
 
 
 class EventLog(Protocol):
-    """An append-only log of all conversations, and the index that follows behind it.
+    """An append-only log of all conversations, and an index that lags behind it.
 
-    Every operation but the plain attributes may raise StorageFailed once the log has failed. One that needs the index
-    raises Damaged for no conversation ("") where that can't be read, until `rebuild` was called.
+    Every operation except the plain attributes may raise StorageFailed once the log has failed. Operations that need
+    the index raise Damaged with an empty conversation while it is unreadable, until `rebuild` is called.
     """
 
     @property
@@ -204,12 +216,12 @@ class EventLog(Protocol):
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """`(had, has)`, two positions, if the log lost events or holds another history of its epoch; else None."""
+        """Positions `(before, now)` if the log lost events or holds another history of its epoch; else None."""
         ...
 
     @property
     def unindexed(self) -> int:
-        """How many events are not indexed yet; `maintain` indexes them all."""
+        """Number of events that are not indexed yet; `maintain` indexes them all."""
         ...
 
     def unindexed_conversations(self) -> Collection[str]:
@@ -223,11 +235,11 @@ class EventLog(Protocol):
 
     @property
     def quick(self) -> bool:
-        """True if `append_now` would commit now."""
+        """Whether `append_now` would commit now."""
         ...
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Append without waiting. Return False, and do nothing, if that could block the caller for long.
+        """Append in the caller's thread, or return False and do nothing if that could block it for long.
 
         Raises:
             StorageFull: Nothing was written.
@@ -239,7 +251,7 @@ class EventLog(Protocol):
         """Append lines at head + 1, head + 2, …: all or none, and durable on return.
 
         Raises:
-            Damaged: Nothing was written, since the log's own pages can't be read.
+            Damaged: The log's own pages can't be read; nothing was written.
             StorageFull: Nothing was written.
             StorageFailed: The outcome is unknown.
         """
@@ -248,13 +260,13 @@ class EventLog(Protocol):
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Read whole groups of events after a position, until a limit is reached; at least one if there is any.
+        """Read whole groups of events after a position, until a limit is reached; at least one group if any exists.
 
-        They end before the first event that can't be had any more.
+        The result ends before the first unreadable event.
 
         Raises:
-            Damaged: That is the very next one, and of the conversation asked for.
-            Gap: It is the very next one, and no conversation was asked for.
+            Damaged: The next event of `conversation` is unreadable.
+            Gap: The next event of the log is unreadable, and `conversation` is None.
         """
         ...
 
@@ -271,15 +283,15 @@ class EventLog(Protocol):
         ...
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
-        """Return the group of events that used the key; empty if there is none."""
+        """Return the group of events that used the key, or an empty list."""
         ...
 
     async def resolve(self, session: str) -> list[str]:
-        """Return the conversations that a session is attached to, one per owner at most, as of the last `maintain`."""
+        """Return the conversations that a session is attached to, at most one per owner, as of the last `maintain`."""
         ...
 
     async def owner(self, conversation: str) -> str | None:
-        """Return the user of a conversation ("" for nobody), or None if there is none, as of the last `maintain`."""
+        """Return the user of a conversation ("" if unowned), or None if unknown, as of the last `maintain`."""
         ...
 
     async def names(self, user: str) -> list[str]:
@@ -287,40 +299,40 @@ class EventLog(Protocol):
         ...
 
     async def totals(self) -> tuple[int, int]:
-        """Count the tasks that are open (pending or paused) and in progress, as of the last `maintain`.
+        """Count tasks that are open (pending or paused) and in progress, as of the last `maintain`.
 
-        Only the conversations that belong to no user count.
+        Includes only conversations without a user.
         """
         ...
 
     async def survey(self) -> Survey:
-        """Look at all conversations, as of the last `maintain`."""
+        """Find the conversations that need work after a start, as of the last `maintain`."""
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
         """Index all events that are not indexed yet and save snapshots, in one transaction.
 
         Raises:
-            StorageFull: Nothing was written; the log itself is complete without it.
+            StorageFull: Nothing was written. The log is complete without the index.
         """
         ...
 
     async def rebuild(self) -> None:
-        """Go on with an empty index where one can't be read: every conversation is unindexed then."""
+        """Continue with an empty index in place of an unreadable one. All conversations are unindexed afterwards."""
         ...
 
     async def erase(self, conversation: str) -> None:
-        """Erase from the disk every line before the newest tombstone. May be repeated.
+        """Erase from the disk every line before the newest tombstone. Idempotent.
 
         Raises:
-            StorageFull: It has to be repeated once there is space.
+            StorageFull: Repeat the call once there is space.
         """
         ...
 
     async def forget(self, conversation: str) -> None:
-        """Erase a deleted conversation with its tombstone, so that one of this name begins anew. May be repeated.
+        """Erase a deleted conversation with its tombstone, so that its name can start a new history. Idempotent.
 
-        One that was opened again since is left as it is. Nobody may write to it meanwhile.
+        Does nothing if the conversation was opened again. The caller must block writes to it during the call.
 
         Raises:
             StorageFull: Nothing was done.
@@ -336,7 +348,7 @@ class EventLog(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the log. May be repeated."""
+        """Close the log. Idempotent."""
         ...
 
     async def list(
@@ -351,10 +363,15 @@ class EventLog(Protocol):
     ) -> tuple[list[bytes], str | None]:
         """Return a page of summaries, newest change first, and the cursor of the next page, as of the last `maintain`.
 
-        `query` is a part of the id or title, in any case; `active` asks for those with (or without) unfinished tasks;
-        `kind` for those of one kind.
+        Args:
+            query: Part of the id or title, ignoring case.
+            user: Only this user's conversations.
+            active: Only conversations with unfinished tasks, or only those without.
+            kind: "chat" for chats, another value for everything else.
+            limit: Maximum number of summaries.
+            cursor: Start after this cursor.
 
         Raises:
-            BadCursor: The cursor is none of ours.
+            BadCursor: This log never returned the cursor.
         """
         ...

@@ -1,9 +1,9 @@
-"""The form of a stored line, and the arithmetic that shows whether it is still the one that was written.
+"""The format of a stored line, and the hash chain that detects changed lines.
 
-A line is `wire TAB side TAB check`. `check` covers the line and the check of the event before it in the same
-conversation, so a conversation is a chain: nothing in it can be changed, dropped or put elsewhere unnoticed. A
-tombstone (`ConversationDeleted`) starts a new chain, because what is before it will be erased. JSON never holds a raw
-tab or newline, so lines are split without parsing them.
+A line is `wire TAB side TAB check`. `check` covers the line and the check of the conversation's previous event, so each
+conversation is a hash chain: changed, dropped or moved lines are detected. A tombstone (`ConversationDeleted`) starts a
+new chain, because the lines before it will be erased. JSON contains no raw tab or newline, so lines can be split
+without parsing.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ import msgspec
 from punchlistd.store.port import Damaged, Side, Stored
 
 _TOMBSTONE = b'"event":{"type":"ConversationDeleted"}}'
-"""How the wire form of a tombstone ends, and no other's: exactly two objects are closed here."""
+"""Suffix of a tombstone's wire form. No other event ends in it: it closes exactly two objects."""
 
 _TABS = 2
 _CHECK = 16
-"""Length of a check."""
+"""Length of a check, in bytes."""
 
 _encode = msgspec.json.Encoder().encode
 _NO_SIDE = b"{}"
@@ -49,7 +49,7 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     Args:
         check: Head of the conversation's chain so far, "" at its beginning.
         wire: `{"seq","conversation","version","at","actor","event"}` in this order, as compact JSON.
-        side: What is kept beside it, if anything.
+        side: Metadata stored with the event.
 
     Returns:
         The line and the new head of the chain.
@@ -57,23 +57,27 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     if side is None:
         content = wire + b"\t"
     else:
-        beside = _encode(side)
-        content = b"%b\t%b" % (wire, b"" if beside == _NO_SIDE else beside)
+        metadata = _encode(side)
+        content = b"%b\t%b" % (wire, b"" if metadata == _NO_SIDE else metadata)
     head = _link(check, content, wire)
     return b"%b\t%b" % (content, head.encode()), head
 
 
 def reseal(check: str, line: bytes) -> bytes:
-    """Encode the same content as a line that follows another check."""
+    """Return the line with its check recomputed after a different previous check."""
     content = line[: line.rindex(b"\t")]
     return b"%b\t%b" % (content, _link(check, content, content[: content.find(b"\t")]).encode())
 
 
 def parse(line: bytes, seq: int | None = None) -> Stored:
-    """Parse a line without verifying it; `seq` is its position if that is known.
+    """Parse a line without verifying its check.
+
+    Args:
+        line: The line.
+        seq: Expected position, if known.
 
     Raises:
-        ValueError: It is not a record, or that of another position.
+        ValueError: The line is not a record, or has another position.
     """
     if line.count(b"\t") != _TABS or not line.startswith(b'{"seq":'):
         raise ValueError("the line is no record")
@@ -91,34 +95,34 @@ def verify(previous_check: str, stored: Stored) -> bool:
 
 
 def verify_chain(conversation: str, version: int, check: str, newer: Iterable[Stored]) -> None:
-    """Check that events follow from a version and from each other; a tombstone may leave out versions.
+    """Check that events continue a conversation's versions and hash chain. A tombstone may skip versions.
 
     Raises:
-        Damaged: With the first one that does not.
+        Damaged: For the first event that does not.
     """
     for stored in newer:
         try:
-            found = parse(stored.line, stored.seq)
-            expected = max(version + 1, found.version) if is_tombstone(found.wire) else version + 1
-            if found.conversation != conversation or found.version != expected:
+            event = parse(stored.line, stored.seq)
+            expected = max(version + 1, event.version) if is_tombstone(event.wire) else version + 1
+            if event.conversation != conversation or event.version != expected:
                 raise ValueError(f"version {expected} is missing")
-            if not verify(check, found):
+            if not verify(check, event):
                 raise ValueError("its checksum does not match")
         except ValueError as error:
             raise Damaged(conversation, stored.seq, str(error)) from error
-        version, check = found.version, found.check
+        version, check = event.version, event.check
 
 
 def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[Stored]:
-    """Take events up to a count or size, whichever comes first, then to the end of their group."""
-    taken: list[Stored] = []
+    """Return the first events up to a count or size, whichever comes first, completed to whole groups."""
+    selected: list[Stored] = []
     size = 0
     for stored in events:
-        taken.append(stored)
+        selected.append(stored)
         size += len(stored.line)
-        if (len(taken) >= limit or size >= max_bytes) and not stored.left:
+        if (len(selected) >= limit or size >= max_bytes) and not stored.left:
             break
-    return taken
+    return selected
 
 
 def key_hash(key: str) -> int:

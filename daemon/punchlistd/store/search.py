@@ -1,8 +1,8 @@
-"""Words of all tasks in a full-text index of SQLite (FTS5), in a file beside the log that follows from it alone.
+"""Full-text index of all tasks (SQLite FTS5), in a file next to the log and derived from it.
 
-The file is made with the first search and brought up to date by those after it. It is thrown away and made again where
-it belongs to another log, was not closed, or can't be read; on a full disk it is kept in memory. It is never flushed.
-Deleted text is overwritten: the index is merged and freed pages are zeroed.
+The first search creates the file and later ones update it. A file that belongs to another log, was not closed, or can't
+be read is rebuilt; on a full disk the index is kept in memory. It is never flushed. Deleted text is overwritten: the
+index is merged and freed pages are zeroed.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ import msgspec
 
 logger = logging.getLogger(__name__)
 
-MOST_FOUND = 10_000
-"""So many tasks are found at most, the best first."""
+MAX_MATCHES = 10_000
+"""Maximum number of tasks returned by a search, best match first."""
 
 _VERSION = 1
 _CLOSED, _OPEN = 2 * _VERSION, 2 * _VERSION + 1
-"""Values of `user_version`: an index that is open may be half written."""
+"""Values of `user_version`. A file still marked as open may be half written."""
 
 _TABLES = (
     "CREATE TABLE meta(log TEXT NOT NULL) STRICT",
@@ -36,7 +36,7 @@ _EXCERPT_WORDS = 12
 
 
 class Words(msgspec.Struct, frozen=True):
-    """The words of one task."""
+    """The indexed text of one task."""
 
     task: str
     title: str
@@ -46,8 +46,8 @@ class Words(msgspec.Struct, frozen=True):
     result: str
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A task that was found: its list, its id, and its row in the index."""
+class Match(msgspec.Struct, frozen=True):
+    """A matching task: its list, its id, and its row in the index."""
 
     conversation: str
     task: str
@@ -55,22 +55,22 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class SearchIndex:
-    """The index, for one thread at a time.
+    """The full-text index, for one thread at a time.
 
     Args:
-        path: Where it is kept.
-        log: What tells the log from all others.
+        path: The file, or ":memory:".
+        log: Identifier of the log that is indexed.
     """
 
     def __init__(self, path: str, log: str) -> None:
         self._log = log
-        self._connection = self._opened(path)
+        self._connection = self._open(path)
 
-    def _opened(self, path: str) -> sqlite3.Connection:
+    def _open(self, path: str) -> sqlite3.Connection:
         try:
-            with contextlib.closing(_connect(path)) as known:
-                usable = known.execute("PRAGMA user_version").fetchone()[0] == _CLOSED
-                usable = usable and known.execute("SELECT log FROM meta").fetchone() == (self._log,)
+            with contextlib.closing(_connect(path)) as existing:
+                usable = existing.execute("PRAGMA user_version").fetchone()[0] == _CLOSED
+                usable = usable and existing.execute("SELECT log FROM meta").fetchone() == (self._log,)
         except sqlite3.Error:
             usable = False
         if not usable:
@@ -91,7 +91,7 @@ class SearchIndex:
         return connection
 
     def abandon(self) -> None:
-        """Let go of a file that can't be read or written."""
+        """Close without marking the file as closed, after a failed read or write. It is rebuilt when next opened."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
@@ -99,13 +99,21 @@ class SearchIndex:
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connection):
             self._connection.execute(f"PRAGMA user_version = {_CLOSED}").close()
 
-    def known(self) -> dict[str, tuple[int, int]]:
-        """Version and position up to which each list is indexed."""
+    def indexed_versions(self) -> dict[str, tuple[int, int]]:
+        """Return the version and position up to which each list is indexed."""
         rows = self._connection.execute("SELECT name, version, seq FROM lists")
         return {name: (version, seq) for name, version, seq in rows}
 
     def update(self, name: str, version: int, seq: int, changed: Iterable[Words], gone: Iterable[str] | None) -> None:
-        """Bring a list up to date: `changed` tasks, and those that are `gone` (None: all that are not among these)."""
+        """Update the tasks of a list in one transaction.
+
+        Args:
+            name: The list.
+            version: The list's version after the update.
+            seq: The position of that version.
+            changed: Tasks to add or replace.
+            gone: Tasks to remove; None removes all tasks that are not in `changed`.
+        """
         execute = self._connection.execute
         execute("BEGIN")
         try:
@@ -121,9 +129,9 @@ class SearchIndex:
             for words in changed:
                 self._remove("list = ? AND task = ?", (number, words.task))
                 added = execute("INSERT INTO tasks(list, task) VALUES(?, ?) RETURNING id", (number, words.task))
-                (at,) = added.fetchone()
+                (task_row,) = added.fetchone()
                 texts = (words.title, words.labels, words.description, words.notes, words.result)
-                execute(_ADD, (at, *texts))
+                execute(_ADD, (task_row, *texts))
             execute("UPDATE lists SET version = ?, seq = ? WHERE id = ?", (version, seq, number))
             execute("COMMIT")
         except BaseException:
@@ -132,7 +140,7 @@ class SearchIndex:
             raise
 
     def forget(self, names: Sequence[str]) -> None:
-        """Erase what is known of lists, so that none of their words is left in the file."""
+        """Erase lists, so that none of their text remains in the file."""
         execute = self._connection.execute
         rows = [execute("SELECT id FROM lists WHERE name = ?", (name,)).fetchone() for name in names]
         if not any(rows):
@@ -149,34 +157,38 @@ class SearchIndex:
         execute(f"DELETE FROM words WHERE rowid IN (SELECT id FROM tasks WHERE {where})", values)
         execute(f"DELETE FROM tasks WHERE {where}", values)
 
-    def find(self, query: str, conversation: str | None) -> list[Found]:
-        """Tasks that have all these words, or words that begin so, the best first; `"two words"` are looked for as they
-        stand."""
-        match = expression(query)
-        if not match:
+    def find(self, query: str, conversation: str | None) -> list[Match]:
+        """Return the tasks that match all words of a query, best first.
+
+        A word matches as a prefix; words in double quotes match as a phrase.
+        """
+        expression = match_expression(query)
+        if not expression:
             return []
-        where, values = ("", (match,)) if conversation is None else (" AND lists.name = ?", (match, conversation))
+        where, values = "", (expression,)
+        if conversation is not None:
+            where, values = " AND lists.name = ?", (expression, conversation)
         rows = self._connection.execute(
             f"""SELECT lists.name, tasks.task, words.rowid FROM words JOIN tasks ON tasks.id = words.rowid
             JOIN lists ON lists.id = tasks.list WHERE words MATCH ?{where}
-            ORDER BY bm25(words, {_WEIGHTS}), words.rowid LIMIT {MOST_FOUND}""",
+            ORDER BY bm25(words, {_WEIGHTS}), words.rowid LIMIT {MAX_MATCHES}""",
             values,
         )
-        return [Found(*row) for row in rows]
+        return [Match(*row) for row in rows]
 
     def excerpts(self, query: str, rows: Sequence[int]) -> dict[int, str]:
-        """Where the words stand, by row."""
+        """Return the text around the matching words, by row."""
         marks = ",".join("?" * len(rows))
-        found = self._connection.execute(
+        excerpts = self._connection.execute(
             f"""SELECT rowid, snippet(words, -1, '', '', '…', {_EXCERPT_WORDS}) FROM words
             WHERE words MATCH ? AND rowid IN ({marks})""",
-            (expression(query), *rows),
+            (match_expression(query), *rows),
         )
-        return dict(found.fetchall())
+        return dict(excerpts.fetchall())
 
 
-def expression(query: str) -> str:
-    """What is asked of FTS5: every word quoted, so that none of its operators is among them."""
+def match_expression(query: str) -> str:
+    """Convert a query to an FTS5 expression. Every word is quoted, so that none acts as an operator."""
     phrases: list[str] = []
     for index, part in enumerate(query.replace("\0", " ").split('"')):
         phrases.extend([part] if index % 2 else part.split())

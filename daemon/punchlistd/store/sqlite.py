@@ -1,9 +1,9 @@
-"""The log in SQLite: one file, one connection, one thread, at most one hop for each operation.
+"""The log in SQLite: one file, one connection, one thread, at most one thread switch per operation.
 
-The only connection writes, reads and checkpoints, and locks everybody else out. Its thread runs one plain function
-after the other to its end, whoever may have stopped waiting for it. A commit is made in the caller's thread as long as
-the disk is quick and the database thread has nothing to do: a flush of a quarter of a millisecond costs less than
-waking a thread and contending with it for the interpreter.
+The only connection writes, reads and checkpoints, and holds an exclusive lock on the file. Its thread runs one plain
+function at a time to completion, even if the caller was cancelled. While the disk is fast and the database thread is
+idle, commits run in the caller's thread: a flush of a quarter of a millisecond costs less than waking a thread and
+contending with it for the interpreter.
 """
 
 import logging
@@ -27,62 +27,62 @@ from punchlistd.store.port import (
     Stored,
     Survey,
 )
-from punchlistd.store.recovery.backup import Copy, finish
+from punchlistd.store.recovery.backup import Copy, publish_copy
 from punchlistd.store.recovery.opening import open_log
 from punchlistd.store.recovery.verify import Report
 
 logger = logging.getLogger(__name__)
 
 SLOW_S = 0.003
-"""A commit that took longer than this, in seconds, is no longer made in the caller's thread."""
+"""Duration in seconds above which a commit counts as slow: the next ones run in the database thread."""
 
 COMMITS_IN_THREAD = 64
-"""How many quick commits the database thread has to make before the caller's thread makes them again."""
+"""Commits that run in the database thread after a slow one, before the caller's thread is used again."""
 
-MOST_AT_ONCE = 1_000
-"""More events than these the database thread commits, however quick the disk is."""
+MAX_INLINE_EVENTS = 1_000
+"""Maximum number of events committed in the caller's thread."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class DatabaseThread(aiosqlite.Connection):
-    """aiosqlite's thread around a connection, for whole operations instead of single statements."""
+    """aiosqlite's thread for a connection, running whole operations instead of single statements."""
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, iter_chunk_size=64)
-        self._thread.daemon = True  # a log that nobody closed is no reason to stay: it is safe at every instant
-
-        self.handed_over = 0
-        self.ended = 0
-        """Operations that have come to their end, also those that nobody waits for any more."""
+        # A log that was not closed must not keep the process alive: it is safe at any moment.
+        self._thread.daemon = True
+        self.submitted = 0
+        self.completed = 0
+        """Number of finished operations, including those whose caller was cancelled."""
 
     def join(self) -> None:
-        """Wait until a thread that failed to connect has ended: its last answer must not reach a closed loop."""
+        """Wait for the end of a thread that failed to connect: its last result must not reach a closed loop."""
         self._thread.join()
 
     async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run an operation in the thread. It runs to its end, also if the caller is cancelled."""
+        """Run an operation in the thread. It completes even if the caller is cancelled."""
 
-        def counted() -> T:
+        def run_and_count() -> T:
             try:
                 return operation(*args)
             finally:
-                self.ended += 1
+                self.completed += 1
 
-        self.handed_over += 1
-        return cast(T, await self._execute(counted))  # pyright: ignore[reportUnknownMemberType]
+        self.submitted += 1
+        return cast(T, await self._execute(run_and_count))  # pyright: ignore[reportUnknownMemberType]
 
 
 class SqliteLog:
-    """An `EventLog` in a SQLite file. Make one with `open`."""
+    """An `EventLog` in a SQLite file. Create one with `open`."""
 
     def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
         self.spoiled = operations.damage.spoiled
         self._slow_s = slow_s
-        self._in_thread = 0 if slow_s > 0 else 1
+        self._remaining_thread_commits = 0 if slow_s > 0 else 1
         self._closed = False
 
     @classmethod
@@ -97,19 +97,19 @@ class SqliteLog:
         allow_network: bool = False,
         file_system: Callable[[str], str] = os_calls.file_system,
     ) -> Self:
-        """Open the log at a path, or make a new one where nothing is. The directory must be there.
+        """Open the log at a path, or create it if the file is missing. The directory must exist.
 
         Args:
-            path: The database; `.index`, `.mark` and `.reserve` are kept beside it under the same name.
-            watch: Further files whose removal or replacement ends everything.
-            twin: Where a twin of the mark is kept, outside the directory (see `mark`).
-            reserve_bytes: Space to set aside where there is plenty; 0 for none.
-            slow_s: A commit of more seconds sends the next ones to the thread; 0: all of them go there.
+            path: The database. Files with the suffixes `.index`, `.mark` and `.reserve` are kept next to it.
+            watch: Further files whose removal or replacement makes the log fail.
+            twin: Path of the high-water mark's twin, outside the data directory (see `high_water_mark`).
+            reserve_bytes: Disk space to reserve if there is plenty; 0 for none.
+            slow_s: Duration in seconds above which a commit counts as slow; 0 runs all commits in the thread.
             allow_network: Whether to accept a network file system.
-            file_system: Tells the type of the file system of a path.
+            file_system: Returns the type of the file system of a path.
 
         Raises:
-            LogUnusable: There is something there that can't be used, and it was not touched.
+            LogUnusable: The existing file can't be used; it was not changed.
         """
         opened: list[Operations] = []
 
@@ -159,34 +159,34 @@ class SqliteLog:
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         await self._run(self._operations.append_and_checkpoint, entries)
-        self._note_pace()
+        self._record_pace()
 
     @property
     def quick(self) -> bool:
         return not (
-            self._in_thread
-            or self._thread.handed_over != self._thread.ended
+            self._remaining_thread_commits
+            or self._thread.submitted != self._thread.completed
             or self._closed
             or self._operations.checkpoint_due
         )
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        if not self.quick or len(entries) > MOST_AT_ONCE:
+        if not self.quick or len(entries) > MAX_INLINE_EVENTS:
             return False
-        self._operations.guarded(self._operations.append, entries)
-        self._note_pace()
+        self._operations.run_guarded(self._operations.append, entries)
+        self._record_pace()
         return True
 
-    def _note_pace(self) -> None:
+    def _record_pace(self) -> None:
         slow = self._operations.append_s > self._slow_s
-        self._in_thread = COMMITS_IN_THREAD if slow else max(0, self._in_thread - 1)
+        self._remaining_thread_commits = COMMITS_IN_THREAD if slow else max(0, self._remaining_thread_commits - 1)
 
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         if conversation is None:
             return await self._read(reading.read, after, limit, max_bytes)
-        return await self._read(reading.read_of, conversation, after, limit, max_bytes)
+        return await self._read(reading.read_conversation, conversation, after, limit, max_bytes)
 
     async def load(self, conversation: str) -> Loaded:
         return await self._read(reading.load, conversation)
@@ -198,58 +198,58 @@ class SqliteLog:
         return await self._read(reading.find_key, conversation, key)
 
     async def resolve(self, session: str) -> list[str]:
-        return await self._ask(lambda log: log.index.resolve(session))
+        return await self._query(lambda log: log.index.resolve(session))
 
     async def owner(self, conversation: str) -> str | None:
-        return await self._ask(lambda log: log.index.owner(conversation))
+        return await self._query(lambda log: log.index.owner(conversation))
 
     async def names(self, user: str) -> list[str]:
-        return await self._ask(lambda log: log.index.names(user))
+        return await self._query(lambda log: log.index.names(user))
 
     async def totals(self) -> tuple[int, int]:
-        return await self._ask(lambda log: log.index.totals())
+        return await self._query(lambda log: log.index.totals())
 
     async def survey(self) -> Survey:
-        return await self._ask(lambda log: log.index.survey())
+        return await self._query(lambda log: log.index.survey())
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        await self._ask(lambda log: log.maintain(snapshots))
+        await self._query(lambda log: log.maintain(snapshots))
 
     async def rebuild(self) -> None:
         await self._run(setattr, self._operations, "index_lost", "")
 
     async def erase(self, conversation: str) -> None:
-        await self._ask(lambda log: erase.erase(log, conversation))
+        await self._query(lambda log: erase.erase(log, conversation))
 
     async def forget(self, conversation: str) -> None:
-        await self._ask(lambda log: erase.forget(log, conversation))
+        await self._query(lambda log: erase.forget(log, conversation))
 
     async def unerased(self) -> list[str]:
-        return await self._ask(lambda log: sorted({*log.index.unerased(), *log.unindexed.tombstones}))
+        return await self._query(lambda log: sorted({*log.index.unerased(), *log.unindexed.tombstones}))
 
     @property
     def just_deleted(self) -> list[str]:
-        """Those of them whose deletion is not indexed yet; `survey` finds the others."""
+        """Deleted conversations whose tombstone is not indexed yet; `survey` finds the others."""
         return list(self._operations.unindexed.tombstones)
 
     async def backup(self, path: str, *, check: bool = True) -> Report:
-        """Write a verified copy to a new path while commits go on, and return what it holds.
+        """Write a copy to a new path while commits continue, verify it, and return a report of its contents.
 
-        Without the check the copy may hold damage, and the report says less.
+        Without `check` the copy may be damaged, and the report counts fewer things.
 
         Raises:
-            BackupFailed: There is no sound copy, or nowhere to put it; nothing was left behind.
+            BackupFailed: The copy could not be written or is damaged; it was removed.
         """
         copy = Copy(self._operations, path)
-        done = False
+        completed = False
         try:
             while await self._run(copy.step):
                 pass
-            done = True
+            completed = True
         finally:
             with anyio.CancelScope(shield=True):
-                await self._thread.run(partial(copy.close, whole=done))
-        return await anyio.to_thread.run_sync(partial(finish, copy.unfinished, path, check=check))
+                await self._thread.run(partial(copy.close, keep=completed))
+        return await anyio.to_thread.run_sync(partial(publish_copy, copy.unfinished, path, check=check))
 
     async def sizes(self) -> tuple[int, int]:
         return await self._run(self._operations.sizes)
@@ -275,15 +275,15 @@ class SqliteLog:
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        return await self._ask(lambda log: log.index.page(query, user, active, kind, limit, cursor))
+        return await self._query(lambda log: log.index.page(query, user, active, kind, limit, cursor))
 
     async def _run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
             raise StorageFailed("the log is closed")
-        return await self._thread.run(self._operations.guarded, operation, *args)
+        return await self._thread.run(self._operations.run_guarded, operation, *args)
 
     async def _read(self, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
-        return await self._run(reading.through_index, self._operations, operation, *args)
+        return await self._run(reading.with_rebuild, self._operations, operation, *args)
 
-    async def _ask(self, operation: Callable[[Operations], T]) -> T:
-        return await self._run(reading.ask_index, self._operations, operation)
+    async def _query(self, operation: Callable[[Operations], T]) -> T:
+        return await self._run(reading.query_index, self._operations, operation)

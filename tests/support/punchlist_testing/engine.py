@@ -254,7 +254,9 @@ class Engine(app.Engine):
             status=self._no_answer,
             backup=self._no_answer,
         )
-        self.router = self.route(self.queries, self.stopping.set, Machines(settings, {}, self, spawn), spawn=spawn)
+        self.router = self.build_router(
+            self.queries, self.stopping.set, Machines(settings, {}, self, spawn), spawn=spawn
+        )
         self.background = background
         self._peers: list[Peer] = []
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from punchlistd.store.file.listing import cursor_of, fold, is_timed, place_of, search_text
+from punchlistd.store.file.listing import fold, format_cursor, is_timed, parse_cursor, search_text
 from punchlistd.store.port import Damaged, Loaded, Sealed, Snapshot, Stored, Survey
 from punchlistd.store.record import is_tombstone, key_hash, take_groups, verify_chain
 
@@ -187,7 +187,7 @@ class MemoryLog:
     ) -> tuple[list[bytes], str | None]:
         after = None
         if cursor is not None:
-            seq, name = place_of(cursor)
+            seq, name = parse_cursor(cursor)
             after = (-seq, name)
         wanted = fold(query)
         matching = [
@@ -201,4 +201,4 @@ class MemoryLog:
         ]
         page = heapq.nsmallest(limit + 1, (place for place in matching if after is None or place > after))
         summaries = [self._summaries[name].summary for _, name in page[:limit]]
-        return summaries, cursor_of(-page[limit - 1][0], page[limit - 1][1]) if len(page) > limit else None
+        return summaries, format_cursor(-page[limit - 1][0], page[limit - 1][1]) if len(page) > limit else None

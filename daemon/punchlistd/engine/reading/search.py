@@ -26,7 +26,7 @@ from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.replies import Outcome
 from punchlistd.store.port import EventLog
-from punchlistd.store.search import Found, SearchIndex, Words, discard
+from punchlistd.store.search import Match, SearchIndex, Words, discard
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Search:
                 return loaded
             name = loaded.state.conversation
             versions = {name: loaded.state.version}
-        index, known = await self._in_thread(lambda index: (index, index.known()))
+        index, known = await self._in_thread(lambda index: (index, index.indexed_versions()))
         damaged = await self._bring_up(index, known, versions, caller.user)
         found = await self._in_thread(lambda index: index.find(params.query, name), index)
         hits, total = await self._hits(caller, params, found)
@@ -154,12 +154,12 @@ class Search:
                     return
 
     async def _hits(
-        self, caller: Caller, params: TaskSearch, found: Iterable[Found]
-    ) -> tuple[list[tuple[Found, LoadedConversation, Task]], int]:
+        self, caller: Caller, params: TaskSearch, found: Iterable[Match]
+    ) -> tuple[list[tuple[Match, LoadedConversation, Task]], int]:
         """Those that are there, may be seen, and have the status that is asked for; and how many there are in all."""
         wanted = (params.status,) if isinstance(params.status, str) else params.status
         lists: dict[str, LoadedConversation | Rejection] = {}
-        hits: list[tuple[Found, LoadedConversation, Task]] = []
+        hits: list[tuple[Match, LoadedConversation, Task]] = []
         total = 0
         for each in found:
             if each.conversation not in lists:

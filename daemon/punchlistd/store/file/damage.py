@@ -1,15 +1,15 @@
-"""What is known to be wrong with an open log: events that can't be read as they were written."""
+"""Damage found in an open log: events whose bytes differ from those written."""
 
 from punchlistd.store.port import Damaged
 
 
 class Damage:
-    """The spoiled events that were met since a log was opened.
+    """The damaged events found since a log was opened.
 
     Attributes:
-        events: What is wrong with each, by its position.
-        spoiled: Of each conversation the first of them.
-        ownerless: Of those whose conversation can't be told, the conversations that may have lost them ("": any may).
+        events: The damage of each event, by position.
+        spoiled: The first damaged event found in each conversation.
+        ownerless: For events of unknown conversation, the conversations that may have lost them ("" means any).
     """
 
     def __init__(self) -> None:
@@ -17,8 +17,8 @@ class Damage:
         self.spoiled: dict[str, Damaged] = {}
         self.ownerless: dict[int, frozenset[str]] = {}
 
-    def note(self, damage: Damaged) -> Damaged:
-        """Remember a spoiled event, under its conversation if that is known."""
+    def record(self, damage: Damaged) -> Damaged:
+        """Record a damaged event, also by its conversation if known, and return it."""
         self.events[damage.seq] = damage
         if damage.conversation:
             self.spoiled.setdefault(damage.conversation, damage)

@@ -1,105 +1,108 @@
-"""Erasing a deleted conversation: rows stay, the lines of what was deleted vanish from them and from the disk.
+"""Erasure of a deleted conversation: its lines are removed from their rows and from the disk. The rows stay.
 
-Freed space is overwritten (`secure_delete`), and what was written ahead is moved into the database and cut off, so that
-the bytes are in none of the files. The tombstone starts a chain of its own, so nothing after it has to change.
+Freed space is overwritten (`secure_delete`), and the write-ahead log is checkpointed and truncated, so that no file
+contains the bytes. The tombstone starts a new hash chain, so that nothing after it has to change.
 """
 
 from punchlistd.store.file.high_water_mark import ANY_SUM
-from punchlistd.store.file.lines import SPOILED, Row, checksum, is_lost, join, of_conversation, owner_of, split
+from punchlistd.store.file.lines import SPOILED, Row, checksum, is_lost, join, parse_owner, select_conversation, split
 from punchlistd.store.file.operations import Operations
 from punchlistd.store.file.reading import lines_of, row_at, rows_of
 from punchlistd.store.record import is_tombstone, parse
 
 
 def erase(log: Operations, conversation: str) -> None:
-    """Take the lines before the newest tombstone out of every row, and everything that was derived from them."""
-    _erase(log, conversation, _newest(log, conversation)[0])
+    """Remove all lines before the newest tombstone, and everything derived from them."""
+    _erase(log, conversation, _find_newest(log, conversation)[0])
 
 
 def forget(log: Operations, conversation: str) -> None:
-    """Erase the newest tombstone, too, if nothing stands behind it: a list of this name begins anew."""
-    tombstone, newest = _newest(log, conversation)
+    """Erase the newest tombstone, too, if no event follows it, so that the name can start a new history."""
+    tombstone, newest = _find_newest(log, conversation)
     if tombstone and newest == tombstone:
         _erase(log, conversation, tombstone + 1)
 
 
 def _erase(log: Operations, conversation: str, tombstone: int) -> None:
-    """Take the lines before a position out of every row, and everything that was derived from them; 0: none."""
+    """Remove all lines before a position, and everything derived from them. 0 removes no lines."""
     emptied: list[int] = []
     if tombstone:
-        with log.writing():
+        with log.translate_write_errors():
             log.note_position(ANY_SUM)
-        log.erased += 1
+        log.erase_count += 1
         with log.transaction():
             rows = [row[0] for row in rows_of(log, conversation, 0) if row[1] < tombstone]
             emptied = [row for row in rows if _rewrite(log, conversation, row, tombstone)]
-        with log.writing():
+        with log.translate_write_errors():
             log.note_position()
     log.checkpoint()
-    # After the log: until then the index tells the next start that there is something to be erased.
+    # After the log: until then the index records that the erasure is pending, and the next start repeats it.
     log.index.forget(conversation, tombstone, emptied, log.sum_at(log.index.seq) or 0)
     log.index.checkpoint()
-    _clean_unindexed(log, conversation, tombstone, emptied)
+    _forget_unindexed(log, conversation, tombstone, emptied)
 
 
-def _newest(log: Operations, conversation: str) -> tuple[int, int]:
-    """The positions of the newest tombstone and the newest event, 0 for none."""
+def _find_newest(log: Operations, conversation: str) -> tuple[int, int]:
+    """Return the positions of the newest tombstone and the newest event, 0 for none."""
     tombstone = newest = 0
     for row in rows_of(log, conversation, 0):
-        for stored in of_conversation(split(row) or [], conversation):
+        for stored in select_conversation(split(row) or [], conversation):
             newest = stored.seq
             tombstone = newest if is_tombstone(stored.wire) else tombstone
     return tombstone, newest
 
 
 def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bool:
-    """Write a row anew without the erased lines. Whether none of the conversation's is left in it."""
+    """Rewrite a row without the erased lines, and return whether no line of the conversation remains in it."""
     row = row_at(log, seq)
     lines = split(row)
     if lines is None:
-        return _rewrite_spoiled(log, conversation, row, tombstone)
-    mine = of_conversation(lines, conversation)
-    gone = {stored.seq for stored in mine if stored.seq < tombstone}
-    body = join(stored.line for stored in lines if stored.seq not in gone)
+        return _rewrite_damaged(log, conversation, row, tombstone)
+    own = select_conversation(lines, conversation)
+    erased = {stored.seq for stored in own if stored.seq < tombstone}
+    body = join(stored.line for stored in lines if stored.seq not in erased)
     log.connection.execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (checksum(body), body, seq))
-    return len(gone) == len(mine)
+    return len(erased) == len(own)
 
 
-def _rewrite_spoiled(log: Operations, conversation: str, row: Row, tombstone: int) -> bool:
-    """Blot out the lines in a damaged row which are, or may be, of what is erased; the row stays damaged.
+def _rewrite_damaged(log: Operations, conversation: str, row: Row, tombstone: int) -> bool:
+    """Overwrite the lines in a damaged row that are, or may be, erased ones. The row stays damaged.
 
-    What begins as a line of another conversation is left, whatever became of it. Nobody can read the rest.
+    Lines that name another conversation are kept. All others are unreadable or belong to the erased one.
+
+    Returns:
+        Whether no line of the conversation remains.
     """
     if is_lost(row):
         return False
-    lines_of(log, row, None, 0)  # so that whose they are is known before they are gone
+    lines_of(log, row, None, 0)  # records the damage by conversation while the names can still be read
     others = log.index.all_names() | log.unindexed.rows.keys()
     others.discard(conversation)
-    pieces, mine = row[3].split(b"\n"), 0
-    for at, piece in enumerate(pieces):
-        if (owner := owner_of(piece)) in others:
+    pieces, remaining = row[3].split(b"\n"), 0
+    for index, piece in enumerate(pieces):
+        if (owner := parse_owner(piece)) in others:
             continue
-        if owner == conversation and _stands_behind(piece, tombstone):
-            mine += 1
+        if owner == conversation and _is_at_or_after(piece, tombstone):
+            remaining += 1
         else:
-            pieces[at] = b"?" * len(piece)
+            pieces[index] = b"?" * len(piece)
     log.connection.execute("UPDATE log SET sum = ?, body = ? WHERE seq = ?", (SPOILED, join(pieces), row[0]))
-    return not mine
+    return not remaining
 
 
-def _stands_behind(piece: bytes, seq: int) -> bool:
+def _is_at_or_after(piece: bytes, seq: int) -> bool:
     try:
         return parse(piece).seq >= seq
     except ValueError:
         return False
 
 
-def _clean_unindexed(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
-    unindexed, gone = log.unindexed, set(emptied)
+def _forget_unindexed(log: Operations, conversation: str, tombstone: int, emptied: list[int]) -> None:
+    unindexed, erased = log.unindexed, set(emptied)
     unindexed.tombstones.pop(conversation, None)
-    if rows := [row for row in unindexed.rows.get(conversation, ()) if row not in gone]:
+    if rows := [row for row in unindexed.rows.get(conversation, ()) if row not in erased]:
         unindexed.rows[conversation] = rows
-    else:  # an entry has a last row, which whoever appends looks at
+    else:  # no empty list: `Unindexed.add` reads the last row of each
         unindexed.rows.pop(conversation, None)
         unindexed.keys.pop(conversation, None)
     if conversation in unindexed.keys:

@@ -1,4 +1,4 @@
-"""What surrounds the database on disk: names beside it, publishing a file, inodes that must not change, the reserve."""
+"""The database's surroundings on disk: related file names, atomic publishing, replaced-file detection, the reserve."""
 
 import contextlib
 import errno
@@ -12,12 +12,12 @@ from punchlist_schemas.system.atomic import name_new
 from punchlistd.store.port import StorageFailed
 
 
-def beside(path: str, suffix: str) -> str:
-    """The name of a file that belongs to a log: `log.db` → `log.mark`."""
+def sibling(path: str, suffix: str) -> str:
+    """Return the name of a file that belongs to a log: `log.db` → `log.mark`."""
     return os.path.splitext(path)[0] + suffix
 
 
-def write_ahead(path: str) -> str:
+def wal_path(path: str) -> str:
     return path + "-wal"
 
 
@@ -36,34 +36,34 @@ def sync_directory(path: str) -> None:
         os.close(directory)
 
 
-def publish(finished: str, path: str) -> None:
-    """Give a finished file its name, durably and never over another one.
+def publish(unfinished: str, path: str) -> None:
+    """Rename a complete file to its final name, durably, without replacing another file.
 
     Raises:
         FileExistsError: The name is taken; nothing happened.
     """
-    with open(finished, "rb") as file:
+    with open(unfinished, "rb") as file:
         os_calls.flush(file.fileno())
-    name_new(finished, path)
+    name_new(unfinished, path)
     sync_directory(path)
 
 
 def discard(path: str) -> None:
-    """Remove an unfinished database and what SQLite keeps beside it."""
-    for name in (path, write_ahead(path), path + "-journal", path + "-shm"):
+    """Remove a database with SQLite's files next to it."""
+    for name in (path, wal_path(path), path + "-journal", path + "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says where there is no room: no space, none left for this user, or a file that may not grow."""
+"""Errors for a full disk, an exhausted quota, and a file size limit."""
 
 
-def probe_end(path: str) -> None:
-    """Write zeros at the end of a file, for want of which nothing is read differently.
+def probe_append(path: str) -> None:
+    """Append zeros to a file. Use it only on files whose readers ignore trailing zeros.
 
     Raises:
-        OSError: There is no room.
+        OSError: The file can't grow.
     """
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -73,83 +73,86 @@ def probe_end(path: str) -> None:
         os.close(file)
 
 
-def probe(path: str) -> None:
-    """Write where a file would grow, in another one beside it, which is gone at once: some may not be opened twice.
+def probe_space(path: str) -> None:
+    """Check that a file could grow, by writing at the same offset in a temporary file in its directory.
+
+    The file itself isn't opened: closing a second descriptor of the database would drop SQLite's locks.
 
     Raises:
-        OSError: There is no room.
+        OSError: The file could not grow.
     """
     with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as file:
         os.pwrite(file.fileno(), bytes(1 << 16), size_of(path))
         os_calls.flush(file.fileno())
 
 
-KEPT_AHEAD = 64 << 20
-"""SQLite cuts the file to write ahead to this length by itself once it is longer."""
+MAX_WAL_BYTES = 64 << 20
+"""Length to which SQLite truncates a longer write-ahead log."""
 
 
 _HEADER = 32
 _FRAME_HEADER = 24
 _FRAME = _FRAME_HEADER + 4096
 _NO_COMMIT = bytes(4)
-"""In the place of the number of pages, which the last frame of a commit alone tells."""
+"""Database size field of a frame that does not end a commit."""
 
 
 class LastCommit:
-    """Where the last commit ends in the file written ahead, to be found there again before the next one.
+    """The end of the last commit in the write-ahead log, used to detect an overwritten file before the next commit.
 
-    The head of its last frame holds the page's number, the mark of a commit, the salts of the file and a checksum over
+    The header of a commit's last frame contains the page number, the commit mark, the file's salts and a checksum over
     all frames so far (https://sqlite.org/fileformat2.html#the_write_ahead_log). An older state of the file, or zeros,
-    have it not there. Frames are followed from a beginning that was seen: behind those that a killed process left, and
-    behind a commit that failed, nobody can tell from outside which of them count.
+    can't contain it at that offset. Frames are followed only from a restart of the file that was observed: after frames
+    of a killed process or a failed commit, it can't be determined from outside which of them are valid.
     """
 
     def __init__(self, file: int) -> None:
         self._file = file
         self.end: int = 0
         self.head = b""
-        """The head of the last frame, which ends at `end`; empty while it is not known."""
+        """Header of the frame that ends at `end`; empty while unknown."""
         self._salts = self._header = b""
-        self._may_begin = True
+        self._may_restart = True
         self.lose()
 
-    def begin(self) -> None:
-        """From now on the file may be written from its beginning again."""
-        self._may_begin = True
+    def expect_restart(self) -> None:
+        """Accept that SQLite writes the file from its start again."""
+        self._may_restart = True
 
     def lose(self) -> None:
-        """A commit failed: follow nothing until the file begins again."""
+        """Stop checking after a failed commit, until SQLite restarts the file."""
         self.head = self._salts = b""
-        with contextlib.suppress(OSError):  # another one is being told already
+        with contextlib.suppress(OSError):  # the failed commit is already being reported
             self._header = os.pread(self._file, _HEADER, 0)
-        self._may_begin = True
+        self._may_restart = True
 
     def follow(self) -> None:
-        """Something was committed: go on to its end."""
-        if self._may_begin and (header := os.pread(self._file, _HEADER, 0)) != self._header:
-            has_begun = any(header)
+        """Advance to the end of the newest commit. Called after each commit."""
+        if self._may_restart and (header := os.pread(self._file, _HEADER, 0)) != self._header:
+            is_written = any(header)
             self._header, self.end, self.head = header, _HEADER, b""
-            self._salts = header[16:24] if has_begun else b""
-            self._may_begin = not has_begun
-        at = self.end
+            self._salts = header[16:24] if is_written else b""
+            self._may_restart = not is_written
+        end = self.end
         while self._salts:
-            frames = os.pread(self._file, 4 * _FRAME + _FRAME_HEADER, at)  # mostly all of a commit
+            frames = os.pread(self._file, 4 * _FRAME + _FRAME_HEADER, end)  # covers most commits in one read
             for start in (0, _FRAME, 2 * _FRAME, 3 * _FRAME, 4 * _FRAME):
                 head = frames[start : start + _FRAME_HEADER]
                 if head[8:16] != self._salts:
                     return
-                at += _FRAME
+                end += _FRAME
                 if head[4:8] != _NO_COMMIT:
-                    self.end, self.head = at, head
+                    self.end, self.head = end, head
 
 
 class OpenName:
-    """The name that a file has now, as the kernel tells it of an open one, and that it never gets shorter.
+    """Detects that an open file was renamed, removed, truncated or overwritten.
 
-    The length is where a seek ends: that asks for no times, which `stat` does.
+    The kernel reports the current name of an open descriptor. The length is read by seeking: `stat` would also read the
+    file's times, which makes the next flush slower (see `Inodes`).
 
     Raises:
-        OSError: The file is not there, or the kernel does not tell.
+        OSError: The file does not exist, or the kernel does not report names.
     """
 
     def __init__(self, path: str) -> None:
@@ -163,25 +166,25 @@ class OpenName:
         self._link = str(self._file)
         self._name = os.readlink(self._link, dir_fd=self._files)
         self.length = 0
-        """How long it is at least; 0 where we may have cut it ourselves."""
+        """Lower bound of the file's length in bytes; 0 after a checkpoint, which may truncate it."""
         self.last_commit = LastCommit(self._file)
 
     def check(self) -> None:
-        """Look whether the file still has the name that it had, all its bytes, and the last commit in its place.
+        """Check the file's name, its length, and the end of the last commit.
 
         Raises:
-            StorageFailed: It was removed or moved, another one took its name, or it was cut or overwritten.
+            StorageFailed: The file was removed, moved, replaced, truncated or overwritten.
         """
         if os.readlink(self._link, dir_fd=self._files) != self._name:
             raise StorageFailed(f"{self._path} was removed or replaced while in use")
         if self.last_commit.head:
             if os.pread(self._file, _FRAME_HEADER, self.last_commit.end - _FRAME) != self.last_commit.head:
                 raise StorageFailed(f"{self._path} was overwritten while in use")
-            return  # so it was not cut
+            return  # the frame was read, so the file was not truncated before it
         length = os.lseek(self._file, 0, os.SEEK_END)
         if length < self.length:
             raise StorageFailed(f"{self._path} was cut while in use")
-        self.length = length if length < KEPT_AHEAD else KEPT_AHEAD
+        self.length = length if length < MAX_WAL_BYTES else MAX_WAL_BYTES
 
     def close(self) -> None:
         os.close(self._file)
@@ -189,14 +192,14 @@ class OpenName:
 
 
 class Inodes:
-    """The files that must stay what they were: a commit into a removed file succeeds and is lost.
+    """Detects that watched files were replaced or changed by others: a commit into a removed file succeeds and is lost.
 
-    The one that each commit flushes is told by the name that it has now, not by its inode: since Linux 6.13 a file
-    whose times were read gets a finer one with its next write (multigrain timestamps), and that is its inode to flush
-    as well (https://docs.kernel.org/filesystems/multigrain-ts.html).
+    The file flushed by each commit is identified by its current name, not by its inode. Reading its times has a cost:
+    since Linux 6.13 the next write then stores a finer timestamp, so that its inode has to be flushed, too (multigrain
+    timestamps, https://docs.kernel.org/filesystems/multigrain-ts.html).
 
-    The first path is the database, which nothing but our own checkpoints writes: its size and the time of its last
-    change tell of anybody else who writes into it. `settle` says that we have.
+    The first path is the database, which is written only by this process's checkpoints. A changed size or modification
+    time means that another program wrote to it. `settle` accepts the current values after a checkpoint.
     """
 
     def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
@@ -207,45 +210,45 @@ class Inodes:
             try:
                 self._flushed = OpenName(flushed)
                 self.last_commit = self._flushed.last_commit
-            except OSError:  # this system does not tell
+            except OSError:  # the kernel does not report names
                 self._own = (*paths, flushed)
-        self._known: dict[str, tuple[int, int]] = {}
+        self._inodes: dict[str, tuple[int, int]] = {}
         self._database = paths[0]
         self._content: tuple[int, int] = (0, 0)
         self.watch(())
         self.settle()
 
     def watch(self, others: Sequence[str]) -> None:
-        """Watch these beside our own files, from now on and as they are now."""
-        kept = {path: self._known[path] for path in self._own if path in self._known}
+        """Replace the watched `others` by these, in their current state. The log's own files stay watched."""
+        inodes = {path: self._inodes[path] for path in self._own if path in self._inodes}
         for path in (*self._own, *others):
-            if path not in kept:
-                found = os.stat(path, follow_symlinks=False)
-                kept[path] = found.st_dev, found.st_ino
-        self._known = kept
+            if path not in inodes:
+                status = os.stat(path, follow_symlinks=False)
+                inodes[path] = status.st_dev, status.st_ino
+        self._inodes = inodes
 
     def settle(self) -> None:
-        """Take the database and what is written ahead as they are now."""
-        found = os.stat(self._database, follow_symlinks=False)
-        self._content = found.st_size, found.st_mtime_ns
+        """Accept the current state of the database and the write-ahead log."""
+        status = os.stat(self._database, follow_symlinks=False)
+        self._content = status.st_size, status.st_mtime_ns
         if self._flushed is not None:
             self._flushed.length = 0
-            self._flushed.last_commit.begin()
+            self._flushed.last_commit.expect_restart()
 
     def check(self) -> None:
-        """Compare names with what they stood for, and the database with what we left there.
+        """Compare the watched files with their recorded state.
 
         Raises:
-            StorageFailed: One of them was removed, replaced, overwritten or cut.
+            StorageFailed: One of them was removed, replaced, overwritten or truncated.
         """
-        for path, known in self._known.items():
+        for path, inode in self._inodes.items():
             try:
-                found = os.stat(path, follow_symlinks=False)
+                status = os.stat(path, follow_symlinks=False)
             except FileNotFoundError:
                 raise StorageFailed(f"{path} was removed while in use") from None
-            if (found.st_dev, found.st_ino) != known:
+            if (status.st_dev, status.st_ino) != inode:
                 raise StorageFailed(f"{path} was replaced while in use")
-            if path == self._database and (found.st_size, found.st_mtime_ns) != self._content:
+            if path == self._database and (status.st_size, status.st_mtime_ns) != self._content:
                 raise StorageFailed(f"{path} was overwritten while in use")
         if self._flushed is not None:
             self._flushed.check()
@@ -258,22 +261,22 @@ class Inodes:
 
 def _allocated(path: str) -> int:
     try:
-        found = os.lstat(path)
-        return found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0
+        status = os.lstat(path)
+        return status.st_blocks * 512 if stat.S_ISREG(status.st_mode) else 0
     except FileNotFoundError:
         return 0
 
 
-def _is_plenty(path: str, size: int) -> bool:
+def _has_ample_space(path: str, size: int) -> bool:
     free = os.statvfs(os.path.dirname(path) or ".")
     return free.f_bavail * free.f_frsize >= 2 * size
 
 
-def fill(path: str, size: int) -> None:
-    """Lengthen a file with zeros, durably, if it is shorter and there is plenty of room; otherwise leave it.
+def preallocate(path: str, size: int) -> None:
+    """Extend a file with zeros to `size` bytes, durably. Does nothing if it is longer or disk space is scarce.
 
-    Commits that overwrite the zeros later flush data only: neither the file's length nor its map of blocks changes.
-    Do not use it on the database: closing any descriptor of a file drops this process's POSIX locks on it. SQLite takes
+    Later commits that overwrite the zeros flush data only: neither the file's length nor its block map changes.
+    Don't use it on the database: closing any descriptor of a file drops this process's POSIX locks on it. SQLite takes
     none on the write-ahead log.
 
     Raises:
@@ -282,7 +285,7 @@ def fill(path: str, size: int) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         end = os.lseek(file, 0, os.SEEK_END)
-        if end >= size or not _is_plenty(path, size):
+        if end >= size or not _has_ample_space(path, size):
             return
         try:
             while end < size:
@@ -296,7 +299,7 @@ def fill(path: str, size: int) -> None:
 
 
 class Reserve:
-    """Space set aside, given back when the disk is full so that what is under way can still be finished."""
+    """Disk space reserved in a file. It is released when the disk is full, so that pending work can finish."""
 
     def __init__(self, path: str, size: int) -> None:
         self._path = path
@@ -304,10 +307,10 @@ class Reserve:
         self.held = size > 0 and _allocated(path) >= size
 
     def ensure(self) -> None:
-        """Set the space aside if it is not and there is plenty; otherwise leave it for later."""
+        """Reserve the space if it isn't yet and the disk has ample space."""
         if self.held or self._size == 0:
             return
-        if not _is_plenty(self._path, self._size):
+        if not _has_ample_space(self._path, self._size):
             return
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,11 +1,11 @@
-"""The high-water mark: how far the log had come, kept outside it.
+"""The high-water mark: the position of the log's head, stored outside the log.
 
-A log that was cut short, or put back to an older state, looks healthy from within. So after each commit its position is
-noted in a small file beside it: two slots written in turn, each with a checksum, so that a torn write leaves the
-other. It is not flushed: it may lag behind the log, and only a log behind its mark has lost something.
+A log that was truncated or restored to an older state is consistent in itself. So each commit writes its position to a
+small file next to the log. The file has two slots, written in turn and each with a checksum, so that a torn write
+damages only one of them. It is never flushed, so it may lag behind the log; a log behind its mark has lost events.
 
-A twin of the mark stands beside the socket, outside the data directory, which somebody may put back as a whole, mark
-and all. It is written at each pass of the index and at the end, and goes with a reboot.
+A twin of the mark is next to the socket, outside the data directory: restoring that directory as a whole restores its
+mark, too. The twin is written with each update of the index and at the end. A reboot removes it.
 """
 
 import os
@@ -20,11 +20,11 @@ _SLOT = 64
 _FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
 ANY_SUM = 0
-"""Stands for the checksum of a row that is just being rewritten."""
+"""In place of a checksum: any checksum is accepted, because the row is being rewritten."""
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where the log was: its epoch, the last event, and the checksum of the row that holds it."""
+    """A position of the log's head: epoch, last event, and the checksum of the row that contains it."""
 
     epoch: str
     seq: int
@@ -32,22 +32,22 @@ class Position(msgspec.Struct, frozen=True):
 
 
 def read_position(path: str) -> Position | None:
-    """The furthest position noted in a file, None where there is none."""
+    """Return the newest position in a mark's file, or None."""
     try:
         with open(path, "rb") as file:
-            newest = _newest(file.read(2 * _SLOT))
+            newest = _decode_newest(file.read(2 * _SLOT))
     except OSError:
         return None
     return newest[1] if newest else None
 
 
-def _newest(slots: bytes) -> tuple[int, Position] | None:
-    found = [slot for slot in (_decode(slots[:_SLOT]), _decode(slots[_SLOT:])) if slot]
-    return max(found, key=lambda slot: slot[0], default=None)
+def _decode_newest(slots: bytes) -> tuple[int, Position] | None:
+    decoded = [slot for slot in (_decode(slots[:_SLOT]), _decode(slots[_SLOT:])) if slot]
+    return max(decoded, key=lambda slot: slot[0], default=None)
 
 
 def _decode(data: bytes) -> tuple[int, Position] | None:
-    """How many positions were noted so far, and the one in this slot."""
+    """Return the sequence number and the position in a slot, or None if it is empty or torn."""
     if len(data) != _SLOT or struct.unpack_from("<I", data, _FIELDS.size)[0] != zlib.crc32(data[: _FIELDS.size]):
         return None
     magic, count, seq, total, epoch = _FIELDS.unpack_from(data)
@@ -55,21 +55,21 @@ def _decode(data: bytes) -> tuple[int, Position] | None:
 
 
 class HighWaterMark:
-    """The file of the mark. It belongs to the database thread."""
+    """The mark's file. Only the database thread uses it."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._count = 0
 
     def read(self) -> Position | None:
-        newest = _newest(os.pread(self._file, 2 * _SLOT, 0))
+        newest = _decode_newest(os.pread(self._file, 2 * _SLOT, 0))
         if newest is None:
             return None
         self._count = newest[0]
         return newest[1]
 
     def write(self, epoch: str, seq: int, total: int) -> None:
-        """Note a position. Nothing waits for the disk; without room on it the mark lags behind, and once closed too."""
+        """Write a position without flushing. Does nothing on a full disk or after `close`."""
         if self._file < 0:
             return
         self._count += 1
@@ -88,7 +88,7 @@ class HighWaterMark:
             self._file = -1
 
 
-def twin_of(path: str | None) -> HighWaterMark | None:
+def open_twin(path: str | None) -> HighWaterMark | None:
     try:
         return None if path is None else HighWaterMark(path)
     except OSError:

@@ -1,11 +1,11 @@
-"""The index: where a conversation's lines are, its keys, snapshot, summary and sessions, in a file beside the log.
+"""The index: rows, keys, snapshot, summary and sessions of each conversation, in a file next to the log.
 
-All of it follows from the log, and it is written when there is time, so it may be behind. It has a connection of its
-own, since SQLite commits no transaction across two files in WAL mode: each transaction notes the log's epoch, the
-position it has come to, and the checksum of the row that ends there. A start believes a file that fits the log there
-and in which every name is found; events after that position are indexed from the log. Any other file, and one in which
-a statement fails or that leads to a row without the conversation, is deleted and built again from the log. A crash
-loses the last transactions at most (`synchronous = NORMAL`), and without room on the disk the index is kept in memory.
+It is derived from the log and written in idle time, so it may lag behind. Its connection is separate, because SQLite
+has no atomic transactions across two files in WAL mode. Each transaction records the log's epoch, the indexed position,
+and the checksum of the row that ends there. A start accepts a file that matches the log at that position and passes an
+integrity check of its names; later events are indexed from the log. Any other file is deleted and rebuilt, as is one in
+which a statement fails or that points to a row without the conversation. A crash loses the last transactions at most
+(`synchronous = NORMAL`). On a full disk the index is kept in memory.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import msgspec
 
 from punchlistd.store.file.files import discard
 from punchlistd.store.file.lines import checksum
-from punchlistd.store.file.listing import cursor_of, fold, is_timed, place_of, search_text
+from punchlistd.store.file.listing import fold, format_cursor, is_timed, parse_cursor, search_text
 from punchlistd.store.file.schema import connect
 from punchlistd.store.file.unindexed import Unindexed
 from punchlistd.store.port import Loaded, Snapshot, StorageFull, Survey
@@ -30,10 +30,10 @@ from punchlistd.store.record import key_hash
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Another number in the file (`user_version`): it is built again."""
+"""Value of `user_version`. A file with another value is rebuilt."""
 
 _TABLES = (
-    # How far it has come: position and checksum of the last indexed row of the log with this epoch.
+    # Position and checksum of the last indexed row of the log with this epoch.
     "CREATE TABLE meta(epoch TEXT NOT NULL, seq INTEGER NOT NULL, sum INTEGER NOT NULL) STRICT",
     """CREATE TABLE conversations(
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, user TEXT NOT NULL DEFAULT '',
@@ -50,7 +50,7 @@ _TABLES = (
         sum INTEGER NOT NULL, state BLOB NOT NULL) STRICT""",
     "CREATE TABLE sessions(session TEXT PRIMARY KEY, conversation INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE INDEX attached ON sessions(conversation)",
-    # Rows of the log that hold lines of a conversation.
+    # Rows of the log that contain lines of a conversation.
     """CREATE TABLE parts(conversation INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(conversation, seq))
         STRICT, WITHOUT ROWID""",
     # seq: the first event of the group that used the key. Hashes may collide; the line decides.
@@ -70,10 +70,10 @@ _SETTINGS = (
 )
 
 ROWS_AT_ONCE = 500
-"""How many positions are read ahead of those that are asked for."""
+"""Maximum number of positions read by one query."""
 
-_OF, _BEHIND = "\n", "\v"
-"""What stands between a session and the user of its list: no session holds it. And the character that follows it."""
+_SEPARATOR, _AFTER_SEPARATOR = "\n", "\v"
+"""Separator of a session and its list's user, not allowed in a session, and the next character, for range queries."""
 
 _IN_LIST = "IN (SELECT value FROM json_each(?))"
 
@@ -81,24 +81,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class IndexDoubted(Exception):
-    """The index can't be read, or what it says does not fit the log: it is to be built again."""
+    """The index is unreadable or contradicts the log, and has to be rebuilt."""
 
 
 class Index:
     """An open index, for one thread at a time.
 
     Args:
-        path: Where it is kept.
-        epoch: That of the log.
-        sum_at: Gives the checksum of the log's row that ends at a position, None where no row does.
+        path: The file.
+        epoch: The log's epoch.
+        sum_at: Returns the checksum of the log's row that ends at a position, or None.
     """
 
     def __init__(self, path: str, epoch: str, sum_at: Callable[[int], int | None]) -> None:
         self._path = path
         self.is_new = False
-        """Whether it was empty since the log was opened: then no hole in a conversation is its fault."""
+        """Whether the index was created since the log was opened. Missing events are then damage to the log."""
         self.seq = 0
-        """The position that the file has come to: a start indexes what follows it from the log."""
+        """The indexed position. A start indexes later events from the log."""
         self._connection = self._open_existing(epoch, sum_at) or self._create(epoch)
 
     def _open_existing(self, epoch: str, sum_at: Callable[[int], int | None]) -> sqlite3.Connection | None:
@@ -110,10 +110,10 @@ class Index:
             connection = _connect(self._path)
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version == FORMAT:
-                of, seq, total = connection.execute("SELECT epoch, seq, sum FROM meta").fetchone()
-                if of == epoch and (seq == 0 or sum_at(seq) == total):
-                    reason = _problem(connection)
-                    # A daemon that was killed while it erased may have left the bytes there.
+                log_epoch, seq, total = connection.execute("SELECT epoch, seq, sum FROM meta").fetchone()
+                if log_epoch == epoch and (seq == 0 or sum_at(seq) == total):
+                    reason = _find_corruption(connection)
+                    # A daemon that was killed during an erasure may have left erased bytes in the write-ahead log.
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
                     self.seq = seq
         except (sqlite3.Error, TypeError) as error:
@@ -144,7 +144,7 @@ class Index:
             _build(connection, epoch)
         return connection
 
-    def begin_again(self, epoch: str) -> None:
+    def reset(self, epoch: str) -> None:
         self._connection.close()
         self._connection = self._create(epoch)
 
@@ -153,24 +153,24 @@ class Index:
             self._connection.close()
 
     def checkpoint(self) -> None:
-        """Move what was written ahead into the file, and cut it off.
+        """Checkpoint and truncate the index's write-ahead log.
 
         Raises:
-            StorageFull: There is no room for it.
+            StorageFull: The disk is full.
         """
-        with self._failing():
+        with self._translate_errors():
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
     # Writing
 
     def maintain(self, unindexed: Unindexed, snapshots: Sequence[Snapshot], seq: int, total: int) -> None:
-        """Take in what is not indexed yet, and save snapshots, in one transaction.
+        """Write the unindexed events and save snapshots, in one transaction.
 
         Args:
-            unindexed: Where it is.
+            unindexed: The unindexed events.
             snapshots: The snapshots.
-            seq: The position after which the next start has to look at the log.
-            total: The checksum of the row that ends there.
+            seq: Position after which the next start has to scan the log.
+            total: Checksum of the row that ends there.
         """
         with self._transaction() as connection:
             ids = self._ids({*unindexed.rows, *(snapshot.conversation for snapshot in snapshots)})
@@ -186,40 +186,41 @@ class Index:
         self.seq = seq
 
     def _ids(self, names: set[str]) -> dict[str, int]:
+        """Return the ids of conversations, adding rows for new ones."""
         query = f"SELECT name, id FROM conversations WHERE name {_IN_LIST}"
-        given = (_encode(sorted(names)),)
-        ids = dict(self.query(query, given))
+        values = (_encode(sorted(names)),)
+        ids = dict(self.query(query, values))
         if names - ids.keys():
-            self.query("INSERT OR IGNORE INTO conversations(name) SELECT value FROM json_each(?)", given)
-            ids = dict(self.query(query, given))
+            self.query("INSERT OR IGNORE INTO conversations(name) SELECT value FROM json_each(?)", values)
+            ids = dict(self.query(query, values))
         return ids
 
     def forget(self, conversation: str, tombstone: int, emptied: Sequence[int], total: int) -> None:
-        """Delete what follows from the erased lines of a conversation, which is no longer to be erased then.
+        """Delete everything derived from a conversation's erased lines, and its mark as unerased.
 
         Args:
             conversation: The conversation.
-            tombstone: Everything before this position was erased; 0: nothing was.
-            emptied: Rows that hold no line of it any more.
-            total: The checksum of the row at the position that the index has come to.
+            tombstone: Position before which all lines were erased; 0 if none were.
+            emptied: Rows that no longer contain lines of the conversation.
+            total: Checksum of the row at the indexed position, which the erasure may have rewritten.
         """
         with self._transaction() as connection:
             execute = connection.execute
             execute("UPDATE conversations SET tombstone = 0 WHERE name = ?", (conversation,))
             execute("UPDATE meta SET sum = ?", (total,))
-            found = execute("SELECT id FROM conversations WHERE name = ?", (conversation,)).fetchone()
-            if found is None or not tombstone:
+            row = execute("SELECT id FROM conversations WHERE name = ?", (conversation,)).fetchone()
+            if row is None or not tombstone:
                 return
-            (number,) = found
+            (number,) = row
             connection.executemany(
-                "DELETE FROM parts WHERE conversation = ? AND seq = ?", [(number, row) for row in emptied]
+                "DELETE FROM parts WHERE conversation = ? AND seq = ?", [(number, seq) for seq in emptied]
             )
             execute("DELETE FROM keys WHERE conversation = ? AND seq < ?", (number, tombstone))
-            left = execute("SELECT hash, seq FROM keys WHERE conversation = ?", (number,)).fetchall()
+            remaining = execute("SELECT hash, seq FROM keys WHERE conversation = ?", (number,)).fetchall()
             execute(
                 """UPDATE conversations SET key_sum = ?, last = (SELECT coalesce(max(seq), 0) FROM parts
                 WHERE conversation = id) WHERE id = ?""",
-                (_key_sum(left), number),
+                (_key_sum(remaining), number),
             )
             execute("DELETE FROM snapshots WHERE conversation = ? AND seq < ?", (number, tombstone))
             if execute("SELECT 1 FROM snapshots WHERE conversation = ?", (number,)).fetchone() is None:
@@ -233,13 +234,13 @@ class Index:
     # Reading
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        with self._failing():
+        with self._translate_errors():
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         connection = self._connection
-        with self._failing():
+        with self._translate_errors():
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -251,21 +252,21 @@ class Index:
                 raise
 
     @contextmanager
-    def _failing(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0)
-            # SQLite says FULL of ENOSPC alone, and not of a quota or a limit.
+            # SQLite reports FULL for ENOSPC only; an exhausted quota or a file size limit is a failed write.
             if code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE:
                 raise StorageFull(f"no space left for {self._path}") from error
             raise IndexDoubted(str(error)) from error
 
     def rows_of(self, conversation: str, after: int) -> Generator[int]:
-        """Yield the last positions of the rows behind a position that hold lines of a conversation.
+        """Yield the last positions of the rows after a position that contain lines of a conversation.
 
         Raises:
-            IndexDoubted: The last of them is missing, or one is no position.
+            IndexDoubted: The conversation's last row is missing, or a value is not a position.
         """
         query = "SELECT id, last FROM conversations WHERE name = ?"
         for number, last in self.query(query, (conversation,)):
@@ -276,19 +277,19 @@ class Index:
                         raise IndexDoubted("it leads to no position")
                     yield seq
                     after = seq
-            if after < last:  # a spoiled entry may hide those behind it
+            if after < last:  # a damaged entry may hide the entries after it
                 raise IndexDoubted(f"its rows of {conversation} do not end with {last}")
 
     def last_row(self, conversation: str, before: int) -> int:
-        """Return the last position of the conversation's last row before a position, 0 if it has none."""
+        """Return the last position of the conversation's last row that ends before a position, or 0."""
         query = "SELECT max(parts.seq) FROM parts JOIN conversations ON id = conversation WHERE name = ? AND seq < ?"
-        found = self.query(query, (conversation, before))[0][0]
-        if found is not None and type(found) is not int:
+        seq = self.query(query, (conversation, before))[0][0]
+        if seq is not None and type(seq) is not int:
             raise IndexDoubted("it leads to no position")
-        return found or 0
+        return seq or 0
 
     def parts_between(self, first: int, last: int) -> list[tuple[str, int]]:
-        """Return the conversations with rows that end in a range, and where each of these rows ends."""
+        """Return conversation and last position of each row that ends in a range."""
         query = "SELECT name, seq FROM parts JOIN conversations ON id = conversation WHERE seq BETWEEN ? AND ?"
         return self.query(query, (first, last))
 
@@ -299,14 +300,14 @@ class Index:
         """Return the hashes of all keys of a conversation.
 
         Raises:
-            IndexDoubted: They are not those that were saved.
+            IndexDoubted: Their checksum does not match.
         """
         query = "SELECT hash, seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ?"
-        found = self.query(query, (conversation,))
+        rows = self.query(query, (conversation,))
         saved = self.query("SELECT key_sum FROM conversations WHERE name = ?", (conversation,))
-        if saved and saved[0][0] != _key_sum(found):
+        if saved and saved[0][0] != _key_sum(rows):
             raise IndexDoubted(f"its keys of {conversation} are not those that were saved")
-        return [each for each, _ in found]
+        return [key for key, _ in rows]
 
     def find_key(self, conversation: str, key: str) -> list[int]:
         """Return the first positions of the groups that used a key, the newest first."""
@@ -315,7 +316,7 @@ class Index:
         return [seq for (seq,) in self.query(query, (conversation, key_hash(key)))]
 
     def snapshot(self, conversation: str) -> Loaded | None:
-        """Return the newest snapshot of a conversation, None if it has none or a spoiled one."""
+        """Return the snapshot of a conversation, or None if it is missing or damaged."""
         query = """SELECT state, version, snapshots.seq, chain, sum FROM conversations
             JOIN snapshots ON snapshots.conversation = id WHERE name = ?"""
         for state, version, seq, check, total in self.query(query, (conversation,)):
@@ -324,65 +325,65 @@ class Index:
         return None
 
     def resolve(self, session: str) -> list[str]:
-        """Return the conversations that a session is attached to, one of each owner at most."""
+        """Return the conversations that a session is attached to, at most one per owner."""
         query = """SELECT name FROM sessions JOIN conversations ON id = sessions.conversation
             WHERE session = ? OR (session > ? AND session < ?)"""
-        return [name for (name,) in self.query(query, (session, session + _OF, session + _BEHIND))]
+        return [name for (name,) in self.query(query, (session, session + _SEPARATOR, session + _AFTER_SEPARATOR))]
 
     def owner(self, conversation: str) -> str | None:
         query = "SELECT user FROM conversations WHERE name = ? AND deleted = 0 AND summary <> x''"
-        found = self.query(query, (conversation,))
-        return found[0][0] if found else None
+        rows = self.query(query, (conversation,))
+        return rows[0][0] if rows else None
 
     def names(self, user: str) -> list[str]:
         query = "SELECT name FROM conversations WHERE user = ? AND deleted = 0 AND summary <> x'' ORDER BY name"
         return [name for (name,) in self.query(query, (user,))]
 
     def totals(self) -> tuple[int, int]:
-        """Return the tasks that are open and in progress, over all conversations that belong to no user."""
+        """Count the open tasks and those in progress, over all conversations without a user."""
         return self.query(
             """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations NOT INDEXED
             WHERE deleted = 0 AND user = ''"""
         )[0]
 
     def survey(self) -> Survey:
-        """Return the conversations that wait for a time, and those that are still to be erased."""
+        """Return the conversations that need a timer, and the deleted ones that are not erased yet."""
         timed = self.query(
             """SELECT name, summary, open + in_progress FROM conversations NOT INDEXED
             WHERE deleted = 0 AND (instr(summary, CAST('"wakes_at":' AS BLOB))
             OR (open = 0 AND in_progress = 0 AND instr(summary, CAST('"auto_clear":"idle"' AS BLOB))))"""
         )
-        return Survey([name for name, *shown in timed if is_timed(*shown)], self.unerased())
+        return Survey([name for name, *values in timed if is_timed(*values)], self.unerased())
 
     def unerased(self) -> list[str]:
         return [name for (name,) in self.query("SELECT name FROM conversations NOT INDEXED WHERE tombstone > 0")]
 
-    def page(  # noqa: PLR0913, PLR0917 - the filters of the wire
+    def page(  # noqa: PLR0913, PLR0917 - the filters of the protocol
         self, query: str, user: str | None, active: bool | None, kind: str | None, limit: int, cursor: str | None
     ) -> tuple[list[bytes], str | None]:
         """Return summaries, newest changed first, and the cursor of the next page."""
         conditions: list[tuple[str, Sequence[object]]] = [("deleted = 0 AND summary <> x''", ())]
         if cursor is not None:
-            seq, name = place_of(cursor)
+            seq, name = parse_cursor(cursor)
             conditions.append(("(updated_at < ? OR (updated_at = ? AND name > ?))", (seq, seq, name)))
         if user is not None:
             conditions.append(("user = ?", (user,)))
         if active is not None:
             conditions.append(("(open + in_progress > 0) = ?", (int(active),)))
         if kind is not None:
-            # A word of the summary rules most of them out at once; it may also stand in a list's own metadata.
+            # The text search excludes most rows cheaply. A list's own metadata may contain the text, too, so parse it.
             chat = """(instr(summary, CAST('"kind":"chat"' AS BLOB)) > 0
                 AND json_extract(CAST(summary AS TEXT), '$.kind') IS 'chat')"""
             conditions.append((f"{chat} = ?", (int(kind == "chat"),)))
         if query:
             conditions.append(("instr(search, ?) > 0", (fold(query),)))
-        found = self.query(
+        rows = self.query(
             f"""SELECT summary, updated_at, name FROM conversations WHERE {" AND ".join(text for text, _ in conditions)}
             ORDER BY updated_at DESC, name LIMIT ?""",
             (*(value for _, values in conditions for value in values), limit + 1),
         )
-        following = cursor_of(found[limit - 1][1], found[limit - 1][2]) if len(found) > limit else None
-        return [summary for summary, _, _ in found[:limit]], following
+        next_cursor = format_cursor(rows[limit - 1][1], rows[limit - 1][2]) if len(rows) > limit else None
+        return [summary for summary, _, _ in rows[:limit]], next_cursor
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -405,12 +406,15 @@ def _build(connection: sqlite3.Connection, epoch: str) -> None:
     connection.execute("COMMIT")
 
 
-def _problem(connection: sqlite3.Connection) -> str:
-    """Why a name or a session may not be found, "" if each is: else a list would begin a second time."""
+def _find_corruption(connection: sqlite3.Connection) -> str:
+    """Return SQLite's description of damage to the names or sessions, or "".
+
+    A name that a lookup misses would make its list start a second history.
+    """
     for table in ("conversations", "sessions"):
-        (found,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
-        if found != "ok":
-            return str(found)
+        (verdict,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
+        if verdict != "ok":
+            return str(verdict)
     return ""
 
 
@@ -429,24 +433,24 @@ def _save_keys(connection: sqlite3.Connection, number: int, keys: dict[str, int]
     total = "SELECT key_sum FROM conversations WHERE id = ?"
     if connection.executemany(insert, rows).rowcount == len(rows):
         rows.append((connection.execute(total, (number,)).fetchone()[0], 0))
-    else:  # Events behind damage are indexed again at each start, and their keys are there then.
+    else:  # some keys were already saved: events after damage are indexed again by each start
         rows = connection.execute("SELECT hash, seq FROM keys WHERE conversation = ?", (number,)).fetchall()
     connection.execute("UPDATE conversations SET key_sum = ? WHERE id = ?", (_key_sum(rows), number))
 
 
 def _key_sum(keys: Sequence[tuple[int, int]]) -> int:
-    """Combine hashes and positions by exclusive or, in any order."""
+    """Compute an order-independent checksum of hashes and positions (exclusive or)."""
     total = 0
-    for each, seq in keys:
-        total ^= each ^ seq
+    for key, seq in keys:
+        total ^= key ^ seq
     return total
 
 
 def _save_snapshots(connection: sqlite3.Connection, ids: dict[str, int], snapshots: Sequence[Snapshot]) -> None:
-    """Save snapshots in the order of the rows that they change, with one statement for all: they may be thousands."""
+    """Save snapshots with one statement per table, in row order: there may be thousands."""
     write = connection.executemany
-    saved = sorted([(ids[each.conversation], each) for each in snapshots], key=itemgetter(0))
-    # Whose it is stands in an index of its own, and hardly ever changes.
+    saved = sorted([(ids[snapshot.conversation], snapshot) for snapshot in snapshots], key=itemgetter(0))
+    # The user rarely changes, and writing it would update the index `users`.
     write("UPDATE conversations SET user = ? WHERE id = ? AND user <> ?", [(s.user, n, s.user) for n, s in saved])
     write(
         """UPDATE conversations SET open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?, summary = ?
@@ -462,7 +466,7 @@ def _save_snapshots(connection: sqlite3.Connection, ids: dict[str, int], snapsho
     write(
         "INSERT OR REPLACE INTO sessions VALUES(?, ?)",
         [
-            (session + (s.user and _OF + s.user), number)
+            (session + (s.user and _SEPARATOR + s.user), number)
             for number, s in saved
             for session in (() if s.deleted else s.sessions)
         ],

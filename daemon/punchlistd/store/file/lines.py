@@ -1,4 +1,4 @@
-"""From rows of the log to lines and back, and what can still be trusted of a row that is damaged."""
+"""Conversion between rows of the log and lines, and recovery of the intact lines of a damaged row."""
 
 import re
 import zlib
@@ -15,31 +15,31 @@ Row = tuple[int, int, int, bytes]
 """Last position, first position, checksum and body of a row."""
 
 SPOILED = -1
-"""The checksum of a row that can't be the one that was written: no body has it."""
+"""Checksum of a row known to be damaged. No body has this checksum."""
 
 
 _BEGINS = "typeof(log.first) = 'integer' AND log.first BETWEEN 1 AND log.seq"
 _TYPED = f"{_BEGINS} AND typeof(log.sum) = 'integer' AND typeof(log.body) = 'blob'"
 
-# An erased row has an empty body and its checksum, 0: both were written. Where they are NULL, as in a sector of zeros,
-# nothing was: that is damage.
+# An erased row has an empty body with the checksum 0, both written explicitly. NULL in their place, as in a sector of
+# zeros, is damage.
 ROW = f"""log.seq, iif({_BEGINS}, log.first, log.seq), iif({_TYPED}, log.sum, {SPOILED}),
     ifnull(CAST(log.body AS BLOB), x'')"""
-"""The columns of a row of the log, of the right types whatever a damaged record makes of them."""
+"""SQL for the columns of a `Row`. Values of a damaged record are replaced by values of the right type."""
 
 MAX_SPAN = 1 << 20
-"""No commit has more events; a damaged row may claim any number."""
+"""Maximum number of positions in a row. A damaged row may claim more than any commit has."""
 
 
 checksum = zlib.crc32
-"""The checksum of a row's body."""
+"""Compute the checksum of a row's body."""
 
 join = b"\n".join
-"""The body of a row with these lines."""
+"""Build a row's body from lines."""
 
 
 def split(row: Row) -> list[Stored] | None:
-    """The lines of a row, None if it is not the row that was written."""
+    """Return the lines of a row, or None if its checksum or its positions don't match."""
     last, first, total, body = row
     if zlib.crc32(body) != total:
         return None
@@ -48,12 +48,13 @@ def split(row: Row) -> list[Stored] | None:
     lines = body.split(b"\n")
     if len(lines) == last - first + 1:
         return list(map(Stored, range(first, last + 1), lines))
-    found = [parse(line) for line in lines]  # some were erased: the others say themselves where they stand
-    return found if first <= found[0].seq and found[-1].seq <= last else None
+    # After an erasure lines and positions no longer correspond by index, so read the position from each line.
+    remaining = [parse(line) for line in lines]
+    return remaining if first <= remaining[0].seq and remaining[-1].seq <= last else None
 
 
-def lost(first: int, last: int) -> Row:
-    """What stands for rows that are not there or can't be read."""
+def lost_row(first: int, last: int) -> Row:
+    """Build the placeholder for missing or unreadable rows."""
     return last, first, SPOILED, b""
 
 
@@ -62,20 +63,22 @@ def is_lost(row: Row) -> bool:
 
 
 def is_sparse(row: Row) -> bool:
-    """Whether a row has fewer lines than positions: some were erased, or its own position is not the one it had."""
+    """Whether a row has fewer lines than positions: lines were erased, or one of its positions is damaged."""
     return row[3].count(b"\n") + bool(row[3]) <= row[0] - row[1]
 
 
-def of_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
+def select_conversation(lines: list[Stored], conversation: str) -> list[Stored]:
     member = b',"conversation":"%s","' % conversation.encode()
     return [stored for stored in lines if stored.line.startswith(member, stored.line.find(b",", 7))]
 
 
 class Salvage(msgspec.Struct):
-    """What is left of a damaged row.
+    """The contents of a damaged row.
 
-    `good` are the lines that the chains prove, `bad` the positions that can't be trusted, whose they say they are (""
-    where that can't be told) and what stands there, `names` all conversations that the bytes mention.
+    Attributes:
+        good: Lines verified by their conversation's hash chain.
+        bad: Position, claimed conversation ("" if unknown) and bytes of each line that can't be trusted.
+        names: All conversations mentioned in the bytes.
     """
 
     good: list[Stored]
@@ -84,27 +87,27 @@ class Salvage(msgspec.Struct):
 
 
 def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
-    """Sort the lines of a damaged row by what the chains prove.
+    """Separate the intact lines of a damaged row from the others, by verifying the hash chains.
 
     Args:
         row: The row.
-        check_before: Gives the check of a conversation's last event before a position, "" where there is none.
+        check_before: Returns the check of a conversation's last event before a position, "" if none exists.
     """
     last, first, _, body = row
     if is_lost(row):
         return Salvage([], [(seq, "", b"") for seq in sorted({first, last})], set())
     first = max(first, last - MAX_SPAN, 1)
     pieces = body.split(b"\n")
-    found, broken = _recognize(pieces, first, last)
-    culprits = set[str]().union(*map(names_in, broken))
-    result = Salvage([], [], names_in(body))
+    parsed, broken = _parse_pieces(pieces, first, last)
+    owners = set[str]().union(*map(find_names, broken))
+    result = Salvage([], [], find_names(body))
     checks: dict[str, str] = {}
     missing: list[tuple[int, str, bytes]] = []
     for seq in range(first, last + 1):
-        stored = found.get(seq)
+        stored = parsed.get(seq)
         if stored is None:
-            there = pieces[seq - first] if len(pieces) == last - first + 1 else b""
-            missing.append((seq, min(culprits) if len(culprits) == 1 else "", there))
+            piece = pieces[seq - first] if len(pieces) == last - first + 1 else b""
+            missing.append((seq, min(owners) if len(owners) == 1 else "", piece))
             continue
         name = stored.conversation
         if verify(checks[name] if name in checks else check_before(name, first), stored):
@@ -112,13 +115,15 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
         else:
             result.bad.append((seq, name, stored.line))
         checks[name] = stored.check
-    if broken or result.bad:  # otherwise all that is left is as it was written, and the others had been erased
+    # If all pieces are intact, the missing lines were erased.
+    if broken or result.bad:
         result.bad = sorted(result.bad + missing)
     return result
 
 
-def _recognize(pieces: list[bytes], first: int, last: int) -> tuple[dict[int, Stored], list[bytes]]:
-    found: dict[int, Stored] = {}
+def _parse_pieces(pieces: list[bytes], first: int, last: int) -> tuple[dict[int, Stored], list[bytes]]:
+    """Return the parsed lines by position, and the pieces that are not lines of this row."""
+    parsed: dict[int, Stored] = {}
     broken: list[bytes] = []
     for piece in pieces:
         try:
@@ -126,24 +131,24 @@ def _recognize(pieces: list[bytes], first: int, last: int) -> tuple[dict[int, St
         except ValueError:
             broken.append(piece)
             continue
-        if first <= stored.seq <= last and stored.seq not in found:
-            found[stored.seq] = stored
+        if first <= stored.seq <= last and stored.seq not in parsed:
+            parsed[stored.seq] = stored
         else:
             broken.append(piece)
-    return found, broken
+    return parsed, broken
 
 
-def may_be_of(conversation: str, seq: int, line: bytes) -> bool:
-    """Whether a spoiled line begins as one of this conversation would, but for a byte."""
+def may_belong_to(conversation: str, seq: int, line: bytes) -> bool:
+    """Whether a damaged line starts like one of this conversation, with at most one byte changed."""
     start = b'{"seq":%d,"conversation":"%s","version":' % (seq, conversation.encode())
     return len(line) > len(start) and sum(a != b for a, b in zip(start, line, strict=False)) <= 1
 
 
-def names_in(data: bytes) -> set[str]:
+def find_names(data: bytes) -> set[str]:
     return {name.decode() for name in _NAMES.findall(data)}
 
 
-def owner_of(line: bytes) -> str:
-    """Whose line it says it is, however spoiled it may be; "" where it says nothing."""
-    found = _NAMES.search(line)
-    return found[1].decode() if found else ""
+def parse_owner(line: bytes) -> str:
+    """Return the conversation named in a line, which may be damaged, or "" if none is."""
+    match = _NAMES.search(line)
+    return match[1].decode() if match else ""

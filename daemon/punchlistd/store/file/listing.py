@@ -1,7 +1,7 @@
-"""What the stores agree on about listing conversations: the text that is searched, and cursors.
+"""Listing of conversations, shared by all stores: searched text and cursors.
 
-The order is newest changed first, by the position of the newest event and not by the clock, ties by id. A cursor names
-the last conversation of a page by its place in that order, so a page stays right whatever is added before it.
+Conversations are ordered by the position of their newest event, newest first, then by id. The clock plays no part. A
+cursor contains the sort key of a page's last conversation, so that later changes don't shift the next page.
 """
 
 import base64
@@ -17,14 +17,14 @@ class _Titled(msgspec.Struct):
     title: str = ""
 
 
-class _Shown(msgspec.Struct):
+class _Summary(msgspec.Struct):
     settings: Settings = Settings()
     counts: Counts = Counts()
     wakes_at: int | None = None
 
 
-_decode = msgspec.json.Decoder(_Titled).decode
-_decode_shown = msgspec.json.Decoder(_Shown).decode
+_decode_title = msgspec.json.Decoder(_Titled).decode
+_decode_summary = msgspec.json.Decoder(_Summary).decode
 
 
 def fold(text: str) -> str:
@@ -32,33 +32,30 @@ def fold(text: str) -> str:
 
 
 def search_text(conversation: str, summary: bytes) -> str:
-    """What a query is looked for in: the id and, on a line of its own, the title."""
-    title = _decode(summary).title if summary else ""
+    """Return the text that queries are matched against: the id and, on a second line, the title."""
+    title = _decode_title(summary).title if summary else ""
     return fold(f"{conversation}\n{title}")
 
 
 def is_timed(summary: bytes, unfinished: int) -> bool:
-    """Whether a conversation has deferred tasks, or has finished ones alone and clears itself when idle.
-
-    Of one whose summary is spoiled too: its events tell.
-    """
+    """Whether a conversation has deferred tasks, or only finished ones and clears itself when idle."""
     try:
-        shown = _decode_shown(summary)
+        decoded = _decode_summary(summary)
     except msgspec.MsgspecError:
-        return True
-    is_finished = not unfinished and bool(shown.counts.completed or shown.counts.failed)
-    return shown.wakes_at is not None or (shown.settings.auto_clear == "idle" and is_finished)
+        return True  # a damaged summary: loading the conversation's events decides
+    is_finished = not unfinished and bool(decoded.counts.completed or decoded.counts.failed)
+    return decoded.wakes_at is not None or (decoded.settings.auto_clear == "idle" and is_finished)
 
 
-def cursor_of(seq: int, conversation: str) -> str:
+def format_cursor(seq: int, conversation: str) -> str:
     return base64.urlsafe_b64encode(f"{seq}:{conversation}".encode()).decode().rstrip("=")
 
 
-def place_of(cursor: str) -> tuple[int, str]:
-    """The position of the newest event of the cursor's conversation, and its id.
+def parse_cursor(cursor: str) -> tuple[int, str]:
+    """Return the position of the newest event of the cursor's conversation, and the conversation's id.
 
     Raises:
-        BadCursor: It is none of ours.
+        BadCursor: `format_cursor` never returned it.
     """
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
@@ -66,6 +63,6 @@ def place_of(cursor: str) -> tuple[int, str]:
         place = int(seq), conversation
     except (binascii.Error, ValueError) as error:
         raise BadCursor("the cursor is none that was given out") from error
-    if cursor_of(*place) != cursor or not 0 <= place[0] < 1 << 63:
+    if format_cursor(*place) != cursor or not 0 <= place[0] < 1 << 63:
         raise BadCursor("the cursor is none that was given out")
     return place

@@ -1,8 +1,7 @@
-"""What is done with an open log, as plain functions of the one thread and the one connection that touch it.
+"""Operations on an open log: appending, indexing, checkpoints and guards, run in the database thread.
 
-Opening, guarding, appending and indexing are here; `reading` reads, `erase` destroys. After a write of
-unknown outcome everything refuses, because what a failed flush left behind can't be told from inside (it may come back
-after a restart).
+`reading` has the reads and `erase` the erasure. After a write of unknown outcome every operation fails: the process
+can't determine what a failed flush left on disk, and it may reappear after a restart.
 """
 
 import secrets
@@ -17,15 +16,15 @@ from punchlistd.store.file.files import (
     FULL,
     Inodes,
     Reserve,
-    beside,
-    fill,
-    probe,
-    probe_end,
+    preallocate,
+    probe_append,
+    probe_space,
+    sibling,
     size_of,
     sync_directory,
-    write_ahead,
+    wal_path,
 )
-from punchlistd.store.file.high_water_mark import ANY_SUM, HighWaterMark, twin_of
+from punchlistd.store.file.high_water_mark import ANY_SUM, HighWaterMark, open_twin
 from punchlistd.store.file.index import Index
 from punchlistd.store.file.lines import checksum, join
 from punchlistd.store.file.schema import read_epoch
@@ -33,19 +32,21 @@ from punchlistd.store.file.unindexed import Unindexed
 from punchlistd.store.port import Damaged, Sealed, Snapshot, StorageFailed, StorageFull
 
 CHECKPOINT_PAGES = 1000
-"""Pages written ahead after which they are moved into the database, as SQLite would by itself; the index's turn comes
-about as often, so that writers wait once for both."""
+"""Pages in the write-ahead log after which `maintain` checkpoints it; also SQLite's own default.
 
-LATE = 2
-"""Commits move them themselves when there are so many times as many."""
+The index is updated about as often, so that writers wait once for both.
+"""
+
+OVERDUE_FACTOR = 2
+"""Factor of `CHECKPOINT_PAGES` at which a commit checkpoints, without waiting for `maintain`."""
 
 PAGE = 4096
 
 FRAME = 24 + PAGE
-"""What a page takes where it is written ahead (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
+"""Bytes of a page in the write-ahead log (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
 
-AHEAD_BYTES = 1 << 20
-"""So much is laid out ahead of what was written, for the next few hundred commits."""
+PREALLOCATED_BYTES = 1 << 20
+"""Zeros kept after the used part of the write-ahead log, in bytes: enough for a few hundred commits."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -54,10 +55,10 @@ Ts = TypeVarTuple("Ts")
 _UNREADABLE = frozenset(
     {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 )
-"""What SQLite says of pages and definitions that make no sense."""
+"""SQLite's codes for unreadable pages and definitions."""
 
 _UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE})
-"""What it says of a write that failed; of a flush it says something else."""
+"""SQLite's codes for a failed write. A failed flush has another one."""
 
 
 class Operations:
@@ -77,42 +78,44 @@ class Operations:
         self.damage = Damage()
         self.unindexed = Unindexed()
         self.index_lost = ""
-        """Why the index was built again while others rely on it, until they know."""
+        """Why the index was rebuilt; non-empty until the engine has called `rebuild`."""
         self.epoch = read_epoch(connection, path)
         self.head: int = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0]
-        self.high_water_mark = HighWaterMark(beside(path, ".mark"))
-        self.twin = twin_of(twin)
+        self.high_water_mark = HighWaterMark(sibling(path, ".mark"))
+        self.twin = open_twin(twin)
         self.regressed = self._compare_with_high_water_mark()
-        self.index = Index(beside(path, ".index"), self.epoch, self.sum_at)
+        self.index = Index(sibling(path, ".index"), self.epoch, self.sum_at)
         self.indexed = self.index.seq
-        sync_directory(path)  # SQLite goes on where that fails for the file it writes ahead to
-        self.inodes = Inodes((path,), flushed=write_ahead(path))
+        sync_directory(path)  # SQLite ignores a failure of this after it creates the write-ahead log
+        self.inodes = Inodes((path,), flushed=wal_path(path))
         self.inodes.watch(watch)
-        self.reserve = Reserve(beside(path, ".reserve"), reserve_bytes)
+        self.reserve = Reserve(sibling(path, ".reserve"), reserve_bytes)
         self.reserve.ensure()
-        self.erased = 0
-        """How many times something was erased: a copy made meanwhile may hold it."""
+        self.erase_count = 0
+        """Number of erasures so far. A copy started before the latest one may contain erased text."""
         self.append_s = 0.0
         self._pages = 0
-        self._laid_out = 0
-        """Bytes of what is written ahead that were laid out as zeros, if it did not grow so far by itself."""
+        self._preallocated = 0
+        """Length in bytes up to which the write-ahead log was preallocated."""
 
     # Beginning and end
 
     def _compare_with_high_water_mark(self) -> tuple[int, int] | None:
-        """Look whether something that was committed once is gone; then the log goes on under a new epoch.
+        """Detect the loss of committed events, and start a new epoch if there is one.
 
-        A directory that was put back as a whole brings its old mark along; the twin outside it tells.
+        Returns:
+            The positions of the high-water mark and of the log's head, or None if nothing was lost.
         """
-        noted = self.high_water_mark.read()
+        mark = self.high_water_mark.read()
         regressed = None
-        if noted and noted.epoch != self.epoch and self.head == 0:
-            regressed = (noted.seq, 0) if noted.seq else None
-        for each in (noted, self.twin.read() if self.twin else None):
-            if each and each.epoch == self.epoch and each.seq:
-                total = self.sum_at(each.seq)
-                if total is None or each.sum not in (total, ANY_SUM):
-                    regressed = each.seq, self.head
+        if mark and mark.epoch != self.epoch and self.head == 0:
+            regressed = (mark.seq, 0) if mark.seq else None
+        # A data directory that was restored as a whole contains a mark as old as its log; the twin is outside it.
+        for position in (mark, self.twin.read() if self.twin else None):
+            if position and position.epoch == self.epoch and position.seq:
+                total = self.sum_at(position.seq)
+                if total is None or position.sum not in (total, ANY_SUM):
+                    regressed = position.seq, self.head
         if regressed:
             self.epoch = secrets.token_hex(8)
             self.connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (self.epoch,))
@@ -120,26 +123,27 @@ class Operations:
         return regressed
 
     def note_position(self, total: int | None = None) -> None:
-        """Set the mark and its twin to where the log is; `total` is ANY_SUM while rows are being rewritten."""
+        """Set the high-water mark and its twin to the log's head. `total` is ANY_SUM while rows are being rewritten."""
         if total is None:
             total = self.sum_at(self.head)
             total = total if isinstance(total, int) and 0 <= total < 1 << 32 else ANY_SUM
         self.high_water_mark.write(self.epoch, self.head, total)
         if self.twin is not None:
-            with suppress(OSError):  # it is a help, and beside the socket there may be no room
+            # The twin is optional, and the socket's file system may be full.
+            with suppress(OSError):
                 self.twin.write(self.epoch, self.head, total)
 
     def sum_at(self, seq: int) -> int | None:
-        """Return the checksum of the row that ends at a position, None if no row does."""
+        """Return the checksum of the row that ends at a position, or None."""
         row = self.connection.execute("SELECT sum FROM log WHERE seq = ?", (seq,)).fetchone()
         return row[0] if row else None
 
     def finish(self) -> None:
-        """Leave the log in one file and let go of what is beside it. The connection is closed by its owner."""
+        """Checkpoint the log into one file and close everything but the connection, which its owner closes."""
         self.index.close()
         try:
             if not self.failed:
-                self.inodes.watch(())  # what else was watched may go before us
+                self.inodes.watch(())  # the other watched files may be removed first
                 with suppress(StorageFull):
                     self.checkpoint()
                 self.note_position()
@@ -152,8 +156,14 @@ class Operations:
     # Guards
 
     @contextmanager
-    def writing(self) -> Generator[None]:
-        """Turn what may go wrong while writing into the errors of the port, and fail for good where it must."""
+    def translate_write_errors(self) -> Generator[None]:
+        """Check the files before a write, and translate its errors into those of the port.
+
+        Raises:
+            Damaged: The pages to change can't be read; nothing was written.
+            StorageFull: The disk is full; nothing was written.
+            StorageFailed: The outcome is unknown; the log fails permanently.
+        """
         try:
             self.inodes.check()
             yield
@@ -163,7 +173,7 @@ class Operations:
             self.fail(str(error))
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0)
-            if code & 0xFF in _UNREADABLE:  # what should have been changed: nothing was written
+            if code & 0xFF in _UNREADABLE:  # SQLite failed to read the pages to change, so it wrote nothing
                 self.roll_back()
                 raise Damaged("", 0, f"its pages can't be read: {error}") from error
             if code & 0xFF != sqlite3.SQLITE_FULL and not (code in _UNWRITTEN and self._is_full()):
@@ -175,7 +185,7 @@ class Operations:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        with self.writing():
+        with self.translate_write_errors():
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -185,7 +195,7 @@ class Operations:
             self.connection.execute("COMMIT")
 
     def roll_back(self) -> None:
-        """End a transaction that is still open, and of which something may have been written."""
+        """Roll back an open transaction, parts of which may already be in the write-ahead log."""
         if (last_commit := self.inodes.last_commit) is not None:
             last_commit.lose()
         if self.connection.in_transaction:
@@ -196,23 +206,26 @@ class Operations:
         self.failed = f"{self.path}: {reason}"
         raise StorageFailed(self.failed) from cause
 
-    def guarded(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run an operation unless the log has failed."""
+    def run_guarded(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Run an operation, unless the log has failed.
+
+        Raises:
+            StorageFailed: The log has failed.
+            Damaged: Its pages can't be read.
+        """
         if self.failed:
             raise StorageFailed(self.failed)
         try:
             return operation(*args)
-        except sqlite3.Error as error:  # writing has errors of its own
+        except sqlite3.Error as error:  # from a read: `translate_write_errors` handles those of writes
             raise Damaged("", 0, f"its pages can't be read: {error}") from error
 
     def _is_full(self) -> bool:
-        """Whether a write failed for want of room: SQLite tells it of ENOSPC alone, and not of a quota or a limit.
-
-        What was written in part counts for nothing: the frame that says that a commit is whole comes last.
-        """
+        """Whether the disk is full. SQLite recognizes ENOSPC only, not an exhausted quota or a file size limit."""
+        # Zeros after the last commit are harmless: only the last frame of a commit makes it valid.
         try:
-            probe_end(write_ahead(self.path))
-            probe(self.path)
+            probe_append(wal_path(self.path))
+            probe_space(self.path)
         except OSError as error:
             return error.errno in FULL
         return False
@@ -220,7 +233,7 @@ class Operations:
     # Writing
 
     def append(self, entries: Sequence[Sealed]) -> None:
-        """Commit lines as one row, and note how far the log has come."""
+        """Commit lines as one row and update the high-water mark."""
         if not entries:
             return
         started = time.perf_counter()
@@ -228,7 +241,7 @@ class Operations:
         body = join([entry.line for entry in entries])
         total = checksum(body)
         try:
-            with self.writing():
+            with self.translate_write_errors():
                 self.connection.execute("INSERT INTO log VALUES(?, ?, ?, ?)", (last, first, total, body))
                 self.unindexed.add(entries, first, last)
                 self.head = last
@@ -245,20 +258,21 @@ class Operations:
 
     @property
     def checkpoint_due(self) -> bool:
-        """Whether so much was written ahead that it should be moved before more is."""
-        return self._pages >= LATE * CHECKPOINT_PAGES
+        """Whether the write-ahead log is so long that it should be checkpointed before the next commit."""
+        return self._pages >= OVERDUE_FACTOR * CHECKPOINT_PAGES
 
     def _make_room(self) -> None:
-        """Give back the reserve, once, and use it first to free what was written ahead for being written over."""
+        """Release the reserve and use its space for a checkpoint, which lets SQLite reuse the write-ahead log."""
         if self.reserve.held:
             self.reserve.release()
             self.checkpoint_if(True)
 
     def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index everything, save snapshots, and move what was written ahead into the database if it is much."""
+        """Index all events, save snapshots, and checkpoint a long write-ahead log."""
         seq = self.head
         if self.damage.ownerless:
-            # Only a scan tells which conversations may have lost such an event: each start has to meet it.
+            # Which conversations may have lost such an event is found by scanning only. The index stops before it, so
+            # that every start scans it again.
             query = "SELECT coalesce(max(seq), 0) FROM log WHERE seq < ?"
             (seq,) = self.connection.execute(query, (min(self.damage.ownerless),)).fetchone()
         self.index.maintain(self.unindexed, snapshots, seq, self.sum_at(seq) or 0)
@@ -268,31 +282,31 @@ class Operations:
         self.checkpoint_if(self._pages >= CHECKPOINT_PAGES)
         self.reserve.ensure()
         used = self._pages * FRAME
-        if used + AHEAD_BYTES // 2 > self._laid_out:
-            self._laid_out = used + AHEAD_BYTES
-            with self.writing():
-                fill(write_ahead(self.path), self._laid_out)
+        if used + PREALLOCATED_BYTES // 2 > self._preallocated:
+            self._preallocated = used + PREALLOCATED_BYTES
+            with self.translate_write_errors():
+                preallocate(wal_path(self.path), self._preallocated)
 
     def checkpoint_if(self, due: bool, mode: str = "PASSIVE") -> None:
-        """Move what was written ahead into the database; without space that can wait."""
+        """Checkpoint if `due`. A full disk is no error: the checkpoint can wait."""
         if due:
             with suppress(StorageFull):
                 self.checkpoint(mode)
 
     def checkpoint(self, mode: str = "TRUNCATE") -> None:
-        with self.writing():
+        with self.translate_write_errors():
             try:
                 self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
-            finally:  # also one that found no room has written
+            finally:  # a checkpoint that failed on a full disk has written pages, too
                 self.inodes.settle()
             self._pages = 0
         if mode == "TRUNCATE":
-            self._laid_out = 0
+            self._preallocated = 0
             self.reserve.ensure()
 
     def watch(self, paths: Sequence[str]) -> None:
-        """Refuse to commit once one of these files is not what it is now."""
+        """Fail the next commit if one of these files was replaced."""
         self.inodes.watch(paths)
 
     def sizes(self) -> tuple[int, int]:
-        return size_of(self.path), size_of(write_ahead(self.path))
+        return size_of(self.path), size_of(wal_path(self.path))

@@ -1,7 +1,7 @@
-"""Reading an open log: rows, the lines in them that can be trusted, and what is found by conversation or by key.
+"""Reads of an open log: rows, their intact lines, and lookups by conversation or idempotency key.
 
-Rows that the index holds are found through it, later ones through `unindexed`. A hole in a conversation that no damage
-to the log explains makes the index be doubted.
+Indexed rows are found through the index, later ones through `unindexed`. If events of a conversation are missing and
+no damage to the log explains it, the index is assumed to be wrong and rebuilt.
 """
 
 import logging
@@ -21,10 +21,10 @@ from punchlistd.store.file.lines import (
     Salvage,
     is_lost,
     is_sparse,
-    lost,
-    may_be_of,
-    of_conversation,
+    lost_row,
+    may_belong_to,
     salvage,
+    select_conversation,
     split,
 )
 from punchlistd.store.file.operations import Operations
@@ -37,57 +37,61 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-ANYONE = ""
-"""Among the conversations that may have lost an event: any that has no later one."""
+ANY_CONVERSATION = ""
+"""In a set of conversations that may have lost an event: every conversation without a later event."""
 
 
 class Readable(Protocol):
-    """A log to read rows from: its connection, and its last position."""
+    """A log that rows can be read from."""
 
     connection: sqlite3.Connection
     head: int
 
 
 def scan(log: Operations, after: int) -> None:
-    """Index in memory the rows after a position."""
+    """Build the in-memory index of the rows after a position."""
     log.unindexed = Unindexed()
     damaged: list[tuple[Row, Salvage]] = []
     for row in rows(log, after):
         lines = split(row)
         if lines is None:
-            rest = _salvage(log, row)
-            damaged.append((row, rest))
-            lines = rest.good
+            salvaged = _salvage_row(log, row)
+            damaged.append((row, salvaged))
+            lines = salvaged.good
         log.unindexed.add_stored(lines, row[0], is_first=after == 0)
     if not damaged:
         return
-    known = {*log.unindexed.rows}
+    names = {*log.unindexed.rows}
     with suppress(IndexDoubted):
-        known |= log.index.all_names()
-    for row, rest in damaged:
+        names |= log.index.all_names()
+    for row, salvaged in damaged:
         with suppress(IndexDoubted):
             for name, seq in log.index.parts_between(row[1], row[0]):
-                log.unindexed.note(name, seq)
-        for damage in _note_damage(log, rest, known, _members(log, row) | {ANYONE}):
+                log.unindexed.add_row(name, seq)
+        for damage in _record_damage(log, salvaged, names, _row_conversations(log, row) | {ANY_CONVERSATION}):
             if damage.conversation:
-                log.unindexed.note(damage.conversation, row[0])
+                log.unindexed.add_row(damage.conversation, row[0])
 
 
 def rebuild_index(log: Operations, reason: str) -> None:
-    """Build the index again from the log; all is unindexed then."""
+    """Rebuild the index from the log. All events are unindexed afterwards."""
     logger.error("%s: the index is built again from the log (%s)", log.path, reason)
     log.index_lost = reason
     try:
-        scan(log, 0)  # the old index may still tell whose the damaged rows are
-        log.index.begin_again(log.epoch)
+        scan(log, 0)  # before the reset: the old index may still map damaged rows to conversations
+        log.index.reset(log.epoch)
     except IndexDoubted:
-        log.index.begin_again(log.epoch)
+        log.index.reset(log.epoch)
         scan(log, 0)
     log.indexed = 0
 
 
-def through_index(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
-    """Run an operation that finds events with the index; if it doubts the index, again after that was built anew."""
+def with_rebuild(log: Operations, operation: Callable[[Operations, *Ts], T], *args: *Ts) -> T:
+    """Run an operation that finds events through the index. If the index is wrong, rebuild it and retry once.
+
+    Raises:
+        Damaged: The rebuilt index can't be read.
+    """
     try:
         return operation(log, *args)
     except IndexDoubted as doubt:
@@ -98,11 +102,11 @@ def through_index(log: Operations, operation: Callable[[Operations, *Ts], T], *a
         raise Damaged("", 0, f"the index can't be read: {doubt}") from doubt
 
 
-def ask_index(log: Operations, operation: Callable[[Operations], T]) -> T:
-    """Run an operation that relies on what was saved in the index.
+def query_index(log: Operations, operation: Callable[[Operations], T]) -> T:
+    """Run an operation on data that only the index contains.
 
     Raises:
-        Damaged: The index was built again, and holds nothing. `index_lost` says why until it is cleared.
+        Damaged: The index was rebuilt and is empty. `index_lost` has the reason until it is cleared.
     """
     if not log.index_lost:
         try:
@@ -113,54 +117,56 @@ def ask_index(log: Operations, operation: Callable[[Operations], T]) -> T:
 
 
 def rows(log: Readable, after: int) -> Generator[Row]:
-    """Yield the rows that end after a position, without a gap: a lost row stands for what is missing or unreadable."""
+    """Yield the rows that end after a position, without gaps. A lost row replaces missing or unreadable rows."""
     due = after + 1
-    for row, following in pairwise(chain(_as_they_stand(log, due), [lost(log.head + 1, log.head + 1)])):
-        if following[1] <= row[0]:  # only one of them is in its place, and has its own position
+    for row, following in pairwise(chain(_stored_rows(log, due), [lost_row(log.head + 1, log.head + 1)])):
+        if following[1] <= row[0]:  # the rows overlap, so the position of one of them is damaged
             if following[1] > row[1]:
                 row = (following[1] - 1, *row[1:]) if is_sparse(row) else row  # noqa: PLW2901
             elif row[1] != due:
-                row = lost(due, following[1] - 1)  # noqa: PLW2901
+                row = lost_row(due, following[1] - 1)  # noqa: PLW2901
         if row[0] < due:
-            continue  # it is out of its place, and was missed there
+            continue  # its position is damaged; a lost row was yielded in its true place
         if is_lost(row):
-            row = lost(due, row[0])  # noqa: PLW2901 - nor can be told where it began
+            row = lost_row(due, row[0])  # noqa: PLW2901 - its first position is unreadable
         elif row[1] > due:
-            yield lost(due, row[1] - 1)
+            yield lost_row(due, row[1] - 1)
         yield row
         due = row[0] + 1
     if due <= log.head:
-        yield lost(due, log.head)
+        yield lost_row(due, log.head)
 
 
-def _as_they_stand(log: Readable, due: int) -> Generator[Row]:
-    """The rows behind a position as they follow each other in the file, whatever positions they give themselves."""
+def _stored_rows(log: Readable, due: int) -> Generator[Row]:
+    """Yield the rows from a position on in file order, without checking their positions."""
     limit = -1
     while due <= log.head:
-        begun = due
+        start = due
         try:
-            found = _select(log, f"SELECT {ROW} FROM log WHERE seq >= ? ORDER BY seq LIMIT ?", (due, limit))
-            with closing(found):
-                for row in found:
+            selected = _select(log, f"SELECT {ROW} FROM log WHERE seq >= ? ORDER BY seq LIMIT ?", (due, limit))
+            with closing(selected):
+                for row in selected:
                     if limit > 0 and is_lost(row):
                         raise sqlite3.DatabaseError("nothing is left of it, nor of its position")
                     yield row
                     due = max(due, row[0] + 1)
-            if limit < 0 or due == begun:
+            if limit < 0 or due == start:
                 break
         except sqlite3.DatabaseError:
             if limit < 0:
-                limit = 1  # the module steps ahead, and may have lost the row before one that can't be read
+                # The sqlite3 module fetches one row ahead, so the error may have swallowed a readable row before the
+                # unreadable one. Read row by row from there.
+                limit = 1
             else:
-                first = _readable(log, due)
-                yield lost(due, first - 1)
+                first = _find_readable(log, due)
+                yield lost_row(due, first - 1)
                 due, limit = first, -1
 
 
-def _readable(log: Readable, due: int) -> int:
-    """The first position of the next row that can be read, where the one with the event `due` can't."""
+def _find_readable(log: Readable, due: int) -> int:
+    """Return the first position after the unreadable row that contains `due`."""
 
-    def readable(after: int) -> bool:
+    def is_readable(after: int) -> bool:
         try:
             row = log.connection.execute(
                 f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1", (after,)
@@ -169,13 +175,17 @@ def _readable(log: Readable, due: int) -> int:
             return False
         return row is None or not is_lost(row)
 
-    return bisect_left(range(log.head), True, lo=due, key=readable) + 1
+    return bisect_left(range(log.head), True, lo=due, key=is_readable) + 1
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
-    """Yield the rows after a position that hold lines of a conversation; a lost row stands for each unreadable one."""
-    later = [seq for seq in log.unindexed.rows.get(conversation, ()) if seq > after]
-    for seq, _ in groupby(merge(log.index.rows_of(conversation, after), later)):
+    """Yield the rows after a position that contain lines of a conversation. A lost row replaces each unreadable one.
+
+    Raises:
+        IndexDoubted: The index contains a position where no row ends.
+    """
+    unindexed = [seq for seq in log.unindexed.rows.get(conversation, ()) if seq > after]
+    for seq, _ in groupby(merge(log.index.rows_of(conversation, after), unindexed)):
         row = row_at(log, seq)
         if is_lost(row) and _has_other_row(log, seq):
             raise IndexDoubted(f"no row ends at {seq}, where {conversation} should have one")
@@ -183,7 +193,7 @@ def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
 
 
 def _has_other_row(log: Operations, seq: int) -> bool:
-    """Whether the log has a sound row for a position that does not end there."""
+    """Whether an intact row contains a position without ending there."""
     if not 0 < seq <= log.head:
         return True
     with suppress(sqlite3.DatabaseError):
@@ -194,24 +204,25 @@ def _has_other_row(log: Operations, seq: int) -> bool:
 
 
 def row_at(log: Operations, seq: int) -> Row:
-    """Return the row that ends with an event; a lost row if it can't be read."""
+    """Return the row that ends at a position, or a lost row if it can't be read."""
     with suppress(sqlite3.DatabaseError):
-        found = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
-        if found is not None:
-            return _in_place(log, found)
-    return lost(seq, seq)
+        row = log.connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (seq,)).fetchone()
+        if row is not None:
+            return _check_position(log, row)
+    return lost_row(seq, seq)
 
 
-def _in_place(log: Operations, row: Row) -> Row:
-    """A row found by its position; a lost one where the next does not begin behind it: then it is another's position.
+def _check_position(log: Operations, row: Row) -> Row:
+    """Return the row, or a lost row if the next one doesn't start right after it.
 
-    No row has a checksum over its position. One with as many lines as positions could not be taken for another.
+    The checksum doesn't cover a row's position, so a damaged position may be that of another row. Only sparse rows need
+    the check: the lines of others number as many as their positions.
     """
     if is_sparse(row):
         query = f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1"
         following = log.connection.execute(query, (row[0],)).fetchone()
         if following is not None and following[1] != row[0] + 1 and (following[0] <= row[0] or following[2] != SPOILED):
-            return lost(row[0], row[0])
+            return lost_row(row[0], row[0])
     return row
 
 
@@ -224,190 +235,226 @@ def _select(log: Readable, query: str, parameters: tuple[object, ...]) -> Genera
 
 
 def lines_of(log: Operations, row: Row, conversation: str | None, after: int) -> tuple[list[Stored], Damaged | None]:
-    """The lines of a row (of a conversation) after a position, up to the first that can't be trusted, and that one."""
-    found, damage = split(row), None
-    if found is None:
-        rest = _salvage(log, row)
-        members = _members(log, row)
-        spoiled = _note_damage(log, rest, members, members if members and row[0] <= log.indexed else {ANYONE})
-        mine = [each for each in spoiled if conversation in (None, each.conversation) and each.seq > after]
-        found, damage = rest.good, mine[0] if mine else None
+    """Return the lines of a row after a position, up to the first damaged one, and that damage.
+
+    Args:
+        log: The log.
+        row: The row.
+        conversation: Only lines and damage of this conversation; None includes all.
+        after: The position.
+    """
+    lines, damage = split(row), None
+    if lines is None:
+        salvaged = _salvage_row(log, row)
+        names = _row_conversations(log, row)
+        losers = names if names and row[0] <= log.indexed else {ANY_CONVERSATION}
+        recorded = _record_damage(log, salvaged, names, losers)
+        relevant = [entry for entry in recorded if conversation in (None, entry.conversation) and entry.seq > after]
+        lines, damage = salvaged.good, relevant[0] if relevant else None
     if conversation is not None:
-        found = of_conversation(found, conversation)
+        lines = select_conversation(lines, conversation)
     if after >= row[1]:
-        found = [stored for stored in found if stored.seq > after]
+        lines = [stored for stored in lines if stored.seq > after]
     if damage is not None:
-        found = [stored for stored in found if stored.seq < damage.seq]
-    return found, damage
+        lines = [stored for stored in lines if stored.seq < damage.seq]
+    return lines, damage
 
 
-def _salvage(log: Operations, row: Row) -> Salvage:
-    return salvage(row, lambda name, seq: _check_before(log, name, seq))
+def _salvage_row(log: Operations, row: Row) -> Salvage:
+    return salvage(row, lambda name, seq: _previous_check(log, name, seq))
 
 
-def _note_damage(log: Operations, rest: Salvage, known: set[str], losers: set[str]) -> list[Damaged]:
-    """Record a damaged event under each conversation that it may belong to."""
-    noted: list[Damaged] = []
-    for seq, named, line in rest.bad:
-        begins = named and b'","version":1,' in line[:200]  # then nobody could know it yet
-        alike = [named] if named in known or begins else [name for name in known if may_be_of(name, seq, line)]
-        owner = alike[0] if len(alike) == 1 else ""
+def _record_damage(log: Operations, salvaged: Salvage, names: set[str], losers: set[str]) -> list[Damaged]:
+    """Record the damaged events of a row.
+
+    Args:
+        log: The log.
+        salvaged: The contents of the row.
+        names: Conversations that the events may belong to.
+        losers: Conversations that may have lost an event that resembles none of `names`.
+    """
+    recorded: list[Damaged] = []
+    for seq, named, line in salvaged.bad:
+        # A conversation's first event: its name is not among `names` yet.
+        is_new = named and b'","version":1,' in line[:200]
+        candidates = [named] if named in names or is_new else [name for name in names if may_belong_to(name, seq, line)]
+        owner = candidates[0] if len(candidates) == 1 else ""
         if not owner:
-            log.damage.ownerless[seq] = frozenset(alike or losers)
-        noted.append(log.damage.note(Damaged(owner, seq, "its checksum does not match")))
-    return noted
+            log.damage.ownerless[seq] = frozenset(candidates or losers)
+        recorded.append(log.damage.record(Damaged(owner, seq, "its checksum does not match")))
+    return recorded
 
 
 def read(log: Operations, after: int, limit: int, max_bytes: int) -> list[Stored]:
-    """Read whole groups of events of all conversations after a position, up to the first unreadable one.
+    """Read whole groups of events of all conversations after a position, up to the first unreadable event.
 
     Raises:
-        Gap: That is the very next one.
+        Gap: The next event is unreadable.
     """
-    taken: list[Stored] = []
-    size = first = 0
-    with closing(rows(log, after)) as found:
-        for row in found:
+    events: list[Stored] = []
+    size = next_readable = 0
+    with closing(rows(log, after)) as log_rows:
+        for row in log_rows:
             lines, damage = lines_of(log, row, None, after)
             if damage is not None:
-                first = row[0] + 1 if is_lost(row) else _behind(log, damage.seq)
+                next_readable = row[0] + 1 if is_lost(row) else _next_undamaged(log, damage.seq)
             length = len(row[3]) if lines else 0
-            if len(taken) + len(lines) > limit or size + length > max_bytes:
-                taken += take_groups(lines, limit - len(taken), max_bytes - size)
+            if len(events) + len(lines) > limit or size + length > max_bytes:
+                events += take_groups(lines, limit - len(events), max_bytes - size)
                 break
-            taken += lines
+            events += lines
             size += length
-            if first or len(taken) >= limit or size >= max_bytes:
+            if next_readable or len(events) >= limit or size >= max_bytes:
                 break
-    if first and not taken:
-        raise Gap(after, first)
-    return taken
+    if next_readable and not events:
+        raise Gap(after, next_readable)
+    return events
 
 
-def _behind(log: Operations, seq: int) -> int:
+def _next_undamaged(log: Operations, seq: int) -> int:
     while seq in log.damage.events:
         seq += 1
     return seq
 
 
-def read_of(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> list[Stored]:
-    """Read whole groups of events of one conversation after a position, up to the first unreadable one.
+def read_conversation(log: Operations, conversation: str, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    """Read whole groups of events of one conversation after a position, up to the first unreadable event.
 
     Raises:
-        Damaged: That is the very next one.
+        Damaged: The next event is unreadable.
     """
-    taken: list[Stored] = []
+    events: list[Stored] = []
     size, missing, is_torn = 0, None, False
     version = _version_at(log, conversation, after)
-    with closing(rows_of(log, conversation, after)) as found:
-        for row in found:
-            if is_lost(row):  # later events may prove that nothing of it is missing
+    with closing(rows_of(log, conversation, after)) as conversation_rows:
+        for row in conversation_rows:
+            if is_lost(row):  # later versions may prove that the row contained no event of the conversation
                 missing, is_torn = missing or row, True
                 continue
-            lines, damage = _lines_of_one(log, row, conversation, after)
-            lines, hole = _dense(lines, version)
-            if hole and is_torn:
-                log.damage.note(hole)
+            lines, damage = _conversation_lines(log, row, conversation, after)
+            lines, gap = _cut_at_gap(lines, version)
+            if gap and is_torn:
+                log.damage.record(gap)
             length = sum(len(stored.line) for stored in lines)
-            if len(taken) + len(lines) > limit or size + length > max_bytes:
-                # A row that was cut ends the answer, or the rest of it would be skipped.
-                return taken + take_groups(lines, limit - len(taken), max_bytes - size)
-            taken += lines
+            if len(events) + len(lines) > limit or size + length > max_bytes:
+                # End here after part of a row, or its other lines would be skipped.
+                return events + take_groups(lines, limit - len(events), max_bytes - size)
+            events += lines
             size += length
-            if damage := hole or damage:
-                damage = _hole(log, damage)
-                if taken:
-                    return taken
+            if damage := gap or damage:
+                damage = _confirm_loss(log, damage)
+                if events:
+                    return events
                 raise damage
             if lines:
                 version, missing = lines[-1].version, None
             elif row[1] > after:
                 missing = missing or row
-            if len(taken) >= limit or size >= max_bytes:
-                return taken
-    if damage := _missed(log, conversation, missing, taken[-1].seq if taken else after):
-        if taken:
-            return taken
+            if len(events) >= limit or size >= max_bytes:
+                return events
+    if damage := _find_loss(log, conversation, missing, events[-1].seq if events else after):
+        if events:
+            return events
         raise damage
-    return taken
+    return events
 
 
-def _lines_of_one(log: Operations, row: Row, conversation: str, after: int) -> tuple[list[Stored], Damaged | None]:
-    """The lines of a row that the conversation should have, as `lines_of`."""
+def _conversation_lines(
+    log: Operations, row: Row, conversation: str, after: int
+) -> tuple[list[Stored], Damaged | None]:
+    """Like `lines_of`, for a row that should contain events of the conversation.
+
+    Raises:
+        IndexDoubted: The row is intact and contains none.
+    """
     lines, damage = lines_of(log, row, conversation, after)
     if not lines and damage is None and row[1] > after and split(row) is not None:
         raise IndexDoubted(f"the row at {row[0]} holds nothing of {conversation}")
     return lines, damage
 
 
-def _hole(log: Operations, damage: Damaged) -> Damaged:
-    """Return what is wrong with a conversation, as far as it is not the index's fault."""
+def _confirm_loss(log: Operations, damage: Damaged) -> Damaged:
+    """Return the damage, unless a wrong index may be its cause.
+
+    Raises:
+        IndexDoubted: The log has no damage at this position, and the index was not just rebuilt.
+    """
     if damage.seq not in log.damage.events and not log.index.is_new:
         raise IndexDoubted(str(damage))
     return damage
 
 
 def _version_at(log: Operations, conversation: str, after: int) -> int | None:
-    """Version of a conversation's last event up to a position: 0 where there is none, None where that can't be told."""
+    """Return the version of a conversation's last event up to a position: 0 for none, None if it is unreadable."""
     if after == 0:
         return 0
-    with closing(rows_of(log, conversation, after)) as found:
-        begun = next(found, None)
-    for row in (begun, previous_row(log, conversation, after + 1)):
+    with closing(rows_of(log, conversation, after)) as conversation_rows:
+        next_row = next(conversation_rows, None)  # it may start at or before `after`
+    for row in (next_row, previous_row(log, conversation, after + 1)):
         if row is not None and row[1] <= after:
-            lines, spoiled = split(row), 0
+            lines, last_damaged = split(row), 0
             if lines is None:
-                rest = _salvage(log, row)
-                lines, spoiled = rest.good, max((seq for seq, _, _ in rest.bad if seq <= after), default=0)
-            before = [each for each in of_conversation(lines, conversation) if each.seq <= after]
-            if spoiled > (before[-1].seq if before else 0):
+                salvaged = _salvage_row(log, row)
+                lines = salvaged.good
+                last_damaged = max((seq for seq, _, _ in salvaged.bad if seq <= after), default=0)
+            earlier = [stored for stored in select_conversation(lines, conversation) if stored.seq <= after]
+            if last_damaged > (earlier[-1].seq if earlier else 0):
                 return None
-            if before:
-                return before[-1].version
+            if earlier:
+                return earlier[-1].version
     return 0
 
 
-def _dense(lines: list[Stored], version: int | None) -> tuple[list[Stored], Damaged | None]:
-    """The lines up to the first before which a version is missing, and that one."""
-    for at, stored in enumerate(lines):
-        follows = version is None or stored.version == version + 1
-        if not follows and not (is_tombstone(stored.wire) and stored.version > (version or 0)):
-            return lines[:at], Damaged(stored.conversation, stored.seq, f"version {(version or 0) + 1} is missing")
+def _cut_at_gap(lines: list[Stored], version: int | None) -> tuple[list[Stored], Damaged | None]:
+    """Return the lines before the first missing version, and the damage if one is missing."""
+    for index, stored in enumerate(lines):
+        is_next = version is None or stored.version == version + 1
+        if not is_next and not (is_tombstone(stored.wire) and stored.version > (version or 0)):
+            return lines[:index], Damaged(stored.conversation, stored.seq, f"version {(version or 0) + 1} is missing")
         version = stored.version
     return lines, None
 
 
-def _missed(log: Operations, conversation: str, lost_row: Row | None, last: int) -> Damaged | None:
-    """A spoiled event that is or may be the conversation's, which has no later one to prove that nothing is missing."""
-    if lost_row is not None:
+def _find_loss(log: Operations, conversation: str, missing: Row | None, last: int) -> Damaged | None:
+    """Return a damaged event after a conversation's last readable one that is, or may be, the conversation's.
+
+    Earlier damage is ruled out by the versions of the events after it.
+
+    Args:
+        log: The log.
+        conversation: The conversation.
+        missing: A row after `last` that should contain its events and doesn't.
+        last: The position of its last readable event.
+    """
+    if missing is not None:
         reason = "the index leads to it, and it is not there"
-        return log.damage.note(Damaged(conversation, lost_row[1], reason))
+        return log.damage.record(Damaged(conversation, missing[1], reason))
     for seq, losers in sorted(log.damage.ownerless.items()):
-        if seq > last and (conversation in losers or (last and ANYONE in losers)):
+        if seq > last and (conversation in losers or (last and ANY_CONVERSATION in losers)):
             return Damaged(conversation, seq, "it is spoiled and may be of this conversation")
     return None
 
 
 def load(log: Operations, conversation: str) -> Loaded:
-    """Load the newest snapshot that matches the log, and all events after it."""
+    """Load a conversation's newest snapshot and all events after it, or all its events if they don't match it."""
     if saved := log.index.snapshot(conversation):
-        with suppress(Damaged):  # a snapshot is only a short cut: the log decides
+        with suppress(Damaged):  # a snapshot is only an optimization: load all events from the log instead
             return _load_after(log, conversation, saved)
     try:
         return _load_after(log, conversation, Loaded())
     except Damaged as damage:
-        raise _hole(log, damage) from None
+        raise _confirm_loss(log, damage) from None
 
 
 def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
     newer: list[Stored] = []
     missing, is_torn = None, False
-    with closing(rows_of(log, conversation, saved.seq)) as found:
-        for row in found:
+    with closing(rows_of(log, conversation, saved.seq)) as conversation_rows:
+        for row in conversation_rows:
             if is_lost(row):
                 missing, is_torn = missing or row, True
                 continue
-            lines, damage = _lines_of_one(log, row, conversation, saved.seq)
+            lines, damage = _conversation_lines(log, row, conversation, saved.seq)
             if damage is not None:
                 raise damage
             newer += lines
@@ -417,9 +464,9 @@ def _load_after(log: Operations, conversation: str, saved: Loaded) -> Loaded:
                 missing = missing or row
     try:
         verify_chain(conversation, saved.version, saved.check, newer)
-    except Damaged as hole:
-        raise log.damage.note(hole) if is_torn else hole from None
-    if damage := _missed(log, conversation, missing, newer[-1].seq if newer else saved.seq):
+    except Damaged as damage:
+        raise log.damage.record(damage) if is_torn else damage from None
+    if damage := _find_loss(log, conversation, missing, newer[-1].seq if newer else saved.seq):
         raise damage
     return Loaded(saved.state, saved.version, saved.seq, saved.check, newer)
 
@@ -429,7 +476,7 @@ def keys(log: Operations, conversation: str) -> list[int]:
 
 
 def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
-    """Return the newest group of events that used a key."""
+    """Return the newest group of events that used a key, or an empty list."""
     indexed = log.index.find_key(conversation, key)
     recent = log.unindexed.keys.get(conversation, {}).get(key)
     for seq in ([recent] if recent else []) + indexed:
@@ -442,31 +489,33 @@ def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
 
 
 def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
-    with closing(rows(log, seq - 1)) as found:
-        for row in found:
+    with closing(rows(log, seq - 1)) as log_rows:
+        for row in log_rows:
             lines, damage = lines_of(log, row, conversation, seq - 1)
             if lines:
                 return take_groups(lines, 1, 1)
             if damage is not None:
                 raise damage
-    raise _hole(log, Damaged(conversation, seq, "the event is missing"))
+    raise _confirm_loss(log, Damaged(conversation, seq, "the event is missing"))
 
 
-def _members(log: Operations, row: Row) -> set[str]:
-    names = {name for name, known in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in known)}
+def _row_conversations(log: Operations, row: Row) -> set[str]:
+    """Return the conversations whose rows, according to both indexes, end within a row."""
+    names = {name for name, ends in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in ends)}
     with suppress(IndexDoubted):
         names |= {name for name, _ in log.index.parts_between(row[1], row[0])}
     return names
 
 
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
-    later = [row for row in log.unindexed.rows.get(conversation, ()) if row < seq]
-    known = max([log.index.last_row(conversation, seq), *later])
-    return row_at(log, known) if known else None
+    """Return the conversation's last row that ends before a position, or None."""
+    unindexed = [row for row in log.unindexed.rows.get(conversation, ()) if row < seq]
+    previous = max([log.index.last_row(conversation, seq), *unindexed])
+    return row_at(log, previous) if previous else None
 
 
-def _check_before(log: Operations, conversation: str, seq: int) -> str:
-    """Check of a conversation's last event before a row, as it stands there."""
+def _previous_check(log: Operations, conversation: str, seq: int) -> str:
+    """Return the check of a conversation's last event before a position, without verifying its row. "" for none."""
     row = previous_row(log, conversation, seq)
     marker = b',"conversation":"%s","' % conversation.encode()
     lines = [line for line in row[3].split(b"\n") if marker in line[:200]] if row else []

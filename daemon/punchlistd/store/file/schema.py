@@ -1,7 +1,7 @@
-"""The database file: its identity, tables, settings and upgrades, and who may open it.
+"""The database file: identification, tables, settings and upgrades.
 
-A file is identified from its first bytes before SQLite sees it, because opening one already changes it. A new log is
-made under another name and published when it is complete, so a file of that name is never half made.
+A file is identified by its first bytes before SQLite opens it, because opening can change it. A new log is created
+under a temporary name and published when complete, so that a file with the final name is never incomplete.
 """
 
 import contextlib
@@ -15,45 +15,45 @@ from collections.abc import Sequence
 from typing import BinaryIO
 from urllib.parse import quote
 
-from punchlistd.store.file.files import KEPT_AHEAD, discard, publish, size_of, write_ahead
+from punchlistd.store.file.files import MAX_WAL_BYTES, discard, publish, size_of, wal_path
 from punchlistd.store.port import LogUnusable
 
 APPLICATION_ID = 0x504C4F47
-"""What marks a SQLite file as ours: "PLOG"."""
+"""SQLite's application id of a log: "PLOG"."""
 
 TABLES = (
-    # One row for each commit: the lines of the events first … seq, joined by newlines.
+    # One row per commit: the lines of the events first … seq, joined by newlines.
     """CREATE TABLE log(
         seq INTEGER PRIMARY KEY, first INTEGER NOT NULL, sum INTEGER NOT NULL, body BLOB NOT NULL) STRICT""",
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
 )
 
 DERIVED = ("sessions", "keys", "parts", "snapshots", "conversations")
-"""Tables of version 1: what follows from the log is kept in another file since (see `index`)."""
+"""Tables of version 1 with data derived from the log, which later versions keep in a separate file (see `index`)."""
 
 UPGRADES: tuple[tuple[str, ...], ...] = (
     (*(f"DROP TABLE {name}" for name in DERIVED), "DELETE FROM meta WHERE name = 'indexed'"),
 )
-"""Statements that lead from version 1 to 2, from 2 to 3 and so on; a new entry here is a new version."""
+"""Statements that upgrade from version 1 to 2, from 2 to 3 and so on. A new entry defines a new version."""
 
 SETTINGS: tuple[tuple[str, str, str | int], ...] = (
-    ("locking_mode", "EXCLUSIVE", "exclusive"),  # before the first access: then nobody else's reader holds back the WAL
+    ("locking_mode", "EXCLUSIVE", "exclusive"),  # before the first access, so that no other reader delays checkpoints
     ("journal_mode", "WAL", "wal"),
-    ("synchronous", "FULL", 2),  # NORMAL loses what was acknowledged in a power cut
-    ("fullfsync", "ON", 1),  # what a flush is called on macOS
+    ("synchronous", "FULL", 2),  # with NORMAL a power cut loses acknowledged commits
+    ("fullfsync", "ON", 1),  # required for a real flush on macOS
     ("checkpoint_fullfsync", "ON", 1),
-    ("wal_autocheckpoint", "0", 0),  # we checkpoint ourselves: the automatic one hides its errors
-    ("journal_size_limit", str(KEPT_AHEAD), KEPT_AHEAD),
+    ("wal_autocheckpoint", "0", 0),  # automatic checkpoints hide their errors, so `Operations` runs them
+    ("journal_size_limit", str(MAX_WAL_BYTES), MAX_WAL_BYTES),
     ("mmap_size", "0", 0),
     ("cell_size_check", "ON", 1),
     ("trusted_schema", "OFF", 0),
     ("secure_delete", "ON", 1),  # erased means overwritten
     ("temp_store", "MEMORY", 2),
 )
-"""Each setting, the value it is given, and what must be read back."""
+"""Name, value to set, and expected value when read back."""
 
 BUSY_S = 5.0
-"""How long to wait for another program that has the file open."""
+"""Maximum time to wait for another program that has the file open, in seconds."""
 
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _HEADER = 100
@@ -61,7 +61,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str, str, str | int]] = SETTINGS) -> None:
-    """Make every setting and read it back.
+    """Apply all settings and read each back.
 
     Raises:
         LogUnusable: One of them did not take effect.
@@ -70,35 +70,42 @@ def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str,
         connection.execute(f"PRAGMA {name} = {value}").close()
         row = connection.execute(f"PRAGMA {name}").fetchone()
         if row is None or row[0] != expected:
-            found = row[0] if row else None
-            raise LogUnusable(f"SQLite {sqlite3.sqlite_version} keeps {name} at {found!r} where {expected!r} is needed")
+            actual = row[0] if row else None
+            raise LogUnusable(
+                f"SQLite {sqlite3.sqlite_version} keeps {name} at {actual!r} where {expected!r} is needed"
+            )
 
 
 def connect(path: str, mode: str) -> sqlite3.Connection:
-    """A connection in autocommit mode, for one thread at a time. `mode` is what it may do: `ro`, `rw` or `rwc`."""
-    # After `file:`, two slashes begin a host: `file://tmp/log.db` is /log.db of the host tmp.
+    """Open a connection in autocommit mode, for one thread at a time.
+
+    Args:
+        path: The file.
+        mode: SQLite's mode: `ro`, `rw`, `rwc` or `memory`.
+    """
+    # After `file:`, two slashes start a host name: `file://tmp/log.db` is /log.db on the host tmp.
     local = f"/{path.lstrip('/')}" if path.startswith("//") else path
     uri = f"file:{quote(local)}?mode={mode}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
 
 
 def identify(path: str, newest: int) -> bool:
-    """Whether a log of ours is there; False where there is nothing.
+    """Return whether the file exists, and reject it if it is not a log of a supported version. It is only read.
 
     Raises:
-        LogUnusable: Something else is there, or a log that only a newer program understands. It was only read.
+        LogUnusable: The file is something else, unreadable, or a log of a newer version.
     """
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
             raise LogUnusable(f"{path} is not a file; move it away or choose another data directory")
         with open(path, "rb") as file:
             header = file.read(_HEADER)
             _check_locks(file, path)
     except FileNotFoundError:
-        if size_of(write_ahead(path)):
+        if size_of(wal_path(path)):
             raise LogUnusable(
-                f"{path} is missing but its {os.path.basename(write_ahead(path))} is there; "
+                f"{path} is missing but its {os.path.basename(wal_path(path))} is there; "
                 "put the log back, or move that file away to begin anew"
             ) from None
         return False
@@ -112,23 +119,27 @@ def identify(path: str, newest: int) -> bool:
         )
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise LogUnusable(f"{path} is another program's database; move it away or choose another data directory")
-    _refuse_newer(path, int.from_bytes(header[60:64], "big"), newest)
+    _reject_newer(path, int.from_bytes(header[60:64], "big"), newest)
     return True
 
 
 def _check_locks(file: BinaryIO, path: str) -> None:
-    """SQLite takes a file system without locks for a file that is in use, and waits for it."""
+    """Reject a file system without locks, which SQLite would treat as a locked file and wait for.
+
+    Raises:
+        LogUnusable: The file system doesn't support locks.
+    """
     try:
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            return  # in use: SQLite waits for it, and says so
+            return  # the file is in use: SQLite waits for it and reports that
         raise LogUnusable(
             f"{path} can't be locked ({error.strerror}): its file system has no locks; choose another data directory"
         ) from error
 
 
-def _refuse_newer(path: str, version: int, newest: int) -> None:
+def _reject_newer(path: str, version: int, newest: int) -> None:
     if not 0 < version <= newest:
         raise LogUnusable(
             f"{path} has version {version} and this program knows versions up to {newest}; run a newer punchlistd"
@@ -136,7 +147,7 @@ def _refuse_newer(path: str, version: int, newest: int) -> None:
 
 
 def create(path: str) -> None:
-    """Make an empty log under its name, complete or not at all."""
+    """Create an empty log atomically."""
     unfinished = path + ".new"
     discard(unfinished)
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
@@ -145,13 +156,13 @@ def create(path: str) -> None:
     with contextlib.closing(connect(unfinished, "rw")) as connection:
         apply_settings(connection)
         build(connection)
-        # Closing would do this too, but not say that it failed: an empty file would be published.
+        # Closing also checkpoints, but hides a failure: an empty file would be published.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     publish(unfinished, path)
 
 
 def build(connection: sqlite3.Connection) -> None:
-    """Fill an empty database with the tables of the newest version and an epoch of its own."""
+    """Create the tables of the newest version in an empty database, with a new epoch."""
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)
@@ -165,7 +176,7 @@ def read_epoch(connection: sqlite3.Connection, path: str) -> str:
     """Return the random id of a log.
 
     Raises:
-        LogUnusable: The log does not have it.
+        LogUnusable: The id is missing.
     """
     row = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
     if row is None or not isinstance(row[0], str):
@@ -174,13 +185,13 @@ def read_epoch(connection: sqlite3.Connection, path: str) -> str:
 
 
 def upgrade(connection: sqlite3.Connection, path: str, upgrades: Sequence[Sequence[str]]) -> None:
-    """Bring a log to the newest version, all or nothing, after a verified backup beside it.
+    """Upgrade a log to the newest version in one transaction, after making a verified backup next to it.
 
     Raises:
-        LogUnusable: The file turned out newer, or the backup is not sound.
+        LogUnusable: The log has a newer version, or the backup is damaged.
     """
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    _refuse_newer(path, version, 1 + len(upgrades))
+    _reject_newer(path, version, 1 + len(upgrades))
     if version == 1 + len(upgrades):
         return
     _back_up(connection, path, version)

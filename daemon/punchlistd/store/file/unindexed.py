@@ -1,4 +1,4 @@
-"""The end of the log that the index does not hold yet, indexed in memory."""
+"""In-memory index of the log's tail, which the index file does not contain yet."""
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
@@ -8,47 +8,47 @@ from punchlistd.store.record import holds_tombstone, is_plain
 
 
 class Unindexed:
-    """Where the events after the indexed position are: rows, keys and tombstones of each conversation."""
+    """Rows, keys and tombstones of each conversation after the indexed position."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[int]] = {}  # none of the lists is empty
+        self.rows: dict[str, list[int]] = {}  # the lists are never empty
         self.keys: dict[str, dict[str, int]] = {}
         self.tombstones: dict[str, int] = {}
 
     def add(self, entries: Sequence[Sealed], first: int, row: int) -> None:
         rows = self.rows
         for seq, entry in enumerate(entries, first):
-            known = rows.get(entry.conversation)
-            if known is None:
+            conversation_rows = rows.get(entry.conversation)
+            if conversation_rows is None:
                 rows[entry.conversation] = [row]
-            elif known[-1] != row:
-                known.append(row)
+            elif conversation_rows[-1] != row:
+                conversation_rows.append(row)
             if entry.key:
-                self._note_key(entry.conversation, entry.key, seq)
+                self._add_key(entry.conversation, entry.key, seq)
             if entry.tombstone:
                 self.tombstones[entry.conversation] = seq
 
     def add_stored(self, lines: Iterable[Stored], row: int, *, is_first: bool = False) -> None:
-        """Take in a row that was read back; `is_first` if no index knows what was before these rows."""
+        """Add the lines of a row read from the log. `is_first` means that the scan started at the log's beginning."""
         for stored in lines:
             conversation = stored.conversation
-            # A tombstone with nothing before it has done its work: its conversation was erased.
+            # A tombstone without earlier events needs no erasure: its conversation was already erased.
             is_erased = is_first and conversation not in self.rows
-            self.note(conversation, row)
+            self.add_row(conversation, row)
             if not is_plain(stored.line) and (key := side_of(stored).key):
-                self._note_key(conversation, key, stored.seq)
+                self._add_key(conversation, key, stored.seq)
             if holds_tombstone(stored.line) and not is_erased:
                 self.tombstones[conversation] = stored.seq
 
-    def note(self, conversation: str, row: int) -> None:
-        """Remember that a row holds, or seems to hold, lines of a conversation."""
+    def add_row(self, conversation: str, row: int) -> None:
+        """Record that a row contains, or may contain, lines of a conversation."""
         rows = self.rows.get(conversation)
         if rows is None:
             self.rows[conversation] = [row]
         elif rows[-1] < row:
             rows.append(row)
-        elif rows[-1] > row and row not in rows:  # found again by what is left of a damaged row
+        elif rows[-1] > row and row not in rows:  # damaged rows are added after the scan, out of order
             insort(rows, row)
 
-    def _note_key(self, conversation: str, key: str, seq: int) -> None:
+    def _add_key(self, conversation: str, key: str, seq: int) -> None:
         self.keys.setdefault(conversation, {})[key] = seq

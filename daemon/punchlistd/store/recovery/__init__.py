@@ -1,1 +1,1 @@
-"""What happens to a log that is not well, and how copies of one that is are made."""
+"""Opening, verification and repair of logs, backups and restores."""

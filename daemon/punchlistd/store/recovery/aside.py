@@ -1,4 +1,4 @@
-"""Setting a log aside for another one, so that a kill in the middle is neither a loss nor mistaken for an empty log."""
+"""Replacement of a log by a backup. A kill in between loses nothing, and isn't mistaken for an empty log."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from punchlistd.store.port import LogUnusable
 _OWN = ("log.db", "log.db-wal", "log.db-journal", "log.db-shm", "log.mark", "log.reserve")
 _DERIVED = ("log.index", "log.search")
 _NOTE = "restoring"
-"""A file with the name of the backup, as long as the data directory holds neither the log of before nor the next."""
+"""File with the name of the backup. It exists while the data directory contains neither the old nor the new log."""
 
 
-def check_whole(data_dir: str) -> None:
-    """See that no log is just being replaced.
+def reject_unfinished_restore(data_dir: str) -> None:
+    """Reject a data directory whose log is being replaced.
 
     Raises:
-        LogUnusable: Somebody was killed while they did that; the message says how to go on.
+        LogUnusable: A restore was killed. The message has the command to repeat it.
     """
     with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), "rb") as note:
         backup = os.fsdecode(note.read())
@@ -30,40 +30,43 @@ def check_whole(data_dir: str) -> None:
 
 @contextlib.contextmanager
 def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
-    """Hold that a data directory is between two logs while the body puts the next one in place.
+    """Move the log aside while the body puts another one in place. If the body fails, move everything back.
+
+    A note marks the data directory as incomplete in the meantime, for `reject_unfinished_restore`.
 
     Args:
         data_dir: The data directory.
-        aside: A directory to be made, for the log and all that belongs to it; None: there is no log.
-        backup: What is put in place, for the note.
+        aside: Directory to create for the log and its related files; None if there is no log.
+        backup: Path of the backup, for the note.
 
     Raises:
-        OSError: That can't be done; then, as after any failure of the body, everything is where it was.
+        OSError: The files can't be moved; everything is back in place.
     """
     note = os.path.join(data_dir, _NOTE)
-    was_cut_off = os.path.lexists(note)
+    was_unfinished = os.path.lexists(note)
     moved: list[tuple[str, str]] = []
-    here_before = _names(data_dir)
+    existing = _names(data_dir)
     if aside is not None:
         os.mkdir(aside, 0o700)
     try:
         if aside is not None:
             atomic_write(note, os.fsencode(backup), fsync=True)
-        for name in sorted(here_before) if aside is not None else ():
-            pair = os.path.join(data_dir, name), os.path.join(aside or "", name)
-            os.rename(*pair)
-            moved.append(pair)
-            sync_directory(pair[1])
-        here_before = _names(data_dir)
+        for name in sorted(existing) if aside is not None else ():
+            source, target = os.path.join(data_dir, name), os.path.join(aside or "", name)
+            os.rename(source, target)
+            moved.append((source, target))
+            sync_directory(target)
+        existing = _names(data_dir)
         yield
     except BaseException:
-        for name in _names(data_dir) - here_before:
+        for name in _names(data_dir) - existing:
             os.unlink(os.path.join(data_dir, name))
-        for here, there in reversed(moved):
-            os.rename(there, here)
+        for source, target in reversed(moved):
+            os.rename(target, source)
         if aside is not None:
             os.rmdir(aside)
-            if not was_cut_off:
+            # After an earlier killed restore the directory is still incomplete.
+            if not was_unfinished:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(note)
         raise

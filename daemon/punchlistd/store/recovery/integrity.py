@@ -1,13 +1,13 @@
-"""Whether a database file has all its pages and the tables that we made, which SQLite does not look at by itself.
+"""Checks that SQLite doesn't make: whether a database file has all its pages and exactly the expected tables.
 
-A file that was cut short reads as zeroes behind the cut: conversations would be missing without a word.
+SQLite reads the missing end of a truncated file as zeros, so conversations would be missing without an error.
 """
 
 import os
 import sqlite3
 from contextlib import closing, suppress
 
-from punchlistd.store.file.files import size_of, write_ahead
+from punchlistd.store.file.files import size_of, wal_path
 from punchlistd.store.file.schema import DERIVED, build
 from punchlistd.store.port import LogUnusable
 
@@ -15,64 +15,64 @@ _HEADER = 32
 _FRAME = 24
 
 _STATISTICS = ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)")
-"""What ANALYZE adds: counts of rows for each of our tables. SQLite alone reads it, and only to choose between indexes.
+"""Table added by ANALYZE, with row counts that SQLite uses to choose between indexes.
 
-`sqlite_stat4`, which some builds add to it, is rejected: it holds names of lists, which erasing would leave there.
+`sqlite_stat4`, which some builds add as well, is rejected: it contains names of lists, which an erasure would miss.
 """
 
 
 def check_pages(path: str) -> None:
-    """Look whether every page is in the file or was written ahead of it. Nothing is changed.
+    """Check that every page is in the file or in its write-ahead log. The files are only read.
 
     Raises:
-        LogUnusable: The file was cut short.
+        LogUnusable: The file was truncated.
     """
     with open(path, "rb") as file:
         header = file.read(100)
         length = os.fstat(file.fileno()).st_size
     page = int.from_bytes(header[16:18], "big")
     page = 1 << 16 if page == 1 else page
-    counted = header[24:28] == header[92:96]  # otherwise no size was noted
-    pages = int.from_bytes(header[28:32], "big") if counted else 0
-    if page < 512 or length >= pages * page:  # noqa: PLR2004 - the smallest there is
+    has_size = header[24:28] == header[92:96]  # otherwise the size in the header is not valid
+    pages = int.from_bytes(header[28:32], "big") if has_size else 0
+    if page < 512 or length >= pages * page:  # noqa: PLR2004 - SQLite's smallest page size
         return
-    there = length // page
-    # Counted, not listed: one flipped bit of the header makes the pages a thousand million.
-    missing = pages - there - sum(there < each <= pages for each in _written_ahead(write_ahead(path), page))
+    present = length // page
+    # Don't build a set of all pages: one flipped bit in the header can make their number a thousand million.
+    missing = pages - present - sum(present < number <= pages for number in _wal_pages(wal_path(path), page))
     if missing:
         lost = f"{missing:,} of {pages:,} pages are missing"
         raise LogUnusable(f"{path} was cut short: {lost}; put a backup in its place: punch daemon restore")
 
 
-def _written_ahead(path: str, page: int) -> set[int]:
-    """The pages in a write-ahead file, whether they count or not."""
-    found = set[int]()
+def _wal_pages(path: str, page: int) -> set[int]:
+    """Return the numbers of all pages in a write-ahead log, including uncommitted ones."""
+    numbers = set[int]()
     with suppress(FileNotFoundError), open(path, "rb") as file:
-        for place in range(_HEADER, size_of(path) - _FRAME, _FRAME + page):
-            found.add(int.from_bytes(os.pread(file.fileno(), 4, place), "big"))
-    return found
+        for offset in range(_HEADER, size_of(path) - _FRAME, _FRAME + page):
+            numbers.add(int.from_bytes(os.pread(file.fileno(), 4, offset), "big"))
+    return numbers
 
 
 def check_schema(connection: sqlite3.Connection, path: str) -> None:
-    """Compare what the file says of its tables and indexes with what they are.
+    """Compare the definitions of the file's tables and indexes with those of a new log.
 
     Raises:
-        LogUnusable: A name or a type is not the one that was written, or something was added.
+        LogUnusable: A definition differs, or something was added.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         build(fresh)
-        listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-        expected, found = {*fresh.execute(listed)}, {*connection.execute(listed)} - {_STATISTICS}
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+        expected, actual = {*fresh.execute(query)}, {*connection.execute(query)} - {_STATISTICS}
     if connection.execute("PRAGMA user_version").fetchone() == (1,):
-        found = {row for row in found if row[2] not in DERIVED}  # an upgrade drops them unread
-    if found > expected:
-        kind, name, *_ = min(found - expected, key=lambda row: (row[3] is None, str(row)))
+        actual = {row for row in actual if row[2] not in DERIVED}  # the upgrade drops these without reading them
+    if actual > expected:
+        kind, name, *_ = min(actual - expected, key=lambda row: (row[3] is None, str(row)))
         raise LogUnusable(
             f"{path} holds the {kind} {name}, which punchlist did not make (DROP {str(kind).upper()} removes it); "
             "write the log without it: punch daemon verify --repair"
         )
-    if found != expected:
-        name = min(str(row[1]) for row in found ^ expected)
+    if actual != expected:
+        name = min(str(row[1]) for row in actual ^ expected)
         raise LogUnusable(
             f"the definition of {name} in {path} is damaged; put a backup in its place: punch daemon restore"
         )

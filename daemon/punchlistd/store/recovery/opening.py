@@ -1,18 +1,18 @@
-"""Opening a log: the one function that decides whether a file may serve, for a start and for a restored backup."""
+"""Opening a log. A start and a restore decide in the same function whether a file is usable."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
 
 from punchlist_schemas.system import os_calls
 from punchlistd.store.file import reading, schema
-from punchlistd.store.file.files import size_of, write_ahead
+from punchlistd.store.file.files import size_of, wal_path
 from punchlistd.store.file.index import IndexDoubted
 from punchlistd.store.file.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.recovery import integrity
 
-# Write-ahead logging needs locks and memory that are shared by everybody who sees the file. A network file system
-# promises neither, so it is refused before it can lose anything.
+# Write-ahead logging needs locks and memory shared by all processes that open the file. Network file systems guarantee
+# neither, so they are rejected.
 _REMOTE = frozenset(
     "9p afpfs afs beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs smb3 "
     "smbfs vboxsf vmhgfs webdav".split()
@@ -23,11 +23,11 @@ _LOCAL_FUSE = frozenset(
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system is served by another machine, or by a program that may well be asking one."""
+    """Whether a file system is on another machine, or may be: FUSE, except for known local programs."""
     return kind in _REMOTE or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE)
 
 
-def _unusable(path: str, error: Exception) -> LogUnusable:
+def _build_error(path: str, error: Exception) -> LogUnusable:
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LogUnusable(f"{path} is in use by another program; end that one first")
     if isinstance(error, sqlite3.DatabaseError):
@@ -44,7 +44,7 @@ def open_log(
     allow_network: bool = False,
     file_system: Callable[[str], str] = os_calls.file_system,
 ) -> Operations:
-    """Open a log or make a new one, in the calling thread. See `SqliteLog.open`."""
+    """Open a log or create one, in the calling thread. See `SqliteLog.open`."""
     kind = file_system(path)
     if is_remote(kind) and not allow_network:
         raise LogUnusable(f"{path} is on a network file system ({kind}), which can lose it; choose a local directory")
@@ -62,25 +62,26 @@ def open_log(
         operations = Operations(connection, path, reserve_bytes, watch, twin)
         try:
             reading.scan(operations, operations.indexed)
-        except IndexDoubted as doubt:
-            reading.rebuild_index(operations, str(doubt))
+        except IndexDoubted as error:
+            reading.rebuild_index(operations, str(error))
         if operations.index.seq == 0:
-            # A tombstone with nothing before it counts as erased, and a kill may have left the bytes written ahead.
-            operations.checkpoint_if(size_of(write_ahead(path)) > 0, "TRUNCATE")
+            # Without an index, a tombstone without earlier events counts as erased. A kill during that erasure may have
+            # left the bytes in the write-ahead log.
+            operations.checkpoint_if(size_of(wal_path(path)) > 0, "TRUNCATE")
         return operations
     except BaseException as error:
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.Error | OSError):
-            raise _unusable(path, error) from error
+            raise _build_error(path, error) from error
         raise
 
 
 def try_log(path: str) -> None:
-    """Open a log as a start does, and leave it closed.
+    """Open a log like a start of the daemon, and close it.
 
     Raises:
-        LogUnusable: A start would reject it.
+        LogUnusable: The daemon would reject the log.
     """
     log = open_log(path)
     try:

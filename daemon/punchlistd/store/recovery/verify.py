@@ -1,7 +1,8 @@
-"""Looking through a whole log file that nobody has open, changing nothing.
+"""Verification of a whole log file that no process has open. The file isn't changed.
 
-Rows follow each other without a hole, each matches its checksum, each conversation is a chain with dense versions, and
-groups are whole. A log that was not closed is looked at in a copy, because SQLite would change it.
+Checks that rows have no gaps between them and match their checksums, that each conversation has a valid hash chain
+without missing versions, and that groups of events are complete. A log that was not closed is verified in a copy,
+because SQLite would change it.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import msgspec
 
-from punchlistd.store.file.files import beside, size_of, write_ahead
+from punchlistd.store.file.files import sibling, size_of, wal_path
 from punchlistd.store.file.high_water_mark import read_position
 from punchlistd.store.file.lines import ROW, Row, Salvage, salvage, split
 from punchlistd.store.file.schema import UPGRADES, connect, identify, read_epoch
@@ -23,7 +24,7 @@ from punchlistd.store.recovery.integrity import check_pages, check_schema
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that is not as it was written. `conversation` is "" and `seq` 0 where there is no telling."""
+    """A defect in a log. `conversation` is "" and `seq` is 0 if unknown."""
 
     conversation: str
     seq: int
@@ -31,7 +32,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """What a log file holds, and everything that is wrong with it."""
+    """The contents of a log file and all its defects."""
 
     path: str
     epoch: str = ""
@@ -43,26 +44,26 @@ class Report(msgspec.Struct):
 
 
 def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> Report:
-    """Check all that a start checks, and every row, line, chain and group, of a log that no daemon has open.
+    """Verify a log that no daemon has open: the checks of a start, and every row, line, hash chain and group.
 
     Args:
         path: The log.
-        progress: Called with each position that was come to.
+        progress: Called with the last position of each row.
 
     Raises:
-        LogUnusable: It is no log of ours, or can't be read at all.
+        LogUnusable: The file is missing, is not a punchlist log, or can't be read at all.
     """
     if not identify(path, 1 + len(UPGRADES)):
         raise LogUnusable(f"{path} is not there; name the log or the backup to look at")
     try:
         check_pages(path)
-        with opened(path) as connection:
+        with open_for_reading(path) as connection:
             check_schema(connection, path)
             report = _Check(path, connection, progress).run()
-            noted = read_position(beside(path, ".mark"))
-            if noted and noted.epoch == report.epoch and noted.seq > report.head:
+            mark = read_position(sibling(path, ".mark"))
+            if mark and mark.epoch == report.epoch and mark.seq > report.head:
                 report.problems.append(
-                    Problem("", report.head + 1, f"the log ends at {report.head} and had come to {noted.seq}")
+                    Problem("", report.head + 1, f"the log ends at {report.head} and had come to {mark.seq}")
                 )
             return report
     except sqlite3.Error as error:
@@ -70,49 +71,49 @@ def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> 
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Generator[sqlite3.Connection]:
-    """A log, or a copy of one that was not closed, to be read and nothing else."""
+def open_for_reading(path: str) -> Generator[sqlite3.Connection]:
+    """Open a log for reading only, or a temporary copy if it was not closed."""
     with contextlib.ExitStack() as stack:
         mode = "ro&immutable=1"
-        if size_of(write_ahead(path)):
+        if size_of(wal_path(path)):
             directory = stack.enter_context(tempfile.TemporaryDirectory(dir=os.path.dirname(path) or "."))
             copy = os.path.join(directory, "log.db")
-            shutil.copyfile(write_ahead(path), write_ahead(copy))
+            shutil.copyfile(wal_path(path), wal_path(copy))
             path, mode = shutil.copyfile(path, copy), "rw"
         yield stack.enter_context(contextlib.closing(connect(path, mode)))
 
 
-def readable_rows(connection: sqlite3.Connection, spoiled: Callable[[int, str], None]) -> Iterator[Row]:
-    """All rows that can be read; after one that can't, of which `spoiled` is told, the next that can."""
+def readable_rows(connection: sqlite3.Connection, on_damage: Callable[[int, str], None]) -> Iterator[Row]:
+    """Yield all readable rows, and call `on_damage` with position and reason for each unreadable one."""
     after = 0
     while True:
         try:
             following = connection.execute("SELECT min(seq) FROM log WHERE seq > ?", (after,)).fetchone()[0]
         except sqlite3.DatabaseError as error:
-            spoiled(after + 1, f"nothing after it can be read: {error}")
+            on_damage(after + 1, f"nothing after it can be read: {error}")
             return
         if following is None:
             return
         try:
             row = connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
-            if row is None:  # it is listed, and not found
-                spoiled(following, "it is out of its place")
+            if row is None:  # found by the ordered scan, but not by its key
+                on_damage(following, "it is out of its place")
             else:
                 yield row
         except sqlite3.DatabaseError as error:
-            spoiled(following, f"it can't be read: {error}")
+            on_damage(following, f"it can't be read: {error}")
         after = following
 
 
 class _Check:
-    """One pass over a log: what each conversation's next event must be, and what was found instead."""
+    """One pass over a log, comparing each event with the one expected next in its conversation."""
 
     def __init__(self, path: str, connection: sqlite3.Connection, progress: Callable[[int], None]) -> None:
         self._connection = connection
         self._progress = progress
         self._report = Report(path)
         self._heads: dict[str, tuple[int, str]] = {}
-        self._holes: set[str] = set()
+        self._reported: set[str] = set()
 
     def run(self) -> Report:
         report = self._report
@@ -122,62 +123,62 @@ class _Check:
         except sqlite3.DatabaseError as error:
             structure = str(error)
         if structure != "ok":
-            self._problem("", 0, f"the file's structure is broken: {structure}")
-        for row in readable_rows(self._connection, lambda seq, reason: self._problem("", seq, reason)):
+            self._report_problem("", 0, f"the file's structure is broken: {structure}")
+        for row in readable_rows(self._connection, lambda seq, reason: self._report_problem("", seq, reason)):
             last, first = row[0], row[1]
             if first != report.head + 1 or last < first:
-                self._problem("", report.head + 1, f"events {report.head + 1} to {first - 1} are missing")
+                self._report_problem("", report.head + 1, f"events {report.head + 1} to {first - 1} are missing")
             report.head = last
             report.rows += 1
             self._progress(last)
-            self._row(row)
+            self._check_row(row)
         report.conversations = len(self._heads)
         return report
 
-    def _row(self, row: Row) -> None:
+    def _check_row(self, row: Row) -> None:
         lines = split(row)
         if lines is not None:
-            self._lines(lines)
+            self._check_lines(lines)
             return
-        rest = salvage(row, lambda name, _: self._heads.get(name, (0, ""))[1])
-        for seq, name, _ in rest.bad or [(row[1], "", b"")]:
-            self._problem(name, seq, "its checksum does not match")
-        self._skip(rest)
-        self._lines(rest.good, whole=False)
-        self._skip(rest)
+        salvaged = salvage(row, lambda name, _: self._heads.get(name, (0, ""))[1])
+        for seq, name, _ in salvaged.bad or [(row[1], "", b"")]:
+            self._report_problem(name, seq, "its checksum does not match")
+        self._mark_reported(salvaged)
+        self._check_lines(salvaged.good, whole=False)
+        self._mark_reported(salvaged)
 
-    def _skip(self, rest: Salvage) -> None:
-        """Versions that a damaged row took with it were reported once and are not missed again."""
-        for _, name, _ in rest.bad:
-            self._holes.update([name] if name else [*self._heads, *rest.names])
+    def _mark_reported(self, salvaged: Salvage) -> None:
+        """Don't report the versions lost in a damaged row again, when the next event of the conversation follows."""
+        for _, name, _ in salvaged.bad:
+            self._reported.update([name] if name else [*self._heads, *salvaged.names])
 
-    def _lines(self, lines: list[Stored], *, whole: bool = True) -> None:
+    def _check_lines(self, lines: list[Stored], *, whole: bool = True) -> None:
         left, group = 0, ""
         for stored in lines:
             try:
                 parse(stored.line, stored.seq)
             except ValueError as error:
-                self._problem("", stored.seq, str(error))
+                self._report_problem("", stored.seq, str(error))
                 continue
             name = stored.conversation
-            self._follow(stored, name)
+            self._check_line(stored, name)
             if whole and left and (stored.left != left - 1 or name != group):
-                self._problem(group, stored.seq, f"{left} events of a group are missing before it")
+                self._report_problem(group, stored.seq, f"{left} events of a group are missing before it")
             left, group = stored.left, name
             self._report.events += 1
         if whole and left:
-            self._problem(group, lines[-1].seq, f"{left} events of its group are missing")
+            self._report_problem(group, lines[-1].seq, f"{left} events of its group are missing")
 
-    def _follow(self, stored: Stored, name: str) -> None:
+    def _check_line(self, stored: Stored, name: str) -> None:
         version, check = self._heads.get(name, (0, ""))
-        fresh = is_tombstone(stored.wire)
-        if name in self._holes:
-            self._holes.discard(name)
-        elif stored.version != version + 1 and not (fresh and stored.version > version):
-            self._problem(name, stored.seq, f"it has version {stored.version} where {version + 1} is due")
+        starts_chain = is_tombstone(stored.wire)
+        if name in self._reported:
+            self._reported.discard(name)
+        elif stored.version != version + 1 and not (starts_chain and stored.version > version):
+            self._report_problem(name, stored.seq, f"it has version {stored.version} where {version + 1} is due")
         elif not verify(check, stored):
-            self._problem(name, stored.seq, "it does not follow from the event before it")
+            self._report_problem(name, stored.seq, "it does not follow from the event before it")
         self._heads[name] = stored.version, stored.check
 
-    def _problem(self, conversation: str, seq: int, reason: str) -> None:
+    def _report_problem(self, conversation: str, seq: int, reason: str) -> None:
         self._report.problems.append(Problem(conversation, seq, reason))

@@ -68,7 +68,7 @@ async def test_a_user_sees_nothing_of_others_in_the_status(tmp_path: Path) -> No
 
 
 def crowd(daemon: Running) -> dict[str, Any]:
-    clients = [Raw(daemon.socket) for _ in range(report.SHOWN + 5)]
+    clients = [Raw(daemon.socket) for _ in range(report.MAX_LISTED + 5)]
     status = clients[0].result("daemon.status")
     for client in clients:
         client.close()
@@ -79,4 +79,4 @@ async def test_a_crowd_is_not_listed_whole(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         with anyio.fail_after(30):
             status = await anyio.to_thread.run_sync(crowd, daemon)
-    assert len(status["clients"]) == report.SHOWN
+    assert len(status["clients"]) == report.MAX_LISTED

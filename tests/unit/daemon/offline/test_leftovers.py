@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from punchlist_testing.daemon import Raw, spawned_daemon
-from punchlistd.offline.leftovers import held, remove
+from punchlistd.offline.leftovers import hold_directory, remove_leftovers
 
 SOON_S = 20.0
 SECRET = "what was erased"
@@ -62,9 +62,9 @@ def test_a_copy_that_is_in_use_stays(tmp_path: Path) -> None:
     for directory in (used, left):
         directory.mkdir()
         (directory / "copy.db").write_text("x")
-    with held(str(used)):
-        assert remove(str(tmp_path), str(tmp_path)) == [str(left)]
-    assert remove(str(tmp_path), str(tmp_path)) == [str(used)]
+    with hold_directory(str(used)):
+        assert remove_leftovers(str(tmp_path), str(tmp_path)) == [str(left)]
+    assert remove_leftovers(str(tmp_path), str(tmp_path)) == [str(used)]
 
 
 def test_punch_verify_holds_its_copy(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_what_only_looks_alike_and_what_links_lead_to_stays(tmp_path: Path) -> N
     (data / "verify-abcdefgh").symlink_to(elsewhere)
     for name in ("notes.new", "verify-later", "backups/punchlist-20260101-000000.db", "backups/x.db.new"):
         (data / name).write_text("x")
-    assert remove(str(data), str(tmp_path / "missing")) == []
+    assert remove_leftovers(str(data), str(tmp_path / "missing")) == []
     assert (elsewhere / "mine").exists() and len(os.listdir(data)) == 4

@@ -9,7 +9,7 @@ import pytest
 
 from punchlist_faults.process import daemon_in
 from punchlist_testing.terminal import environment
-from punchlistd.process.guards import Faults, Replaced, most_telling, watch
+from punchlistd.process.guards import Faults, Replaced, pick_exception, watch
 from punchlistd.store.port import StorageFailed
 
 
@@ -34,22 +34,22 @@ async def test_a_look_wakes_no_thread() -> None:
 async def test_a_fault_in_a_callback_of_the_loop_rises() -> None:
     faults = Faults()
     loop = asyncio.get_running_loop()
-    with faults.noticed(), anyio.fail_after(30):
+    with faults.capture(), anyio.fail_after(30):
         loop.call_soon(lambda: 1 // 0)
         loop.call_soon(int, "no number")
         with pytest.raises(ZeroDivisionError):
-            await faults.rise()
+            await faults.raise_first()
 
 
 async def test_what_is_no_fault_of_a_callback_goes_where_it_went_before() -> None:
     loop = asyncio.get_running_loop()
     before, told = loop.get_exception_handler(), list[str]()
     loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
-    with Faults().noticed():
+    with Faults().capture():
         loop.call_exception_handler({"message": "a connection broke", "exception": OSError(), "transport": None})
     loop.call_exception_handler({"message": "afterwards"})
     loop.set_exception_handler(None)
-    with Faults().noticed():
+    with Faults().capture():
         loop.call_exception_handler({"message": "to the log"})
     loop.set_exception_handler(before)
     assert told == ["a connection broke", "afterwards"]
@@ -58,18 +58,18 @@ async def test_what_is_no_fault_of_a_callback_goes_where_it_went_before() -> Non
 def test_the_most_telling_exception_of_a_group_is_found_at_any_depth() -> None:
     unknown = StorageFailed("disk")
     group = ExceptionGroup("", [ValueError("x"), ExceptionGroup("", [Replaced("s"), unknown])])
-    assert most_telling(group, (StorageFailed, Replaced)) is unknown
-    assert isinstance(most_telling(group, ()), ValueError)
+    assert pick_exception(group, (StorageFailed, Replaced)) is unknown
+    assert isinstance(pick_exception(group, ()), ValueError)
 
 
 async def test_want_of_memory_rises_wherever_it_came_up_and_the_end_is_announced_first() -> None:
     announced: list[str] = []
     faults = Faults(lambda: announced.append("ends"))
-    with faults.noticed(), anyio.fail_after(30):
+    with faults.capture(), anyio.fail_after(30):
         asyncio.get_running_loop().call_exception_handler({"message": "a transport broke", "exception": MemoryError()})
         assert announced == ["ends"]
         with pytest.raises(MemoryError):
-            await faults.rise()
+            await faults.raise_first()
 
 
 def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_what_was_acknowledged(
@@ -95,7 +95,7 @@ def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_w
     [
         "threading.Thread(target=lambda: 1 // 0).start()",
         "Bad()",
-        "resort.begin()",
+        "resort.start_timer()",
     ],
     ids=["thread", "unraisable", "overdue"],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_testing.terminal import environment
-from punchlistd.process.limits import FEWEST_DESCRIPTORS
+from punchlistd.process.limits import MIN_DESCRIPTORS
 
 SHOW = """
 import os, resource, sys
@@ -53,7 +53,7 @@ def test_a_hard_limit_of_the_caller_is_named_in_the_log() -> None:
 
 
 def test_a_daemon_with_too_few_descriptors_refuses_to_start_and_says_what_to_do(tmp_path: Path) -> None:
-    few = FEWEST_DESCRIPTORS - 1
+    few = MIN_DESCRIPTORS - 1
     done = subprocess.run(
         [sys.executable, "-m", "punchlistd", "--socket", str(tmp_path / "s"), "--data-dir", str(tmp_path / "d")],
         capture_output=True,
@@ -64,7 +64,7 @@ def test_a_daemon_with_too_few_descriptors_refuses_to_start_and_says_what_to_do(
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)),
     )
     assert done.returncode == 78
-    assert f"this process may open {few} files and needs {FEWEST_DESCRIPTORS}: raise the limit" in done.stderr
+    assert f"this process may open {few} files and needs {MIN_DESCRIPTORS}: raise the limit" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,7 +79,7 @@ def test_threads_take_little_of_a_limited_address_space() -> None:
     script = """
 import threading
 from punchlistd.process import limits as process
-process.take_little_address_space()
+process.reduce_address_space()
 def size():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmSize:"))

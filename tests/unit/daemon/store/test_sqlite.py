@@ -79,7 +79,7 @@ async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(
     await log.checkpoint()
     await scribe.write("a", said("after it was cut off"))
     await log.maintain([])
-    assert (await log.sizes())[1] >= operations.AHEAD_BYTES
+    assert (await log.sizes())[1] >= operations.PREALLOCATED_BYTES
     recovered = await OpenedLog.open(crash_copy(path, tmp_path / "crash"))
     assert [stored.line for stored in await recovered.read(0, 99)] == scribe.lines
     await recovered.close()
@@ -428,7 +428,7 @@ async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_r
 
 
 async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "probe_end", os.stat)  # there is room: it was another error
+    monkeypatch.setattr(operations, "probe_append", os.stat)  # there is room: it was another error
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))

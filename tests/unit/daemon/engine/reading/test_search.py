@@ -14,7 +14,7 @@ import pytest
 
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
-from punchlistd.store.search import SearchIndex, Words, expression
+from punchlistd.store.search import SearchIndex, Words, match_expression
 
 
 class Serving:
@@ -189,7 +189,7 @@ async def test_an_index_that_a_deletion_found_unreadable_is_made_whole_by_the_se
         assert await found(reader, "alpha") == ["c#1"]
         await plan(deleter, "c", "alphabet")
         asked = await deleter.refusal("conversation.delete", conversation="gone")
-        known, reading, damaged = SearchIndex.known, threading.Event(), threading.Event()
+        known, reading, damaged = SearchIndex.indexed_versions, threading.Event(), threading.Event()
 
         def noted(index: SearchIndex) -> dict[str, tuple[int, int]]:
             lists = known(index)
@@ -201,7 +201,7 @@ async def test_an_index_that_a_deletion_found_unreadable_is_made_whole_by_the_se
             raise sqlite3.DatabaseError(f"{names} can't be read")
 
         with monkeypatch.context() as patch:
-            patch.setattr(SearchIndex, "known", noted)
+            patch.setattr(SearchIndex, "indexed_versions", noted)
             patch.setattr(SearchIndex, "forget", unreadable)
             reader.send("task.search", {"query": "alpha"}, id="found")
             await anyio.to_thread.run_sync(reading.wait, 5)
@@ -259,13 +259,13 @@ async def test_damage_that_shows_while_it_is_in_use_and_a_full_disk_are_got_over
 
 
 def test_words_are_quoted_and_signs_alone_ask_for_nothing() -> None:
-    assert expression('a "b c" d"e') == '"a"* "b c"* "d"* "e"*'
-    assert expression('* - "!"') == ""
+    assert match_expression('a "b c" d"e') == '"a"* "b c"* "d"* "e"*'
+    assert match_expression('* - "!"') == ""
 
 
 def test_a_list_that_nobody_indexed_is_forgotten_without_a_word(tmp_path: Path) -> None:
     index = SearchIndex(str(tmp_path / "s"), "log")
     index.update("c", 1, 1, [Words("1", "a", "", "", "", "")], None)
     index.forget(["other"])
-    assert index.known() == {"c": (1, 1)}
+    assert index.indexed_versions() == {"c": (1, 1)}
     index.close()

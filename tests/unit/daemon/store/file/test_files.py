@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.store.file.files import Inodes, OpenName, Reserve, fill, publish
+from punchlistd.store.file.files import Inodes, OpenName, Reserve, preallocate, publish
 from punchlistd.store.port import StorageFailed
 
 
@@ -93,9 +93,9 @@ def test_without_proc_the_flushed_file_is_watched_as_the_others(
 def test_filling_lengthens_a_file_with_zeros_and_never_touches_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")
-    fill(str(path), 3 << 20)
+    preallocate(str(path), 3 << 20)
     assert path.read_bytes() == b"content" + bytes((3 << 20) - 7)
-    fill(str(path), 1 << 20)
+    preallocate(str(path), 1 << 20)
     assert path.stat().st_size == 3 << 20
 
 
@@ -108,9 +108,9 @@ def test_nothing_is_filled_where_room_is_short(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "file"
     path.touch()
     monkeypatch.setattr(os, "statvfs", Little)
-    fill(str(path), 8192)
+    preallocate(str(path), 8192)
     assert path.stat().st_size == 0
-    fill(str(path), 4096)
+    preallocate(str(path), 4096)
     assert path.stat().st_size == 4096
 
 
@@ -125,7 +125,7 @@ def test_a_disk_that_gets_full_meanwhile_ends_the_filling_and_a_broken_one_is_to
     path.touch()
     monkeypatch.setattr(os, "pwrite", refuse)
     with pytest.raises(OSError) if told else contextlib.nullcontext():
-        fill(str(path), 4096)
+        preallocate(str(path), 4096)
 
 
 def test_a_reserve_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:

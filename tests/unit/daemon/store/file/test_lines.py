@@ -1,6 +1,15 @@
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.store import CLEARED, Scribe, said
-from punchlistd.store.file.lines import Row, checksum, join, may_be_of, names_in, of_conversation, salvage, split
+from punchlistd.store.file.lines import (
+    Row,
+    checksum,
+    find_names,
+    join,
+    may_belong_to,
+    salvage,
+    select_conversation,
+    split,
+)
 
 
 def row_of(*lines: bytes, first: int, last: int) -> Row:
@@ -22,8 +31,8 @@ def test_a_row_is_split_into_its_lines() -> None:
     lines = lines_from(4)
     found = split(row_of(*lines, first=4, last=6))
     assert found and [(stored.seq, stored.line) for stored in found] == list(zip((4, 5, 6), lines, strict=True))
-    assert [stored.seq for stored in of_conversation(found, "a")] == [4, 6]
-    assert of_conversation(found, "b") == []
+    assert [stored.seq for stored in select_conversation(found, "a")] == [4, 6]
+    assert select_conversation(found, "b") == []
 
 
 def test_lines_beside_erased_ones_say_where_they_stand() -> None:
@@ -66,11 +75,13 @@ def test_lines_of_other_rows_and_repeated_ones_are_not_taken() -> None:
 
 def test_a_line_with_one_wrong_byte_is_still_known_for_whose_it_is() -> None:
     line = lines_from(4)[1]
-    assert may_be_of("aa", 5, line) and may_be_of("ab", 5, line) and may_be_of("aa", 6, line)
-    assert not may_be_of("bb", 5, line) and not may_be_of("a", 5, line) and not may_be_of("aa", 5, line[:10])
+    assert may_belong_to("aa", 5, line) and may_belong_to("ab", 5, line) and may_belong_to("aa", 6, line)
+    assert (
+        not may_belong_to("bb", 5, line) and not may_belong_to("a", 5, line) and not may_belong_to("aa", 5, line[:10])
+    )
 
 
 def test_junk_is_bad_as_a_whole() -> None:
     rest = salvage((6, 4, 0, b"\xff\x00junk\n\n"), no_check)
     assert rest.good == [] and [bad[:2] for bad in rest.bad] == [(4, ""), (5, ""), (6, "")] and rest.names == set()
-    assert names_in(b'x"conversation":"a.b"y"conversation":"c') == {"a.b"}
+    assert find_names(b'x"conversation":"a.b"y"conversation":"c') == {"a.b"}

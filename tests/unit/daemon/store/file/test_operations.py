@@ -62,7 +62,7 @@ def test_an_error_after_the_commit_is_an_unknown_outcome(
     with pytest.raises(StorageFailed):
         operations.append(entries)
     with pytest.raises(StorageFailed):
-        operations.guarded(operations.sizes)
+        operations.run_guarded(operations.sizes)
     assert operations.failed
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from punchlistd.store.port import LogUnusable
-from punchlistd.store.recovery.aside import check_whole, replacing
+from punchlistd.store.recovery.aside import reject_unfinished_restore, replacing
 
 NAMES = ("log.db", "log.db-wal", "log.mark", "log.reserve", "log.index", "log.index-wal", "log.search")
 
@@ -21,9 +21,9 @@ def test_a_log_moves_with_all_that_belongs_to_it_and_nothing_else_does(tmp_path:
     filled(tmp_path)
     with replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
         with pytest.raises(LogUnusable, match="punch daemon restore copy.db"):
-            check_whole(str(tmp_path))
+            reject_unfinished_restore(str(tmp_path))
         (tmp_path / "log.db").write_text("next")
-    check_whole(str(tmp_path))
+    reject_unfinished_restore(str(tmp_path))
     assert sorted(path.name for path in (tmp_path / "aside-1").iterdir()) == sorted(NAMES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["aside-1", "daemon.log", "lock", "log.db"]
 
@@ -32,7 +32,7 @@ def test_what_was_cut_off_is_whole_again_after_a_restore_into_the_empty_director
     (tmp_path / "restoring").write_text("copy.db")
     with replacing(str(tmp_path), None, "copy.db"):
         pass
-    check_whole(str(tmp_path))
+    reject_unfinished_restore(str(tmp_path))
 
 
 def test_a_note_that_can_not_be_written_leaves_no_trace(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_note_that_can_not_be_written_leaves_no_trace(tmp_path: Path) -> None:
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    check_whole(str(tmp_path))
+    reject_unfinished_restore(str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == before
 
 

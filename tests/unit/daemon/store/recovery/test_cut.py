@@ -8,7 +8,7 @@ import pytest
 
 from punchlist_testing.store import DELETED, Scribe, said
 from punchlistd.store.file import schema
-from punchlistd.store.recovery.cut import EVENT_LOST, Source, last_position, plan, rows_left
+from punchlistd.store.recovery.cut import EVENT_LOST, Source, last_position, plan_repair, remaining_rows
 from punchlistd.store.recovery.verify import verify_file
 from punchlistd.store.sqlite import SqliteLog
 
@@ -73,10 +73,10 @@ def test_what_is_sound_stays_what_is_lost_is_told_and_the_rest_is_a_sound_log(
                 hurt |= {*range(first, seq + 1)}
             source = Source(connection, last_position(connection, out, len(lines)), out)
             assert source.head == len(lines)
-            cut = plan(source, {})
+            cut = plan_repair(source, {})
             schema.build(out)
             kept: dict[int, bytes] = {}
-            for row, left in rows_left(source, cut):
+            for row, left in remaining_rows(source, cut):
                 out.execute("INSERT INTO log VALUES(?, ?, ?, ?)", row)
                 kept.update((stored.seq, stored.wire) for stored in left)
             connection.execute("ROLLBACK")
