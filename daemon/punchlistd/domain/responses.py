@@ -37,7 +37,7 @@ from punchlistd.domain.commands import NOTHING, Decision, EndClaims, EndReservat
 from punchlistd.domain.decide.serial import current
 from punchlistd.domain.state import State
 from punchlistd.domain.state.equal import equal_task, equal_tasks
-from punchlistd.domain.undo.trace import named
+from punchlistd.domain.undo.trace import task_id_of
 
 _ASKS_FOR_THE_NEXT = FINISHED | {"paused"}
 
@@ -105,7 +105,7 @@ def _replaced(_params: p.ListReplace, done: _Done) -> TasksResult:
 
 def _applied(_params: ListApply, done: _Done) -> ApplyResult:
     tasks = done.state.tasks
-    touched = dict.fromkeys(named(event) for event in done.events)
+    touched = dict.fromkeys(task_id_of(event) for event in done.events)
     return ApplyResult(
         tasks=tuple(tasks[name] for name in touched if name in tasks),
         added=tuple(event.task.id for event in done.events if isinstance(event, TaskAdded)),

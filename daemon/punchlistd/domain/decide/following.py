@@ -15,7 +15,7 @@ from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
 from punchlistd.domain.decide.sessions import hand_back, may_lack_claim
 from punchlistd.domain.decide.status import finish, status_change
 from punchlistd.domain.state import State, is_sent_back
-from punchlistd.domain.undo.trace import named
+from punchlistd.domain.undo.trace import task_id_of
 
 
 def follow_up(
@@ -60,7 +60,7 @@ def _follow_up(
     yield from hand_back(state, events, present)
     is_undo = isinstance(params, p.ListUndo)
     # An undo has put back what it names as it was, and going back to a version puts back everything.
-    settled = set(map(named, events)) if is_undo else set[str]()
+    settled = set(map(task_id_of, events)) if is_undo else set[str]()
     if not (is_undo and params.to_version is not None):
         yield from _reopened(state, _opened(state, events), settled)
     if not is_undo and state.settings.max_attempts:
@@ -94,10 +94,10 @@ def _finished(state: State) -> Iterator[KnownEvent]:
 def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
     """Return the tasks that these events reopened or moved to another parent."""
     opening = [event for event in events if _may_reopen(event)]
-    names = dict.fromkeys(map(named, opening))
+    names = dict.fromkeys(map(task_id_of, opening))
     if any(isinstance(event, Deleted) for event in opening):  # its children have moved up
         moved = state.since(state.seq - len(events))
-        own = set(map(named, events))
+        own = set(map(task_id_of, events))
         names |= dict.fromkeys(name for name in (state.tasks if moved is None else moved[0]) if name not in own)
     return names
 

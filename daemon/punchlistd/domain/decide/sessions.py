@@ -9,7 +9,7 @@ from punchlistd.domain.decide.claim import spent_ms
 from punchlistd.domain.decide.reserving import free
 from punchlistd.domain.decide.serial import is_serial
 from punchlistd.domain.state import State
-from punchlistd.domain.undo.trace import named
+from punchlistd.domain.undo.trace import task_id_of
 
 _LEASE_MS = 2 * 3_600_000
 """Lease of a session that has claimed nothing in the list before, in milliseconds."""
@@ -30,7 +30,7 @@ def may_lack_claim(event: KnownEvent) -> bool:
 
 def hand_back(state: State, events: Iterable[KnownEvent], present: Set[str]) -> Iterator[KnownEvent]:
     """Claim tasks that these events left in progress for their owners' sessions, or free them."""
-    for name in dict.fromkeys(map(named, filter(may_lack_claim, events))):
+    for name in dict.fromkeys(map(task_id_of, filter(may_lack_claim, events))):
         task = state.tasks.get(name)
         if task is None or task.status != "in_progress" or not task.owner or name in state.claims:
             continue

@@ -74,7 +74,7 @@ def add_days(task: Task, changes: dict[str, Any], asked: Any) -> None:
             changes.setdefault(day, value)
 
 
-def named(members: Iterable[str]) -> str:
+def describe_members(members: Iterable[str]) -> str:
     """Name members as people read them: a day and the moment that follows from it are one date."""
     return ", ".join(dict.fromkeys(_WORDS.get(name, name.replace("_", " ")) for name in members))
 
