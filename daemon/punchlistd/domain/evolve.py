@@ -176,7 +176,7 @@ def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: i
             changes.setdefault(day, None)  # a member of an older version knows no days
     metadata = event.metadata
     if metadata is not UNSET:
-        changes["metadata"] = merged(old.metadata, metadata)
+        changes["metadata"] = merge_metadata(old.metadata, metadata)
     parent = changes.get("parent")
     if parent is not None and (parent == old.id or parent not in state.tasks):
         del changes["parent"]
@@ -205,7 +205,7 @@ def _task_woken(state: State, event: TaskWoken, _seq: int, version: int, at: int
         state.put(replace(old, not_before=None, not_before_day=None, updated_at=at, version=version), old)
 
 
-def merged(old: Metadata, patch: Metadata) -> Metadata:
+def merge_metadata(old: Metadata, patch: Metadata) -> Metadata:
     """Metadata after a patch: its members win, null deletes a key."""
     result = {**old, **patch}
     return {key: value for key, value in result.items() if value is not None}

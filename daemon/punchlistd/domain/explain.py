@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from punchlist_schemas.things import FINISHED, Reason, ReasonKind, Status, Task, TaskName, is_heading, names_of
-from punchlistd.domain.decide.claim import available
-from punchlistd.domain.decide.parents import finishes_itself
+from punchlistd.domain.decide.claim import find_available
+from punchlistd.domain.decide.parents import finishes_with_children
 from punchlistd.domain.decide.reserving import is_for
-from punchlistd.domain.decide.serial import current, is_serial, is_stopped
+from punchlistd.domain.decide.serial import find_current, is_serial, is_stopped
 from punchlistd.domain.decide.status import check_status
 from punchlistd.domain.state import HELD, State, is_sent_back
 
@@ -39,8 +39,8 @@ def explain(state: State, task: Task | None, owner: str = "") -> Explanation:
     names = names_of(owner)
     walked = _of_list(state, names) if task is None else _of_task(state, task, names)
     reasons = [reason for _, reason in zip(range(_MOST_WALKED), walked, strict=False)]
-    stopped = is_stopped(state) or (is_serial(state) and bool(current(state)))
-    following = available(state, 1, names) or state.ready_for(names, 1)
+    stopped = is_stopped(state) or (is_serial(state) and bool(find_current(state)))
+    following = find_available(state, 1, names) or state.ready_for(names, 1)
     return Explanation(
         ready=not stopped and (bool(following) if task is None else task.id in state.ready and is_for(task, names)),
         startable=task is not None and _may_become(state, task, "in_progress"),
@@ -100,7 +100,7 @@ def _of_queue(state: State, but: str | None) -> Iterator[Reason]:
         failed = next(task for task in state.ordered() if task.status == "failed")
         yield _reason("stopped", None, failed)
     if is_serial(state):
-        running = [name for name in current(state) if name != but]
+        running = [name for name in find_current(state) if name != but]
         if running:
             first = min(running, key=lambda name: (state.key(name), name))
             yield _reason("serial", None, state.tasks[first])
@@ -128,7 +128,7 @@ def _direct(state: State, task: Task) -> list[Reason]:
 
 def _finisher(state: State, task: Task) -> Task:
     """Return the task to reopen so that a finished one continues: a child that finished it, or the task itself."""
-    children = [state.tasks[name] for name in state.children(task.id)] if finishes_itself(state, task) else []
+    children = [state.tasks[name] for name in state.children(task.id)] if finishes_with_children(state, task) else []
     ends = [child for child in children if child.status == task.status]
     return max(ends, key=lambda child: (child.status_changed_at, state.key(child.id)), default=task)
 

@@ -34,7 +34,7 @@ from punchlist_schemas.results import (
 )
 from punchlist_schemas.things import FINISHED, Message, Task, names_of
 from punchlistd.domain.commands import NOTHING, Decision, EndClaims, EndReservations, Wake
-from punchlistd.domain.decide.serial import current
+from punchlistd.domain.decide.serial import find_current
 from punchlistd.domain.state import State
 from punchlistd.domain.state.equal import equal_task, equal_tasks
 from punchlistd.domain.undo.trace import task_id_of
@@ -136,7 +136,7 @@ def _set_status(params: p.TaskSetStatus | p.TaskApprove, done: _Done) -> SetStat
 
 def _next(state: State, task: Task, actor: str) -> Task | None:
     if state.settings.execution == "serial":
-        running = next((name for name in current(state) if name != task.id), None)
+        running = next((name for name in find_current(state) if name != task.id), None)
         if running is not None:
             return state.tasks[running]
     return state.next_for(names_of(actor))

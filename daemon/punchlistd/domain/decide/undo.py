@@ -10,7 +10,7 @@ from punchlist_schemas.events import ConversationConfigured, Released, StatusCha
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.claim import check_work
-from punchlistd.domain.decide.status import status_change
+from punchlistd.domain.decide.status import change_status
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
 from punchlistd.domain.undo.inverse import SKIPPED, UndoRun, is_undoable, name_of, undo_change
@@ -113,7 +113,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
     for task, then in resumed:
         if task.status == then.status == "completed" and task.gate not in (None, then.gate):
             reopened = msgspec.structs.replace(task, status="pending")
-            event = status_change(reopened, "completed", None, None, run.at)
+            event = change_status(reopened, "completed", None, None, run.at)
             assert event is not None, "its gate asks for a check or a yes"
             run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
             run.add_line(f"{name_of(task)}: paused, since its gate was set after it was completed")
