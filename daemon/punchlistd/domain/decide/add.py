@@ -15,10 +15,10 @@ from punchlistd.domain.decide.days import add_moments
 from punchlistd.domain.decide.order import find_spot
 from punchlistd.domain.decide.serial import check_start
 from punchlistd.domain.evolve import merge_metadata
-from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.rejections import dependency_cycle, invalid, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.circles import circle
-from punchlistd.domain.state.dependencies import cycle_through
+from punchlistd.domain.state.circles import find_waiting_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle
 from punchlistd.domain.state.equal import equal_task
 from punchlistd.domain.state.members import EDITABLE, RARE
 
@@ -59,7 +59,11 @@ def _add_edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[Depen
     """Return the new edges of a kept task: none unless it is pending, or if they would close a cycle."""
     new = [other for other in deduplicate(blockers) if other not in kept.blocked_by]
     changed = {kept.id: (*kept.blocked_by, *new)}
-    if kept.status != "pending" or cycle_through(kept.id, state.tasks, changed) or circle(state, kept.id, changed):
+    if (
+        kept.status != "pending"
+        or find_blocker_cycle(kept.id, state.tasks, changed)
+        or find_waiting_cycle(state, kept.id, changed)
+    ):
         return ()
     return tuple(DependencyAdded(kept.id, other) for other in new)
 
@@ -101,8 +105,8 @@ def _check_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | 
     changed: dict[str, Sequence[str]] = {name: params.blocked_by}
     for blocked in params.blocks:
         changed[blocked] = (*tasks[blocked].blocked_by, name)
-    path = cycle_through(name, tasks, changed) or circle(state, name, changed, {name: params.parent})
-    return None if path is None else cycle(path)
+    path = find_blocker_cycle(name, tasks, changed) or find_waiting_cycle(state, name, changed, {name: params.parent})
+    return None if path is None else dependency_cycle(path)
 
 
 class Item(msgspec.Struct, frozen=True):

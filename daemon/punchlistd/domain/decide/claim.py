@@ -14,7 +14,14 @@ from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims
 from punchlistd.domain.decide.parents import check_start as check_children
 from punchlistd.domain.decide.reserving import is_for
 from punchlistd.domain.decide.serial import check_start, find_current, is_serial, is_stopped
-from punchlistd.domain.rejections import blocked, deferred, lease_held, lease_lost, reserved, task_not_found
+from punchlistd.domain.rejections import (
+    lease_held,
+    lease_lost,
+    task_blocked,
+    task_deferred,
+    task_not_found,
+    task_reserved,
+)
 from punchlistd.domain.state import HELD, State
 
 
@@ -140,22 +147,22 @@ def _check_available(state: State, task: Task, params: p.TaskClaim, *, is_abando
     if task.status == "in_progress":
         if is_serial(state):
             rejection = check_work(state, task) if task.open_blockers else None
-            return rejection or (None if may_have else reserved(task))
+            return rejection or (None if may_have else task_reserved(task))
         return None if is_abandoned or task.owner in ("", params.owner) else lease_held(task, task.owner)
     if task.status != "pending":
         return _reject_not_pending(task)
-    return check_work(state, task) or (None if may_have else reserved(task))
+    return check_work(state, task) or (None if may_have else task_reserved(task))
 
 
 def check_work(state: State, task: Task) -> Rejection | None:
     """Reject a task that no owner can work on now."""
     if task.not_before is not None:
-        return deferred(task)
+        return task_deferred(task)
     if task.open_blockers:
-        return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+        return task_blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
     parent = state.tasks.get(task.parent) if task.parent is not None else None
     if parent is not None and parent.status in HELD:
-        return blocked(task, [parent])
+        return task_blocked(task, [parent])
     return check_start(state, task)
 
 

@@ -24,10 +24,10 @@ from punchlistd.domain.decide.days import add_edit_moments
 from punchlistd.domain.decide.gates import check_approver
 from punchlistd.domain.decide.serial import is_stopped
 from punchlistd.domain.evolve import merge_metadata
-from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.rejections import dependency_cycle, invalid, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.circles import circle
-from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
+from punchlistd.domain.state.circles import find_waiting_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent_cycle
 from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 
 MAX_METADATA_BYTES = 1 << 20
@@ -138,16 +138,18 @@ def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection 
             message = f"The edge with task {min(both)!r} can't be added and removed in one call; name it once."
             return invalid(field, "other ids than those to be added", message)
     if isinstance(parent, str):
-        path = parent_cycle(task.id, parent, lambda name: tasks[name].parent)
+        path = find_parent_cycle(task.id, parent, lambda name: tasks[name].parent)
         if path is not None:
-            return cycle(path)
+            return dependency_cycle(path)
     path = None
     if params.add_blocked_by or params.add_blocks:
-        path = cycle_through(task.id, tasks, _build_blockers(state, task, params, is_whole=bool(params.add_blocks)))
+        path = find_blocker_cycle(
+            task.id, tasks, _build_blockers(state, task, params, is_whole=bool(params.add_blocks))
+        )
     if path is None and (params.add_blocked_by or params.add_blocks or isinstance(parent, str)):
         moved = {task.id: parent} if isinstance(parent, str) else {}
-        path = circle(state, task.id, _build_blockers(state, task, params, is_whole=True), moved)
-    return None if path is None else cycle(path)
+        path = find_waiting_cycle(state, task.id, _build_blockers(state, task, params, is_whole=True), moved)
+    return None if path is None else dependency_cycle(path)
 
 
 def _build_blockers(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:

@@ -12,9 +12,9 @@ from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import notes
 from punchlistd.domain.decide.add import Item, build_item_task, order_additions, resolve_items
 from punchlistd.domain.decide.replace import check_edits, update_task
-from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.rejections import dependency_cycle, invalid, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.dependencies import find_cycle, waits
+from punchlistd.domain.state.dependencies import combine_waits, find_cycle
 from punchlistd.domain.state.equal import equal_tasks
 
 
@@ -38,7 +38,7 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
         path = _find_cycle(state, items)
     if path is not None:
         spelled = {item.name: item.request.ref for item in items if item.request.ref is not None}
-        yield cycle([spelled.get(name, name) for name in path])
+        yield dependency_cycle([spelled.get(name, name) for name in path])
         return
     later: list[KnownEvent] = []
     added = (TaskAdded(build_item_task(item)) for item in items if item.request.task is None)
@@ -125,5 +125,5 @@ def _find_cycle(state: State, items: list[Item]) -> list[str] | None:
             below.setdefault(item.parent, []).append(item.name)
     path = find_cycle(related, blockers) or find_cycle(related, parent)
     if path is None and (below or state.families):
-        path = find_cycle(related, waits(blockers, children))
+        path = find_cycle(related, combine_waits(blockers, children))
     return path

@@ -46,8 +46,8 @@ def find_finishing_parents(state: State, task: Task) -> Iterator[Task]:
 def check_start(state: State, task: Task) -> Rejection | None:
     """Reject starting a task that only contains other tasks."""
     if children := state.open_children(task.id):
-        return rejections.open_children(task, "in_progress", children)
-    return rejections.heading(task, "in_progress") if is_heading(task.metadata) else None
+        return rejections.task_has_open_children(task, "in_progress", children)
+    return rejections.task_is_heading(task, "in_progress") if is_heading(task.metadata) else None
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
@@ -55,9 +55,9 @@ def check_status(state: State, task: Task, to: Status, *, force: bool) -> Reject
     if to == "in_progress" and (rejection := check_start(state, task)) is not None:
         return rejection
     if to == "completed" and not force and (children := state.open_children(task.id)):
-        return rejections.open_children(task, to, children)
+        return rejections.task_has_open_children(task, to, children)
     reopens = task.status in FINISHED and to not in FINISHED
     is_parent = is_heading(task.metadata) or task.id in state.families
     if reopens and is_parent and not state.open_count(task.id) and finishes_with_children(state, task):
-        return rejections.follows_its_children(task, to)
+        return rejections.task_follows_children(task, to)
     return None

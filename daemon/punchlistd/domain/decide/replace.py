@@ -30,9 +30,9 @@ from punchlistd.domain.decide.edit import check_metadata, diff_metadata
 from punchlistd.domain.decide.gates import check_approver
 from punchlistd.domain.decide.reserving import clear_owner
 from punchlistd.domain.decide.status import change_status
-from punchlistd.domain.rejections import cycle, task_not_found
+from punchlistd.domain.rejections import dependency_cycle, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.dependencies import find_cycle, waits
+from punchlistd.domain.state.dependencies import combine_waits, find_cycle
 from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 from punchlistd.domain.state.ordering import between, default_key
 
@@ -170,10 +170,10 @@ def _check_cycle(state: State, plan: _Plan) -> Rejection | None:
         for name in dict.fromkeys((*tasks, *items)):
             for above in parent(name):
                 below.setdefault(above, []).append(name)
-        path = find_cycle(related, waits(blockers, lambda name: below.get(name, ()))) if below else None
+        path = find_cycle(related, combine_waits(blockers, lambda name: below.get(name, ()))) if below else None
     if path is None:
         return None
-    return cycle([_spell(items.get(name), name, tasks) for name in path])
+    return dependency_cycle([_spell(items.get(name), name, tasks) for name in path])
 
 
 def _spell(item: Item | None, name: str, tasks: Mapping[str, Task]) -> str:

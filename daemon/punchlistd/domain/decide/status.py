@@ -12,7 +12,7 @@ from punchlistd.domain.decide.parents import check_status as check_children
 from punchlistd.domain.decide.parents import find_finishing_parents
 from punchlistd.domain.decide.reserving import clear_owner
 from punchlistd.domain.decide.serial import check_start
-from punchlistd.domain.rejections import blocked, task_not_found
+from punchlistd.domain.rejections import task_blocked, task_not_found
 from punchlistd.domain.state import State
 
 TRANSITIONS: dict[Status, tuple[Status, ...]] = {
@@ -53,7 +53,7 @@ def check_status(state: State, task: Task, to: Status, *, force: bool = False) -
     if to not in TRANSITIONS[task.status]:
         return _reject_transition(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
-        return blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
+        return task_blocked(task, [state.tasks[blocker] for blocker in task.open_blockers])
     # Skip the check for tasks that are neither a parent nor a heading.
     if task.id in state.families or task.metadata:
         rejection = check_children(state, task, to, force=force)

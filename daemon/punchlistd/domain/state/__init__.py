@@ -35,19 +35,19 @@ HELD = frozenset({"paused", "failed"})
 """A task whose parent is in one of these states is not ready."""
 
 _URGENCY: dict[Priority, int] = {priority: -weight for weight, priority in enumerate(PRIORITIES)}
-_SLACK = 1_000
+_MAX_OUTDATED = 1_000
 """How many outdated entries the queue of ready tasks may hold beside twice the valid ones."""
 
-RUNNING_SHOWN = 8
+MAX_RUNNING_SHOWN = 8
 """So many tasks in progress are shown with a conversation."""
 
-PATH_SHOWN = 8
+MAX_PATH_SHOWN = 8
 """Maximum number of parents that are shown with a task."""
 
-MOST_AGENTS = 256
+MAX_AGENTS = 256
 """Upper limit for the agents that a list remembers: it outlives any number of sessions."""
 
-CHANGES_KEPT = 1_024
+MAX_CHANGES = 1_024
 """So many changes of rows a list remembers, with their positions."""
 
 
@@ -169,7 +169,7 @@ class State:
         """Remove all tasks and number from 1 again."""
         self.next_task = 1
         self.tasks: dict[str, Task] = {}
-        self.changes: deque[tuple[int, str]] = deque(maxlen=CHANGES_KEPT)
+        self.changes: deque[tuple[int, str]] = deque(maxlen=MAX_CHANGES)
         self.floor = self.seq
         self.ranks: dict[str, str] = {}
         self._order: list[str] = []
@@ -228,7 +228,7 @@ class State:
         """Remember a claim's owner as an agent. Above the limit, forget the agent that claimed longest ago."""
         self.agents.pop(claim.owner, None)
         self.agents[claim.owner] = claim
-        if len(self.agents) > MOST_AGENTS:
+        if len(self.agents) > MAX_AGENTS:
             del self.agents[next(iter(self.agents))]
 
     def key(self, task: str) -> str:
@@ -263,7 +263,7 @@ class State:
         """Return the ancestors of a task, topmost first: at most `PATH_SHOWN` of the nearest, each once."""
         above: dict[str, TaskName] = {}
         parent = task.parent
-        while parent is not None and parent not in above and parent != task.id and len(above) < PATH_SHOWN:
+        while parent is not None and parent not in above and parent != task.id and len(above) < MAX_PATH_SHOWN:
             shown = self.tasks[parent]
             above[parent] = TaskName(id=parent, title=shown.title)
             parent = shown.parent
@@ -345,7 +345,7 @@ class State:
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
-                    RUNNING_SHOWN,
+                    MAX_RUNNING_SHOWN,
                     ((task.status_changed_at, task.id, task) for task in map(self.tasks.__getitem__, self.running)),
                 )
             ),
@@ -354,7 +354,7 @@ class State:
     def since(self, seq: int) -> tuple[list[str], list[str]] | None:
         """The tasks that look different since a log position, and those gone; None: only the whole list can tell."""
         changes = self.changes
-        if seq < self.floor or (len(changes) == CHANGES_KEPT and seq < changes[0][0]):
+        if seq < self.floor or (len(changes) == MAX_CHANGES and seq < changes[0][0]):
             return None
         behind = dict.fromkeys(name for _, name in takewhile(lambda change: change[0] > seq, reversed(changes)))
         tasks = self.tasks
@@ -605,7 +605,7 @@ class State:
             if queue is None:
                 continue
             heappush(queue, self._entry(task))
-            if len(queue) > 2 * len(self._ready) + _SLACK:
+            if len(queue) > 2 * len(self._ready) + _MAX_OUTDATED:
                 del self._queues[owner]
 
     # children

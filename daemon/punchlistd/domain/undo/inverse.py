@@ -32,7 +32,7 @@ from punchlist_schemas.things import FINISHED, Metadata, Note, Task
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
-from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent_cycle
 from punchlistd.domain.state.members import DAYS, EDITABLE, RESTORABLE, add_days, describe_members
 from punchlistd.domain.state.ordering import between, default_key
 from punchlistd.domain.undo.trace import Change, RemovedTask
@@ -266,7 +266,7 @@ def _find_members(run: UndoRun, event: Any, before: Task, after: Task, now: Task
 def _can_be_parent(state: State, task: Task, parent: str | None) -> bool:
     if parent is None:
         return True
-    return parent in state.tasks and parent_cycle(task.id, parent, lambda name: state.tasks[name].parent) is None
+    return parent in state.tasks and find_parent_cycle(task.id, parent, lambda name: state.tasks[name].parent) is None
 
 
 def _find_metadata(before: Metadata, after: Metadata, now: Metadata) -> tuple[Metadata, list[str]]:
@@ -463,7 +463,7 @@ def _restore_edge(run: UndoRun, task: str, blocker: str) -> bool:
     tasks = run.state.tasks
     if task not in tasks or blocker not in tasks or blocker in tasks[task].blocked_by:
         return False
-    if cycle_through(task, tasks, {task: (blocker,)}) is not None:
+    if find_blocker_cycle(task, tasks, {task: (blocker,)}) is not None:
         return False
     run.apply(DependencyAdded(task, blocker))
     return True
