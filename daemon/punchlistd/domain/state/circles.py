@@ -1,4 +1,4 @@
-"""Cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
+"""Finds cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
