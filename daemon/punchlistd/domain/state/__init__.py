@@ -313,9 +313,8 @@ class State:
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
         """Return the first `count` of these tasks, by urgency and then by list order."""
-        return [
-            self.tasks[entry[2]] for entry in nsmallest(count, (self._sort_entry(self.tasks[name]) for name in tasks))
-        ]
+        entries = (self._sort_entry(self.tasks[name]) for name in tasks)
+        return [self.tasks[name] for _, _, name in nsmallest(count, entries)]
 
     def urgent_first(self, tasks: Iterable[Task]) -> list[Task]:
         return sorted(tasks, key=self._sort_entry)

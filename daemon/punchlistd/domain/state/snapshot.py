@@ -132,11 +132,10 @@ def load_state(conversation: str, data: bytes) -> State:
     elif image.messages:
         state.passing = None
     state.hidden = image.hidden
-    state.agents = (
-        {claim.owner: claim for claim in image.claims.values() if claim.session}
-        if image.agents is None
-        else image.agents
-    )
+    if image.agents is None:
+        state.agents = {claim.owner: claim for claim in image.claims.values() if claim.session}
+    else:
+        state.agents = image.agents
     state.last_finished = None if image.last_finished is None else _build_task(image.last_finished)
     return state
 

@@ -68,7 +68,7 @@ class Touch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lookback:
-    """The calls of a conversation that an undo can reverse, and what stands in their way.
+    """The calls of a conversation that an undo can reverse, and the later calls that may prevent it.
 
     A call is identified by the version of its first event.
 

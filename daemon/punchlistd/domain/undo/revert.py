@@ -98,9 +98,9 @@ def _progress_of(task: Task) -> tuple[object, ...]:
 
 def _restore_notes(run: UndoRun, then: Task) -> list[str]:
     now = run.state.tasks[then.id].notes
-    wanted = [(note.at, note.text) for note in then.notes]
+    target = [(note.at, note.text) for note in then.notes]
     present = [(note.at, note.text) for note in now]
-    surplus = [note for note in now if (note.at, note.text) not in wanted]
+    surplus = [note for note in now if (note.at, note.text) not in target]
     missing = [note for note in then.notes if (note.at, note.text) not in present]
     for note in surplus:
         run.apply(NoteRemoved(then.id, note.version))
@@ -121,10 +121,10 @@ def _restore_edges(run: UndoRun, then: Task) -> list[str]:
 
 
 def _restore_place(run: UndoRun, then: State, task: Task) -> list[str]:
-    wanted, state = then.ranks.get(task.id, ""), run.state
-    if state.ranks.get(task.id, "") == wanted:
+    target, state = then.ranks.get(task.id, ""), run.state
+    if state.ranks.get(task.id, "") == target:
         return []
-    rank, before = find_place(state, task.id, wanted)
+    rank, before = find_place(state, task.id, target)
     run.apply(TaskMoved(task=task.id, before=before, rank=rank))
     return ["place"]
 
