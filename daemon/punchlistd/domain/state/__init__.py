@@ -266,7 +266,7 @@ class State:
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
-        """Return the ancestors of a task, topmost first: at most `PATH_SHOWN` of the nearest, each once."""
+        """Return the ancestors of a task, topmost first: at most `MAX_PATH_SHOWN` of the nearest, each once."""
         above: dict[str, TaskName] = {}
         parent = task.parent
         while parent is not None and parent not in above and parent != task.id and len(above) < MAX_PATH_SHOWN:
