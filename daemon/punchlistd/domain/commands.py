@@ -1,4 +1,4 @@
-"""What `decide` takes and gives: a stamped command, and the facts that follow from it."""
+"""Input and output of `decide`: commands, decisions and facts."""
 
 from collections.abc import Iterable
 from typing import final
@@ -11,7 +11,7 @@ from punchlist_schemas.params import Mutation
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """An event with its place: `seq` in the log, `version` in its conversation, `at` in milliseconds, who did it."""
+    """A stored event: `seq` is its log position, `version` the conversation's, `at` its time in milliseconds."""
 
     seq: int
     version: int
@@ -22,11 +22,13 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What follows from a command: its events, in order, as one group.
+    """The events of a command, in order, as one group.
 
-    `undoes` goes into the log with the group: the calls that it takes back as a whole, or negative those undos.
-    `touches` are all calls that it takes back at least in part, `reverts_to` the version that the list goes back to:
-    both are told with the events. `lines` tell what an undo takes back, newest first; a preview has no events.
+    Attributes:
+        undoes: The calls that an undo reverses completely; undos that it reverses are negative. Stored with the group.
+        lines: What an undo reverses, for the user, newest first. A preview has lines, but no events.
+        touches: All calls that an undo reverses at least in part. Published with the events.
+        reverts_to: The version that the list returns to. Published with the events.
     """
 
     events: tuple[KnownEvent, ...] = ()
@@ -37,13 +39,16 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """A call as `decide` sees it: what is asked, and everything that the domain may not find out by itself.
+    """A call, with everything that the domain can't determine itself.
 
-    `at` is the time in milliseconds, `user` the one that the connection is bound to, `message_id` a fresh id for a
-    message that brings none. `decided` is what follows from an undo, worked out before from the history.
-    Of a claim, `session` says that its owner is an agent that has entered, and `left` is the fence of the claim
-    that it may end, since that one's owner has left. `is_abandoned` says that the session has left that its task is
-    reserved for.
+    Attributes:
+        at: Time of the call, in milliseconds.
+        user: The user that the connection is bound to.
+        message_id: A fresh id for a message without one.
+        decided: The decision on an undo, computed from the history beforehand.
+        session: For a claim: whether its owner is an agent's session.
+        left: For a claim: the fence of a claim that it may replace, since the owner of that one has left.
+        is_abandoned: For a claim: whether the session that its task is reserved for has left.
     """
 
     params: Mutation
@@ -60,11 +65,11 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Decision()
 
 Parts = Iterable[Decision | Rejection]
-"""The decisions on the parts of a call, made lazily while the state stays as it is. A rejection is that of the call."""
+"""The decisions on the parts of a call, made lazily while the state is unchanged. A rejection rejects the call."""
 
 
 class Wake(Mutation, frozen=True, kw_only=True):
-    """What the engine asks for by itself: deferred tasks whose time has come by the command's `at` become ready."""
+    """Internal call: makes deferred tasks ready whose time has come at the command's `at`."""
 
 
 class EndReservations(Mutation, frozen=True, kw_only=True):
@@ -74,9 +79,10 @@ class EndReservations(Mutation, frozen=True, kw_only=True):
 
 
 class EndClaims(Mutation, frozen=True, kw_only=True):
-    """What the engine asks for by itself: claims (task and fence) whose lease is over end.
+    """Internal call: ends claims, each given by task and fence.
 
-    `reason` is expired, disconnected, restarted, left, or released where nobody was left to take what a claim gave.
+    `reason` is expired, disconnected, restarted or left; or released, if the caller of a claim had gone before its
+    response.
     """
 
     claims: tuple[tuple[str, int], ...]

@@ -1,8 +1,8 @@
-"""The fold: what a fact changes. It never refuses and never raises; what a fact can't change stays as it is.
+"""Applies events to a state. It never rejects an event and never raises; parts that don't apply are ignored.
 
-An event moves `version` and `updated_at` of the conversation and of the task that it names as its `task`. Changes
-that follow at other tasks (`blocks`, `open_blockers`, a deleted task's edges and children) do not count as changes of
-those: their `version` and `updated_at` stay. `blocked_by`, `blocks` and `open_blockers` are in the order of the ids.
+An event sets `version` and `updated_at` of the conversation and of the task in its `task` member. Other tasks that
+change with it (`blocks`, `open_blockers`, a deleted task's edges and children) keep theirs. `blocked_by`, `blocks` and
+`open_blockers` are sorted by id.
 """
 
 from bisect import bisect_left
@@ -41,20 +41,20 @@ from punchlistd.domain.state.ordering import default_key
 
 
 def evolve(state: State, event: AnyEvent, seq: int, version: int, at: int) -> State:
-    """Change `state` by one event and give it back. Total: any decodable event does in any state."""
+    """Apply an event to `state`, and return the state. Accepts any decodable event in any state."""
     state.version = version
     state.seq = seq
     state.updated_at = at
-    change = _CHANGES.get(type(event))
-    if change is not None:
-        change(state, event, seq, version, at)
+    handler = _HANDLERS.get(type(event))
+    if handler is not None:
+        handler(state, event, seq, version, at)
     return state
 
 
 # conversations
 
 
-def _conversation_opened(state: State, event: ConversationOpened, _seq: int, _version: int, at: int) -> None:
+def _on_conversation_opened(state: State, event: ConversationOpened, _seq: int, _version: int, at: int) -> None:
     if not state.exists:
         state.exists = True
         state.created_at = at
@@ -65,7 +65,7 @@ def _conversation_opened(state: State, event: ConversationOpened, _seq: int, _ve
         state.metadata = event.metadata
 
 
-def _conversation_configured(state: State, event: ConversationConfigured, *_: int) -> None:
+def _on_conversation_configured(state: State, event: ConversationConfigured, *_: int) -> None:
     if event.title is not UNSET:
         state.title = event.title
     if event.settings is not UNSET:
@@ -75,22 +75,22 @@ def _conversation_configured(state: State, event: ConversationConfigured, *_: in
     if event.attached is not UNSET and event.attached not in state.sessions:
         state.sessions = (*state.sessions, event.attached)
         if event.moved_from is not UNSET:
-            known = state.origins.get(event.attached, ())
-            state.origins[event.attached] = tuple(dict.fromkeys((*known, event.moved_from)))
+            origins = state.origins.get(event.attached, ())
+            state.origins[event.attached] = tuple(dict.fromkeys((*origins, event.moved_from)))
     if event.detached is not UNSET:
         state.sessions = tuple(session for session in state.sessions if session != event.detached)
 
 
-def _conversation_deleted(state: State, _event: ConversationDeleted, *_: int) -> None:
+def _on_conversation_deleted(state: State, _event: ConversationDeleted, *_: int) -> None:
     state.reset()
 
 
-def _list_cleared(state: State, _event: ListCleared, *_: int) -> None:
+def _on_list_cleared(state: State, _event: ListCleared, *_: int) -> None:
     state.cleared = len(state.tasks)
     state.clear()
 
 
-def _message_appended(state: State, event: MessageAppended, seq: int, _version: int, _at: int) -> None:
+def _on_message_appended(state: State, event: MessageAppended, seq: int, _version: int, _at: int) -> None:
     if event.message in state.messages:
         return
     state.messages[event.message] = seq
@@ -100,7 +100,7 @@ def _message_appended(state: State, event: MessageAppended, seq: int, _version: 
         state.hidden.setdefault(event.supersedes, event.message)
 
 
-def _message_retracted(state: State, event: MessageRetracted, *_: int) -> None:
+def _on_message_retracted(state: State, event: MessageRetracted, *_: int) -> None:
     if event.message in state.messages:
         state.hidden.setdefault(event.message, "")
 
@@ -108,10 +108,10 @@ def _message_retracted(state: State, event: MessageRetracted, *_: int) -> None:
 # tasks
 
 _MAX_DIGITS = 15
-"""Numbers of so many digits are exact in every JSON reader."""
+"""Maximum digits of a number that every JSON reader decodes exactly."""
 
 
-def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int) -> None:
+def _on_task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int) -> None:
     added = event.task
     name = added.id
     tasks = state.tasks
@@ -136,18 +136,18 @@ def _task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int
     )
     # In a second step, since Python 3.11 makes a dict of 16 arguments before it calls.
     if any(rare := rare_of(added)):
-        task = replace(task, **_effective(dict(zip(RARE, rare, strict=True)), at))
+        task = replace(task, **_normalize(dict(zip(RARE, rare, strict=True)), at))
     if added.parent is not None and added.parent in tasks:
         task = replace(task, parent=added.parent)
     if added.blocked_by:
-        task = _with_blockers(state, task, added)
+        task = _link_blockers(state, task, added)
     state.insert(task, event.rank)
     if len(name) <= _MAX_DIGITS and name.isdecimal() and (number := int(name)) >= state.next_task:
         state.next_task = number + 1
 
 
-def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
-    """Labels count once, and nothing is deferred until a time that is over when that is asked."""
+def _normalize(changes: dict[str, Any], at: int) -> dict[str, Any]:
+    """Remove repeated labels, and deferrals until a time in the past."""
     if changes.get("labels"):
         changes["labels"] = tuple(dict.fromkeys(changes["labels"]))
     not_before = changes.get("not_before")
@@ -156,87 +156,88 @@ def _effective(changes: dict[str, Any], at: int) -> dict[str, Any]:
     return changes
 
 
-def _with_blockers(state: State, task: Task, added: AddedTask) -> Task:
+def _link_blockers(state: State, task: Task, added: AddedTask) -> Task:
     tasks = state.tasks
     blockers = sorted({blocker for blocker in added.blocked_by if blocker in tasks}, key=default_key)
     for blocker in blockers:
         other = tasks[blocker]
-        state.link(replace(other, blocks=_with(other.blocks, task.id)))
-    still = tuple(blocker for blocker in blockers if tasks[blocker].status != "completed")
-    return replace(task, blocked_by=tuple(blockers), open_blockers=still)
+        state.link(replace(other, blocks=_insert_id(other.blocks, task.id)))
+    open_blockers = tuple(blocker for blocker in blockers if tasks[blocker].status != "completed")
+    return replace(task, blocked_by=tuple(blockers), open_blockers=open_blockers)
 
 
-def _task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: int) -> None:
+def _on_task_edited(state: State, event: TaskEdited, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is None:
         return
     changes = {name: value for name in EDITABLE if (value := getattr(event, name)) is not UNSET}
+    # Events of older versions contain no days. A new moment replaces the old day as well.
     for moment, day in DAYS:
         if moment in changes:
-            changes.setdefault(day, None)  # a member of an older version knows no days
+            changes.setdefault(day, None)
     metadata = event.metadata
     if metadata is not UNSET:
-        changes["metadata"] = merged(old.metadata, metadata)
+        changes["metadata"] = merge_metadata(old.metadata, metadata)
     parent = changes.get("parent")
     if parent is not None and (parent == old.id or parent not in state.tasks):
         del changes["parent"]
-    state.put(replace(old, **_effective(changes, at), updated_at=at, version=version), old)
+    state.put(replace(old, **_normalize(changes, at), updated_at=at, version=version), old)
 
 
-def _note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
+def _on_note_added(state: State, event: NoteAdded, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
-        brought = event.actor if event.author or event.written_at else ""
-        written = Note(version=version, at=event.written_at or at, actor=event.author or event.actor, text=event.text)
-        note = replace(written, imported_by=brought) if brought else written
+        importer = event.actor if event.author or event.written_at else ""
+        note = Note(version=version, at=event.written_at or at, actor=event.author or event.actor, text=event.text)
+        note = replace(note, imported_by=importer) if importer else note
         state.put(replace(old, notes=(*old.notes, note), updated_at=at, version=version), old)
 
 
-def _note_removed(state: State, event: NoteRemoved, _seq: int, version: int, at: int) -> None:
+def _on_note_removed(state: State, event: NoteRemoved, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
         notes = tuple(note for note in old.notes if note.version != event.note)
         state.put(replace(old, notes=notes, updated_at=at, version=version), old)
 
 
-def _task_woken(state: State, event: TaskWoken, _seq: int, version: int, at: int) -> None:
+def _on_task_woken(state: State, event: TaskWoken, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
         state.put(replace(old, not_before=None, not_before_day=None, updated_at=at, version=version), old)
 
 
-def merged(old: Metadata, patch: Metadata) -> Metadata:
-    """Metadata after a patch: its members win, null deletes a key."""
+def merge_metadata(old: Metadata, patch: Metadata) -> Metadata:
+    """Return metadata with a patch applied. None deletes a key."""
     result = {**old, **patch}
     return {key: value for key, value in result.items() if value is not None}
 
 
-def _task_moved(state: State, event: TaskMoved, _seq: int, version: int, at: int) -> None:
+def _on_task_moved(state: State, event: TaskMoved, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is not None:
         state.put(replace(old, updated_at=at, version=version), old)
         state.place(state.tasks[old.id], event.rank)
 
 
-def _status_changed(state: State, event: StatusChanged, _seq: int, version: int, at: int) -> None:
+def _on_status_changed(state: State, event: StatusChanged, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is None:
         return
-    was = old.status
+    old_status = old.status
     to = event.to
     summary = event.result_summary
     if summary is UNSET:
-        summary = "" if was == "completed" != to else old.result_summary
+        summary = "" if old_status == "completed" != to else old.result_summary
     reason = event.fail_reason
     if reason is UNSET:
-        reason = "" if was == "failed" != to else old.fail_reason
+        reason = "" if old_status == "failed" != to else old.fail_reason
     task = replace(
         old,
         status=to,
         result_summary=summary,
         fail_reason=reason,
         attempts=old.attempts if event.attempts is UNSET else event.attempts,
-        status_changed_at=old.status_changed_at if was == to else at,
+        status_changed_at=old.status_changed_at if old_status == to else at,
         updated_at=at,
         version=version,
         waits_for=event.waits_for,
@@ -250,12 +251,12 @@ def _put_status(state: State, task: Task, old: Task) -> None:
     completed = task.status == "completed"
     if completed != (old.status == "completed"):
         for dependent in task.blocks:
-            _refresh(state, dependent, task.id, opened=not completed)
+            _update_open_blockers(state, dependent, task.id, opened=not completed)
         if completed and not state.remaining:
             state.last_finished = task
 
 
-def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> None:
+def _on_claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is None:
         return
@@ -271,13 +272,13 @@ def _claimed(state: State, event: Claimed, seq: int, version: int, at: int) -> N
     )
     _put_status(state, task, old)
     state.offered.pop(task.id, None)
-    lasts = event.lease_ms, event.keep, event.keeper, event.session
-    claim = state.claims[task.id] = Claim(event.owner, event.fence or seq, *lasts, at)
+    lease = event.lease_ms, event.keep, event.keeper, event.session
+    claim = state.claims[task.id] = Claim(event.owner, event.fence or seq, *lease, at)
     if event.session:
         state.remember_agent(claim)
 
 
-def _released(state: State, event: Released, _seq: int, version: int, at: int) -> None:
+def _on_released(state: State, event: Released, _seq: int, version: int, at: int) -> None:
     old = state.tasks.get(event.task)
     if old is None:
         return
@@ -298,7 +299,7 @@ def _released(state: State, event: Released, _seq: int, version: int, at: int) -
         state.offered[task.id] = None
 
 
-def _deleted(state: State, event: Deleted, *_: int) -> None:
+def _on_deleted(state: State, event: Deleted, *_: int) -> None:
     task = state.tasks.get(event.task)
     if task is None:
         return
@@ -315,21 +316,21 @@ def _deleted(state: State, event: Deleted, *_: int) -> None:
 # edges
 
 
-def _dependency_added(state: State, event: DependencyAdded, _seq: int, version: int, at: int) -> None:
+def _on_dependency_added(state: State, event: DependencyAdded, _seq: int, version: int, at: int) -> None:
     tasks = state.tasks
     task = tasks.get(event.task)
     blocker = tasks.get(event.blocker)
     if task is None or blocker is None or task is blocker:
         return
-    edges = _with(task.blocked_by, blocker.id)
-    still = task.open_blockers
+    edges = _insert_id(task.blocked_by, blocker.id)
+    open_blockers = task.open_blockers
     if edges is not task.blocked_by:
-        state.link(replace(blocker, blocks=_with(blocker.blocks, task.id)))
-        still = _with(still, blocker.id) if blocker.status != "completed" else still
-    state.put(replace(task, blocked_by=edges, open_blockers=still, updated_at=at, version=version), task)
+        state.link(replace(blocker, blocks=_insert_id(blocker.blocks, task.id)))
+        open_blockers = _insert_id(open_blockers, blocker.id) if blocker.status != "completed" else open_blockers
+    state.put(replace(task, blocked_by=edges, open_blockers=open_blockers, updated_at=at, version=version), task)
 
 
-def _dependency_removed(state: State, event: DependencyRemoved, _seq: int, version: int, at: int) -> None:
+def _on_dependency_removed(state: State, event: DependencyRemoved, _seq: int, version: int, at: int) -> None:
     task = state.tasks.get(event.task)
     if task is None:
         return
@@ -340,62 +341,62 @@ def _dependency_removed(state: State, event: DependencyRemoved, _seq: int, versi
     state.put(replace(task, updated_at=at, version=version), task)
 
 
-def _refresh(state: State, dependent: str, blocker: str, *, opened: bool) -> None:
+def _update_open_blockers(state: State, dependent: str, blocker: str, *, opened: bool) -> None:
     old = state.tasks[dependent]
-    still = _with(old.open_blockers, blocker) if opened else _without(old.open_blockers, blocker)
-    state.put(replace(old, open_blockers=still), old)
+    open_blockers = _insert_id(old.open_blockers, blocker) if opened else _remove_id(old.open_blockers, blocker)
+    state.put(replace(old, open_blockers=open_blockers), old)
 
 
 def _drop_dependent(state: State, blocker: str, dependent: str) -> None:
     other = state.tasks[blocker]
-    blocks = _without(other.blocks, dependent)
+    blocks = _remove_id(other.blocks, dependent)
     if blocks is not other.blocks:
         state.link(replace(other, blocks=blocks))
 
 
 def _drop_blocker(state: State, dependent: str, blocker: str) -> None:
     old = state.tasks[dependent]
-    edges = _without(old.blocked_by, blocker)
+    edges = _remove_id(old.blocked_by, blocker)
     if edges is old.blocked_by:
         return
-    state.put(replace(old, blocked_by=edges, open_blockers=_without(old.open_blockers, blocker)), old)
+    state.put(replace(old, blocked_by=edges, open_blockers=_remove_id(old.open_blockers, blocker)), old)
 
 
 def _position(ids: tuple[str, ...], task: str) -> int:
     return bisect_left(ids, default_key(task), key=default_key)
 
 
-def _with(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
+def _insert_id(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
     position = _position(ids, task)
     if position < len(ids) and ids[position] == task:
         return ids
     return (*ids[:position], task, *ids[position:])
 
 
-def _without(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
+def _remove_id(ids: tuple[str, ...], task: str) -> tuple[str, ...]:
     position = _position(ids, task)
     if position == len(ids) or ids[position] != task:
         return ids
     return ids[:position] + ids[position + 1 :]
 
 
-_CHANGES: dict[type, Callable[[State, Any, int, int, int], None]] = {
-    TaskAdded: _task_added,
-    TaskEdited: _task_edited,
-    TaskMoved: _task_moved,
-    NoteAdded: _note_added,
-    NoteRemoved: _note_removed,
-    TaskWoken: _task_woken,
-    StatusChanged: _status_changed,
-    Deleted: _deleted,
-    DependencyAdded: _dependency_added,
-    DependencyRemoved: _dependency_removed,
-    Claimed: _claimed,
-    Released: _released,
-    ListCleared: _list_cleared,
-    MessageAppended: _message_appended,
-    MessageRetracted: _message_retracted,
-    ConversationOpened: _conversation_opened,
-    ConversationConfigured: _conversation_configured,
-    ConversationDeleted: _conversation_deleted,
+_HANDLERS: dict[type, Callable[[State, Any, int, int, int], None]] = {
+    TaskAdded: _on_task_added,
+    TaskEdited: _on_task_edited,
+    TaskMoved: _on_task_moved,
+    NoteAdded: _on_note_added,
+    NoteRemoved: _on_note_removed,
+    TaskWoken: _on_task_woken,
+    StatusChanged: _on_status_changed,
+    Deleted: _on_deleted,
+    DependencyAdded: _on_dependency_added,
+    DependencyRemoved: _on_dependency_removed,
+    Claimed: _on_claimed,
+    Released: _on_released,
+    ListCleared: _on_list_cleared,
+    MessageAppended: _on_message_appended,
+    MessageRetracted: _on_message_retracted,
+    ConversationOpened: _on_conversation_opened,
+    ConversationConfigured: _on_conversation_configured,
+    ConversationDeleted: _on_conversation_deleted,
 }

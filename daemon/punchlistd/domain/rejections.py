@@ -1,16 +1,16 @@
-"""The domain's refusals: one sentence that names the next step, and the facts."""
+"""The domain's rejections, each with a message that names the next step, and with data."""
 
 from collections.abc import Iterable, Sequence
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import FINISHED, Status, Task
 
-_DRAWN = 12
-"""How many ids a sentence names at most; the data has them all."""
+_MAX_SHOWN = 12
+"""Maximum number of ids in a message. The data has more."""
 
 
 def task_not_found(task: str, next_id: int = 0) -> Rejection:
-    """The list has no task of this id; ids below `next_id` were given to tasks."""
+    """Reject an id without a task. Ids below `next_id` belonged to deleted tasks."""
     if task.isascii() and task.isdecimal() and 0 < int(task[:18]) < next_id and str(int(task)) == task:
         return Rejection("not_found", f"Task #{task} was deleted.", {"what": "task", "id": task, "deleted": True})
     message = f"There is no task {task!r}; list the tasks for their ids."
@@ -22,14 +22,14 @@ def message_not_found(message: str) -> Rejection:
 
 
 def conversation_not_found(conversation: str) -> Rejection:
-    """The conversation does not exist, or not for this user: nobody can tell which."""
+    """Reject a conversation that does not exist or belongs to another user. The message must not reveal which."""
     message = f"There is no conversation {conversation}; list the conversations for their ids."
     return Rejection("not_found", message, {"what": "conversation", "id": conversation})
 
 
-def ambiguous(name: str, ids: Sequence[str]) -> Rejection:
-    """Return the rejection of a change to a list that would get the short name of several others."""
-    shown = ", ".join(ids[:_DRAWN]) + (", …" if len(ids) > _DRAWN else "")
+def ambiguous_name(name: str, ids: Sequence[str]) -> Rejection:
+    """Reject a change that would create a list under the short name of several others."""
+    shown = ", ".join(ids[:_MAX_SHOWN]) + (", …" if len(ids) > _MAX_SHOWN else "")
     message = f"{name} is the name of {len(ids)} lists: {shown}; use one of these names."
     return Rejection("not_found", message, {"what": "conversation", "id": name, "names": list(ids)})
 
@@ -43,10 +43,10 @@ def version_conflict(what: str, expected: int, actual: int) -> Rejection:
     return Rejection("version_conflict", message, {"expected": expected, "actual": actual})
 
 
-def cycle(path: Sequence[str]) -> Rejection:
-    """The edge or the parent would close the cycle `path`, whose last id is its first."""
-    drawn = " → ".join(f"#{task}" for task in path[:_DRAWN]) + (" → …" if len(path) > _DRAWN else "")
-    message = f"That would close the cycle {drawn}; drop one of these dependencies or parents."
+def dependency_cycle(path: Sequence[str]) -> Rejection:
+    """Reject an edge or a parent that closes the cycle `path`, whose first id is also its last."""
+    shown = " → ".join(f"#{task}" for task in path[:_MAX_SHOWN]) + (" → …" if len(path) > _MAX_SHOWN else "")
+    message = f"That would close the cycle {shown}; drop one of these dependencies or parents."
     if path[0] == path[1]:
         message = f"Task #{path[0]} can't wait for itself or be its own parent."
     return Rejection("dependency_cycle", message, {"path": list(path)})
@@ -60,8 +60,8 @@ def lease_held(task: Task, owner: str) -> Rejection:
     return Rejection("lease_held", message, {"task": task.id, "owner": owner})
 
 
-def reserved(task: Task) -> Rejection:
-    """A pending task, or the current one of a serial list, has an owner who has not claimed it."""
+def task_reserved(task: Task) -> Rejection:
+    """Reject a claim of a task that another owner may claim, pending or current in a serial list."""
     message = (
         f"Task #{task.id} is reserved for {task.owner}; claim another one. "
         "Editing `owner` to null makes it free for all."
@@ -70,29 +70,29 @@ def reserved(task: Task) -> Rejection:
 
 
 def lease_lost(task: Task, fence: int | None) -> Rejection:
-    again = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
+    advice = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
     if task.status == "in_progress" and task.owner:
-        again = f"{task.owner} has it without a claim and may claim it; pausing or reopening it frees it for others."
-    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. {again}"
+        advice = f"{task.owner} has it without a claim and may claim it; pausing or reopening it frees it for others."
+    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. {advice}"
     facts: dict[str, object] = {"task": task.id, "status": task.status}
     return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})
 
 
-def blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
+def task_blocked(task: Task, blockers: Iterable[Task]) -> Rejection:
     facts = [{"id": blocker.id, "title": blocker.title, "status": blocker.status} for blocker in blockers]
-    names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(facts) > _DRAWN else "")
+    names = ", ".join(f"#{fact['id']}" for fact in facts[:_MAX_SHOWN]) + (", …" if len(facts) > _MAX_SHOWN else "")
     message = f"Task #{task.id} waits for {names}; complete or delete them first, or remove the edges."
     return Rejection("blocked", message, {"task": task.id, "blockers": facts})
 
 
-_CHILDREN_TOLD = 100
+_MAX_CHILDREN = 100
 """Maximum number of unfinished children in an error's data."""
 
 
-def open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
-    facts = [{"id": child.id, "title": child.title, "status": child.status} for child in children[:_CHILDREN_TOLD]]
+def task_has_open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection:
+    facts = [{"id": child.id, "title": child.title, "status": child.status} for child in children[:_MAX_CHILDREN]]
     count = "1 open task" if len(children) == 1 else f"{len(children):,} open tasks"
-    names = ", ".join(f"#{fact['id']}" for fact in facts[:_DRAWN]) + (", …" if len(children) > _DRAWN else "")
+    names = ", ".join(f"#{fact['id']}" for fact in facts[:_MAX_SHOWN]) + (", …" if len(children) > _MAX_SHOWN else "")
     what = f"Task #{task.id} has {count}: {names}."
     data: dict[str, object] = {"task": task.id, "open_children": facts}
     if to == "completed":
@@ -102,16 +102,15 @@ def open_children(task: Task, to: Status, children: Sequence[Task]) -> Rejection
     return Rejection("blocked", f"{what} Work on those.", data | {"blockers": facts})
 
 
-def heading(task: Task, to: Status) -> Rejection:
-    """The task is a heading, which only holds other tasks."""
+def task_is_heading(task: Task, to: Status) -> Rejection:
     message = f"Task #{task.id} is a heading: work on the tasks below it."
     return Rejection(
         "illegal_transition", message, {"task": task.id, "from": task.status, "to": to, "allowed": [], "heading": True}
     )
 
 
-def follows_its_children(task: Task, to: Status) -> Rejection:
-    """The task finishes with its children, so it can't be reopened alone."""
+def task_follows_children(task: Task, to: Status) -> Rejection:
+    """Reject reopening a task that finishes with its children."""
     message = (
         f"Task #{task.id} is {task.status} because all tasks below it are finished. Reopen one of those, or add one."
     )
@@ -120,7 +119,7 @@ def follows_its_children(task: Task, to: Status) -> Rejection:
     )
 
 
-def deferred(task: Task) -> Rejection:
+def task_deferred(task: Task) -> Rejection:
     message = (
         f"Task #{task.id} is deferred and not ready yet; claim another one, or wait. "
         "Editing `not_before` to null makes it ready, and setting its status starts it."

@@ -25,11 +25,11 @@ from punchlist_schemas.things import (
 )
 from punchlistd.domain.commands import Command, Decision, Fact
 from punchlistd.domain.decide import decide, follow_up
-from punchlistd.domain.decide.parents import ended
-from punchlistd.domain.decide.undo import take_back_calls
+from punchlistd.domain.decide.parents import find_parents_to_finish
+from punchlistd.domain.decide.undo import undo_calls
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import HELD, State, initial_state, is_sent_back
-from punchlistd.domain.undo.lookback import Aim, Lookback, aim
+from punchlistd.domain.undo.lookback import Aim, Lookback, build_aim
 
 CONVERSATION = "c"
 
@@ -104,7 +104,7 @@ class Recorder:
         return past
 
     def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
-        *_, decision = take_back_calls(self.looked_back(aim(params), depth), params, self.at)
+        *_, decision = undo_calls(self.looked_back(build_aim(params), depth), params, self.at)
         return decision
 
     def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
@@ -244,7 +244,7 @@ def _ended(state: State, task: Task) -> bool:
 
 def check_parents(state: State) -> None:
     """What a call leaves of the parents that finish with their children: none that still has to."""
-    assert not ended(state)
+    assert not find_parents_to_finish(state)
 
 
 def random_title(random: Random) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import names_of
 from punchlistd.domain.commands import Fact
-from punchlistd.domain.decide.claim import available
+from punchlistd.domain.decide.claim import find_available
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 
@@ -77,7 +77,7 @@ def _check_step(state: State, fact: Fact, completed: dict[str, int]) -> None:
     if isinstance(event, Claimed):
         if event.task in state.claims:
             raise Violation(f"{event} at {fact.seq}, but {state.claims[event.task]} holds the task")
-        first = available(state, 1, names_of(event.owner))
+        first = find_available(state, 1, names_of(event.owner))
         if not first or first[0].id != event.task:
             raise Violation(f"{event} at {fact.seq} is out of turn: {first[:1]} comes first")
         if event.attempts != state.tasks[event.task].attempts + 1:

@@ -1,4 +1,4 @@
-"""From a command to what follows from it: events, or a refusal as a value. Nothing is changed here."""
+"""Decides commands: returns the events of a command, or its rejection, without changing the state."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,7 +34,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskClaim: claim.claim,
     p.TaskRenew: claim.renew,
     p.TaskRelease: claim.release,
-    EndClaims: claim.end,
+    EndClaims: claim.end_claims,
     p.TaskApprove: gates.approve,
     EndReservations: sessions.end_reservations,
     Wake: edit.wake,
@@ -49,39 +49,39 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.ConversationDetach: conversation.detach,
     p.ConversationDelete: conversation.delete,
 }
-"""What decides on each mutation, in parts on those that may name thousands of tasks."""
+"""The rule for each mutation. Rules for mutations that may name thousands of tasks decide in parts."""
 
 OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, EndReservations, Wake)
-"""Calls that leave a conversation that does not exist alone."""
+"""Calls that don't create a conversation that does not exist."""
 
 follow_up = following.follow_up
 
 
 def decide(state: State, command: Command) -> Parts:
-    """Return the decisions on the parts of a command, made lazily. The last one is that on the whole command.
+    """Return the decisions on the parts of a command, made lazily. The last one covers the whole command.
 
-    A conversation that does not exist is opened in the same step, for the user that the connection is bound to.
+    Open a conversation that does not exist, for the connection's user.
     """
     params = command.params
     if params.expect_version is not None and params.expect_version != state.version:
         return (version_conflict("The conversation", params.expect_version, state.version),)
-    decided = RULES[type(params)](state, params, command)
-    if type(decided) is Rejection:
-        return (decided,)
+    outcome = RULES[type(params)](state, params, command)
+    if type(outcome) is Rejection:
+        return (outcome,)
     opens = not (state.exists or isinstance(params, OPENS_NOTHING))
-    if type(decided) is not Decision:
-        return _collect(decided, command, opens=opens)
-    if opens and not (decided.events and isinstance(decided.events[0], ConversationOpened)):
-        decided = Decision((_opened(command), *decided.events))
-    return (decided,)
+    if type(outcome) is not Decision:
+        return _collect(outcome, command, opens=opens)
+    if opens and not (outcome.events and isinstance(outcome.events[0], ConversationOpened)):
+        outcome = Decision((_build_opening(command), *outcome.events))
+    return (outcome,)
 
 
-def _opened(command: Command) -> ConversationOpened:
+def _build_opening(command: Command) -> ConversationOpened:
     return ConversationOpened(user=command.user or "")
 
 
 def _collect(parts: Parts, command: Command, *, opens: bool) -> Iterator[Decision | Rejection]:
-    events: list[KnownEvent] = [_opened(command)] if opens else []
+    events: list[KnownEvent] = [_build_opening(command)] if opens else []
     for part in parts:
         yield part
         if isinstance(part, Rejection):

@@ -1,4 +1,4 @@
-"""Adding a task, and what adding many shares with it."""
+"""`task.add`, and helpers shared by all calls that add tasks."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -11,83 +11,87 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AddedTask, DependencyAdded, KnownEvent, TaskAdded, TaskEdited, TaskMoved
 from punchlist_schemas.things import TASK_LINKS, Task
 from punchlistd.domain.commands import Command, Decision
-from punchlistd.domain.decide.days import with_moments
-from punchlistd.domain.decide.order import spot
+from punchlistd.domain.decide.days import add_moments
+from punchlistd.domain.decide.order import find_spot
 from punchlistd.domain.decide.serial import check_start
-from punchlistd.domain.evolve import merged
-from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.evolve import merge_metadata
+from punchlistd.domain.rejections import dependency_cycle, invalid, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.circles import circle
-from punchlistd.domain.state.dependencies import cycle_through
+from punchlistd.domain.state.circles import find_waiting_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle
 from punchlistd.domain.state.equal import equal_task
 from punchlistd.domain.state.members import EDITABLE, RARE
 
 
 def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Rejection:
     if params.keep_equal and (kept := equal_task(state, params)) is not None:
-        return _check_relations(state, kept.id, params) or Decision(_edges(state, kept, params.blocked_by))
-    if params.status == "in_progress" and (refused := check_start(state, None)) is not None:
-        return refused
+        return _check_relations(state, kept.id, params) or Decision(_add_edges(state, kept, params.blocked_by))
+    if params.status == "in_progress" and (rejection := check_start(state, None)) is not None:
+        return rejection
     name = str(state.next_task)
-    dated = params if params.due_day is params.not_before_day is None else with_moments(params)
+    dated = params if params.due_day is params.not_before_day is None else add_moments(params)
     if isinstance(dated, Rejection):
         return dated
-    task = added_task(name, dated)
+    task = build_task(name, dated)
     if params.blocked_by or params.blocks or params.parent is not None:
-        if (refused := _check_relations(state, name, params)) is not None:
-            return refused
-        task = replace(task, parent=params.parent, blocked_by=distinct(params.blocked_by))
+        if (rejection := _check_relations(state, name, params)) is not None:
+            return rejection
+        task = replace(task, parent=params.parent, blocked_by=deduplicate(params.blocked_by))
     event = TaskAdded(task)
     if params.before is not None or params.after is not None:
-        event = _placed(state, params, task)
+        event = _place(state, params, task)
         if isinstance(event, Rejection):
             return event
-    edges = (DependencyAdded(blocked, name) for blocked in distinct(params.blocks)) if params.blocks else ()
+    edges = (DependencyAdded(blocked, name) for blocked in deduplicate(params.blocks)) if params.blocks else ()
     return Decision((event, *edges))
 
 
-def _placed(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
+def _place(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
     if params.before is not None and params.after is not None:
         return invalid("after", "one of before and after", "Say where the task goes by `before` or `after`, not both.")
-    place = spot(state, params.before, params.after)
-    if isinstance(place, Rejection):
-        return place
-    return TaskAdded(task) if place.before is None else TaskAdded(task, place.before, place.rank)
+    spot = find_spot(state, params.before, params.after)
+    if isinstance(spot, Rejection):
+        return spot
+    return TaskAdded(task) if spot.before is None else TaskAdded(task, spot.before, spot.rank)
 
 
-def _edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
-    """Return the edges that a kept task gets: none if it is in progress, or if they would close a cycle."""
-    new = [one for one in distinct(blockers) if one not in kept.blocked_by]
+def _add_edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
+    """Return the new edges of a kept task: none unless it is pending, or if they would close a cycle."""
+    new = [other for other in deduplicate(blockers) if other not in kept.blocked_by]
     changed = {kept.id: (*kept.blocked_by, *new)}
-    if kept.status != "pending" or cycle_through(kept.id, state.tasks, changed) or circle(state, kept.id, changed):
+    if (
+        kept.status != "pending"
+        or find_blocker_cycle(kept.id, state.tasks, changed)
+        or find_waiting_cycle(state, kept.id, changed)
+    ):
         return ()
-    return tuple(DependencyAdded(kept.id, one) for one in new)
+    return tuple(DependencyAdded(kept.id, other) for other in new)
 
 
 _RARE = tuple(name for name in RARE if name in EDITABLE)
 _rare_of = attrgetter(*_RARE)
 
 
-def added_task(name: str, asked: p.TaskAdd | p.NewTask) -> AddedTask:
-    """The task as it begins, still without parent and edges."""
+def build_task(name: str, request: p.TaskAdd | p.NewTask) -> AddedTask:
+    """Return a new task, without parent and edges."""
     task = AddedTask(
         id=name,
-        title=asked.title,
-        status=asked.status,
-        priority=asked.priority,
-        description=asked.description,
-        active_form=asked.active_form,
-        owner=asked.owner,
-        metadata=merged({}, asked.metadata) if asked.metadata else asked.metadata,
-        result_summary=asked.result_summary,
-        fail_reason=asked.fail_reason,
-        attempts=1 if asked.status == "in_progress" else 0,
+        title=request.title,
+        status=request.status,
+        priority=request.priority,
+        description=request.description,
+        active_form=request.active_form,
+        owner=request.owner,
+        metadata=merge_metadata({}, request.metadata) if request.metadata else request.metadata,
+        result_summary=request.result_summary,
+        fail_reason=request.fail_reason,
+        attempts=1 if request.status == "in_progress" else 0,
     )
-    rare = _rare_of(asked)
+    rare = _rare_of(request)
     return replace(task, **dict(zip(_RARE, rare, strict=True))) if any(rare) else task
 
 
-def distinct(ids: Iterable[str]) -> tuple[str, ...]:
+def deduplicate(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
@@ -101,78 +105,79 @@ def _check_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | 
     changed: dict[str, Sequence[str]] = {name: params.blocked_by}
     for blocked in params.blocks:
         changed[blocked] = (*tasks[blocked].blocked_by, name)
-    path = cycle_through(name, tasks, changed) or circle(state, name, changed, {name: params.parent})
-    return None if path is None else cycle(path)
+    path = find_blocker_cycle(name, tasks, changed) or find_waiting_cycle(state, name, changed, {name: params.parent})
+    return None if path is None else dependency_cycle(path)
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A task of a call of many: its id, what is asked of it, and its relations with refs resolved."""
+    """A task of a call that adds several: its id, its params, and its relations with refs resolved."""
 
     name: str
-    asked: p.NewTask
+    request: p.NewTask
     blocked_by: tuple[str, ...]
     parent: str | None
 
 
-def items_of(
-    tasks: Sequence[p.NewTask], names: Sequence[str], there: Container[str], next_task: int = 0
+def resolve_items(
+    tasks: Sequence[p.NewTask], names: Sequence[str], known_ids: Container[str], next_task: int = 0
 ) -> Iterator[Item | Rejection]:
-    """Yield the items of a call; a rejection, which comes last, takes their place. Refs win over ids.
+    """Yield the items of a call. Refs win over ids. End with a rejection at the first invalid task.
 
     Args:
-        tasks: What is asked for.
+        tasks: The tasks in the call.
         names: The id of each task.
-        there: Other tasks to which they may refer.
+        known_ids: Other tasks to which they may refer.
         next_task: The number of the next new task, for rejections.
     """
     refs: dict[str, str] = {}
-    for asked, name in zip(tasks, names, strict=True):
-        if asked.ref in refs:
-            yield invalid("ref", "a different ref for each task", f"The ref {asked.ref!r} is used twice; rename one.")
+    for request, name in zip(tasks, names, strict=True):
+        if request.ref in refs:
+            yield invalid("ref", "a different ref for each task", f"The ref {request.ref!r} is used twice; rename one.")
             return
-        if asked.ref is not None:
-            refs[asked.ref] = name
-    for name, asked in zip(names, tasks, strict=True):
-        for other in asked.blocked_by if asked.parent is None else (*asked.blocked_by, asked.parent):
-            if other not in refs and other not in there:
+        if request.ref is not None:
+            refs[request.ref] = name
+    for name, request in zip(names, tasks, strict=True):
+        for other in request.blocked_by if request.parent is None else (*request.blocked_by, request.parent):
+            if other not in refs and other not in known_ids:
                 yield task_not_found(other, next_task)
                 return
-        dated = with_moments(asked)
+        dated = add_moments(request)
         if isinstance(dated, Rejection):
             yield dated
             return
-        if asked.links:
+        if request.links:
             links = (
-                replace(one, to=refs.get(one.to, one.to)) if one.kind in TASK_LINKS else one for one in asked.links
+                replace(link, to=refs.get(link.to, link.to)) if link.kind in TASK_LINKS else link
+                for link in request.links
             )
             dated = replace(dated, links=tuple(links))
-        blockers = distinct(refs.get(other, other) for other in asked.blocked_by)
-        yield Item(name, dated, blockers, None if asked.parent is None else refs.get(asked.parent, asked.parent))
+        blockers = deduplicate(refs.get(other, other) for other in request.blocked_by)
+        yield Item(name, dated, blockers, None if request.parent is None else refs.get(request.parent, request.parent))
 
 
-def added_item(item: Item) -> AddedTask:
-    return replace(added_task(item.name, item.asked), blocked_by=item.blocked_by, parent=item.parent)
+def build_item_task(item: Item) -> AddedTask:
+    return replace(build_task(item.name, item.request), blocked_by=item.blocked_by, parent=item.parent)
 
 
-def additions(
+def order_additions(
     state: State, events: Iterable[TaskAdded | TaskMoved], later: list[KnownEvent]
 ) -> Iterator[TaskAdded | TaskMoved]:
-    """Yield the events that add tasks which may refer to each other in any direction.
+    """Yield events that add tasks, which may refer to each other in any order.
 
-    What a task refers to must be there when it is added. Other edges and parents are added to `later`, for the time
-    when all are there.
+    An added task keeps references to tasks that exist already. Events for its other edges and parent are appended to
+    `later`, for the caller to apply after all tasks have been added.
     """
-    there = set(state.tasks)
+    known_ids = set(state.tasks)
     for event in events:
         if isinstance(event, TaskMoved):
             yield event
             continue
         task = event.task
-        later.extend(DependencyAdded(task.id, other) for other in task.blocked_by if other not in there)
+        later.extend(DependencyAdded(task.id, other) for other in task.blocked_by if other not in known_ids)
         parent = task.parent
-        if parent is not None and parent not in there:
+        if parent is not None and parent not in known_ids:
             later.append(TaskEdited(task.id, parent=parent))
             parent = None
-        kept = tuple(other for other in task.blocked_by if other in there)
+        kept = tuple(other for other in task.blocked_by if other in known_ids)
         yield replace(event, task=replace(task, parent=parent, blocked_by=kept))
-        there.add(task.id)
+        known_ids.add(task.id)

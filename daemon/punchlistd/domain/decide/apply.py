@@ -1,4 +1,4 @@
-"""Several changes in one call, each decided on the list as the ones before it left it."""
+"""`list.apply`: several changes in one call, each decided on the list that the previous ones leave."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,39 +25,39 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskDelete: edit.delete,
     p.TaskNote: notes.note,
 }
-"""What decides on each change, alone or in a `list.apply`."""
+"""The rule for each change, made alone or in a `list.apply`."""
 
-_ONE = frozenset({"task", "before", "after", "parent"})
-_MANY = frozenset(
+_ID_MEMBERS = frozenset({"task", "before", "after", "parent"})
+_ID_LIST_MEMBERS = frozenset(
     {"tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks"}
 )
-"""The members of changes that hold a task's id, and those that hold several."""
+"""Members of changes that contain one task id, and members that contain several."""
 
 
 def apply(state: State, params: ListApply, command: Command) -> Parts:
-    ahead = state.copy()
-    is_over = False
-    for index, call in enumerate(calls_of(state, params)):
-        decision = call if isinstance(call, Rejection) else RULES[type(call)](ahead, call, command)
+    draft = state.copy()
+    clears = False
+    for index, call in enumerate(expand_changes(state, params)):
+        decision = call if isinstance(call, Rejection) else RULES[type(call)](draft, call, command)
         if isinstance(decision, Rejection):
-            yield at_change(params, index, decision)
+            yield reject_change(params, index, decision)
             return
         yield NOTHING
         for event in decision.events:
-            # A list that clears itself looks at what all changes leave: one behind this may add a task.
+            # The list is cleared only after the last change, since a later one may add a task.
             if isinstance(event, ListCleared):
-                is_over = True
+                clears = True
                 continue
-            evolve(ahead, event, ahead.seq + 1, ahead.version + 1, command.at)
+            evolve(draft, event, draft.seq + 1, draft.version + 1, command.at)
             yield Decision((event,))
-    if is_over and not ahead.remaining:
+    if clears and not draft.remaining:
         yield Decision((ListCleared(),))
 
 
-def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
-    """The calls that the changes stand for, with ids in the place of refs: a ref wins over an id of its spelling.
+def expand_changes(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
+    """Yield the changes as calls, with refs replaced by ids. A ref wins over an id of the same spelling.
 
-    A change that stands for none comes out as the reason; nothing comes behind it.
+    End with a rejection at the first change that is invalid.
     """
     refs: dict[str, str] = {}
     number = state.next_task
@@ -66,7 +66,7 @@ def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection
         members = asdict(change)
         ref = members.pop("ref", None)
         if refs:
-            _resolve(members, refs)
+            _resolve_refs(members, refs)
         if params.quote and "quote" in kind.__struct_fields__:
             members["quote"] = params.quote
         if ref in refs:
@@ -84,17 +84,17 @@ def calls_of(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection
             number += 1
 
 
-def at_change(params: ListApply, index: int, refusal: Rejection) -> Rejection:
-    message = f"changes[{index}] ({method_of(params.changes[index])}): {refusal.message} Nothing was changed."
-    return Rejection(refusal.kind, message, {**refusal.data, "change": index})
+def reject_change(params: ListApply, index: int, rejection: Rejection) -> Rejection:
+    message = f"changes[{index}] ({method_of(params.changes[index])}): {rejection.message} Nothing was changed."
+    return Rejection(rejection.kind, message, {**rejection.data, "change": index})
 
 
-def _resolve(members: dict[str, Any], refs: Mapping[str, str]) -> None:
-    for name in members.keys() & _ONE:
+def _resolve_refs(members: dict[str, Any], refs: Mapping[str, str]) -> None:
+    for name in members.keys() & _ID_MEMBERS:
         if isinstance(members[name], str):
             members[name] = refs.get(members[name], members[name])
-    for name in members.keys() & _MANY:
-        members[name] = tuple(refs.get(one, one) for one in members[name])
+    for name in members.keys() & _ID_LIST_MEMBERS:
+        members[name] = tuple(refs.get(id, id) for id in members[name])
     if links := members.get("links"):
         members["links"] = tuple(
             replace(link, to=refs.get(link.to, link.to)) if link.kind in TASK_LINKS else link for link in links

@@ -1,4 +1,4 @@
-"""Conversations: opening, settings, the outside ids that find them, and their end."""
+"""Conversations: open, configure, attach and detach sessions, delete."""
 
 from msgspec import UNSET, structs
 
@@ -12,21 +12,21 @@ from punchlistd.domain.state import State
 
 
 def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision:
-    """conversation.open: what is there is found as it is, whatever else is asked."""
+    # Opening an existing conversation changes nothing, whatever the params.
     if state.exists:
         return NOTHING
     user = command.user or params.user or ""
-    metadata = _merged({}, params.metadata)
-    opened = ConversationOpened(params.title, user, patched(Settings(), params.settings), params.kind, metadata)
+    metadata = _merge({}, params.metadata)
+    opened = ConversationOpened(params.title, user, apply_patch(Settings(), params.settings), params.kind, metadata)
     return Decision((opened,))
 
 
 def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision | Rejection:
-    """conversation.configure: a list becomes serial only while at most one task is in progress."""
-    settings = patched(state.settings, params.settings)
-    metadata = _merged(state.metadata, params.metadata or {})
+    """Change title, settings and metadata. Reject a serial list while several tasks are in progress."""
+    settings = apply_patch(state.settings, params.settings)
+    metadata = _merge(state.metadata, params.metadata or {})
     if settings.execution == "serial" != state.settings.execution and len(state.running) > 1:
-        return _too_many(state)
+        return _reject_serial(state)
     event = ConversationConfigured(
         title=UNSET if params.title is None or params.title == state.title else params.title,
         settings=UNSET if settings == state.settings else settings,
@@ -42,7 +42,6 @@ def attach(state: State, params: p.ConversationAttach, _command: Command) -> Dec
 
 
 def detach(state: State, params: p.ConversationDetach, _command: Command) -> Decision | Rejection:
-    """conversation.detach: what is not attached is detached already."""
     if not state.exists:
         return conversation_not_found(params.conversation)
     if params.session not in state.sessions:
@@ -56,7 +55,7 @@ def delete(state: State, params: p.ConversationDelete, _command: Command) -> Dec
     return Decision((ConversationDeleted(),))
 
 
-def _too_many(state: State) -> Rejection:
+def _reject_serial(state: State) -> Rejection:
     names = sorted(state.running, key=state.key)
     message = (
         f"{len(names)} tasks are in progress (#{names[0]}, #{names[1]}, …) and a serial list runs one at a time; "
@@ -65,12 +64,12 @@ def _too_many(state: State) -> Rejection:
     return Rejection("illegal_transition", message, {"to": "serial", "running": names[0]})
 
 
-def _merged(metadata: Metadata, patch: Metadata) -> Metadata:
+def _merge(metadata: Metadata, patch: Metadata) -> Metadata:
     return {name: value for name, value in {**metadata, **patch}.items() if value is not None}
 
 
-def patched(settings: Settings, patch: SettingsPatch | None) -> Settings:
+def apply_patch(settings: Settings, patch: SettingsPatch | None) -> Settings:
     if patch is None:
         return settings
-    given = {name: value for name, value in structs.asdict(patch).items() if value is not None}
-    return structs.replace(settings, **given)
+    changes = {name: value for name, value in structs.asdict(patch).items() if value is not None}
+    return structs.replace(settings, **changes)

@@ -20,20 +20,20 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Metadata, Task, is_heading
 from punchlistd.domain.commands import NOTHING, Command, Decision, Wake
 from punchlistd.domain.decide.claim import check_claim
-from punchlistd.domain.decide.days import edit_with_moments
-from punchlistd.domain.decide.gates import check_opening
+from punchlistd.domain.decide.days import add_edit_moments
+from punchlistd.domain.decide.gates import check_approver
 from punchlistd.domain.decide.serial import is_stopped
-from punchlistd.domain.evolve import merged
-from punchlistd.domain.rejections import cycle, invalid, task_not_found
+from punchlistd.domain.evolve import merge_metadata
+from punchlistd.domain.rejections import dependency_cycle, invalid, task_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.state.circles import circle
-from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
+from punchlistd.domain.state.circles import find_waiting_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent_cycle
 from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 
-METADATA_BYTES = 1 << 20
-"""The most bytes of JSON that the metadata of one task may have, however many edits merge into it: one frame."""
+MAX_METADATA_BYTES = 1 << 20
+"""Maximum size of one task's metadata as JSON, all edits together. It has to fit into one frame."""
 
-MOST_LABELS = 32
+MAX_LABELS = 32
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,31 +42,31 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    refusal = _check_relations(state, task, params)
-    if refusal is None and params.owner and is_heading(task.metadata):
+    rejection = _check_relations(state, task, params)
+    if rejection is None and params.owner and is_heading(task.metadata):
         text = f"Task #{task.id} is a heading, which is never handed out. Assign the tasks below it."
-        refusal = invalid("owner", "the owner of a task that is no heading", text)
-    if refusal is None and params.fence is not None:
-        refusal = check_claim(state, task.id, None, params.fence)
-    if refusal is not None:
-        return refusal
+        rejection = invalid("owner", "the owner of a task that is no heading", text)
+    if rejection is None and params.fence is not None:
+        rejection = check_claim(state, task.id, None, params.fence)
+    if rejection is not None:
+        return rejection
     events: list[KnownEvent] = []
-    dated = edit_with_moments(params)
+    dated = add_edit_moments(params)
     if isinstance(dated, Rejection):
         return dated
-    edited = _edited(task, dated)
-    refusal = too_much_metadata(task, edited) or _check_labels(edited)
-    if refusal is None and edited.gate is not UNSET:
-        refusal = check_opening(task, command.actor)
-    if refusal is not None:
-        return refusal
-    if edited != TaskEdited(task.id):
-        events.append(msgspec.structs.replace(edited, quote=params.quote) if params.quote else edited)
-    events.extend(_edges(task, params))
+    event = _build_edit(task, dated)
+    rejection = check_metadata(task, event) or _check_labels(event)
+    if rejection is None and event.gate is not UNSET:
+        rejection = check_approver(task, command.actor)
+    if rejection is not None:
+        return rejection
+    if event != TaskEdited(task.id):
+        events.append(msgspec.structs.replace(event, quote=params.quote) if params.quote else event)
+    events.extend(_edit_edges(task, params))
     return Decision(tuple(events))
 
 
-def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
+def _build_edit(task: Task, params: p.TaskEdit) -> TaskEdited:
     changes: dict[str, Any] = {}
     for name in EDITABLE:
         value = getattr(params, name)
@@ -80,47 +80,47 @@ def _edited(task: Task, params: p.TaskEdit) -> TaskEdited:
         changes["labels"] = tuple(label for label in dict.fromkeys(labels) if label not in params.remove_labels)
         if changes["labels"] == task.labels:
             del changes["labels"]
-    return TaskEdited(task.id, **changes, metadata=metadata_patch(task.metadata, params.metadata))
+    return TaskEdited(task.id, **changes, metadata=diff_metadata(task.metadata, params.metadata))
 
 
-def _check_labels(edited: TaskEdited) -> Rejection | None:
-    if edited.labels is UNSET or len(edited.labels) <= MOST_LABELS:
+def _check_labels(event: TaskEdited) -> Rejection | None:
+    if event.labels is UNSET or len(event.labels) <= MAX_LABELS:
         return None
-    message = f"A task has at most {MOST_LABELS} labels; remove some first."
-    return Rejection(
-        "limit_exceeded", message, {"limit": "labels", "value": len(edited.labels), "maximum": MOST_LABELS}
-    )
+    message = f"A task has at most {MAX_LABELS} labels; remove some first."
+    return Rejection("limit_exceeded", message, {"limit": "labels", "value": len(event.labels), "maximum": MAX_LABELS})
 
 
 def wake(state: State, _params: Wake, command: Command) -> Decision:
-    """Deferred tasks whose time has come, by the wall clock that the engine has read."""
+    """Make the deferred tasks ready whose time has come."""
     return Decision(tuple(TaskWoken(task) for task, at in state.deferred.items() if at <= command.at))
 
 
-def metadata_patch(old: Metadata, asked: Metadata | None | UnsetType) -> Metadata | UnsetType:
-    """What of a patch changes something; null as a patch deletes every key."""
-    if asked is UNSET:
+def diff_metadata(old: Metadata, patch: Metadata | None | UnsetType) -> Metadata | UnsetType:
+    """Return the part of a patch that changes something. None as a patch deletes every key."""
+    if patch is UNSET:
         return UNSET
-    if asked is None:
-        asked = dict.fromkeys(old)
+    if patch is None:
+        patch = dict.fromkeys(old)
     patch = {
-        key: value for key, value in asked.items() if value != old.get(key) or type(value) is not type(old.get(key))
+        key: value for key, value in patch.items() if value != old.get(key) or type(value) is not type(old.get(key))
     }
     return patch or UNSET
 
 
-def too_much_metadata(task: Task, edited: TaskEdited) -> Rejection | None:
-    """Reject an edit that would make the metadata larger than `METADATA_BYTES`; one may always shrink it."""
-    if edited.metadata is UNSET:
+def check_metadata(task: Task, event: TaskEdited) -> Rejection | None:
+    """Reject an edit that makes the metadata larger than `MAX_METADATA_BYTES`. Shrinking it is always allowed."""
+    if event.metadata is UNSET:
         return None
-    size = len(_encode(merged(task.metadata, edited.metadata)))
-    if size <= METADATA_BYTES or size <= len(_encode(task.metadata)):
+    size = len(_encode(merge_metadata(task.metadata, event.metadata)))
+    if size <= MAX_METADATA_BYTES or size <= len(_encode(task.metadata)):
         return None
     message = (
-        f"The metadata of task #{task.id} would take {size:,} bytes; at most {METADATA_BYTES:,} are allowed. "
+        f"The metadata of task #{task.id} would take {size:,} bytes; at most {MAX_METADATA_BYTES:,} are allowed. "
         "Delete keys (set them to null) before you add others."
     )
-    return Rejection("limit_exceeded", message, {"limit": "metadata_bytes", "value": size, "maximum": METADATA_BYTES})
+    return Rejection(
+        "limit_exceeded", message, {"limit": "metadata_bytes", "value": size, "maximum": MAX_METADATA_BYTES}
+    )
 
 
 def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection | None:
@@ -138,26 +138,28 @@ def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection 
             message = f"The edge with task {min(both)!r} can't be added and removed in one call; name it once."
             return invalid(field, "other ids than those to be added", message)
     if isinstance(parent, str):
-        path = parent_cycle(task.id, parent, lambda name: tasks[name].parent)
+        path = find_parent_cycle(task.id, parent, lambda name: tasks[name].parent)
         if path is not None:
-            return cycle(path)
+            return dependency_cycle(path)
     path = None
     if params.add_blocked_by or params.add_blocks:
-        path = cycle_through(task.id, tasks, _changed_edges(state, task, params, is_whole=bool(params.add_blocks)))
+        path = find_blocker_cycle(
+            task.id, tasks, _build_blockers(state, task, params, is_whole=bool(params.add_blocks))
+        )
     if path is None and (params.add_blocked_by or params.add_blocks or isinstance(parent, str)):
         moved = {task.id: parent} if isinstance(parent, str) else {}
-        path = circle(state, task.id, _changed_edges(state, task, params, is_whole=True), moved)
-    return None if path is None else cycle(path)
+        path = find_waiting_cycle(state, task.id, _build_blockers(state, task, params, is_whole=True), moved)
+    return None if path is None else dependency_cycle(path)
 
 
-def _changed_edges(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
+def _build_blockers(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
     """Return the blockers of the tasks whose edges the edit changes.
 
     Without new dependents, a new cycle of blockers leaves the task by one of its new edges: the old ones count only
     where `is_whole`.
     """
-    gone = set(params.remove_blocked_by)
-    old = [other for other in task.blocked_by if other not in gone] if is_whole else []
+    removed = set(params.remove_blocked_by)
+    old = [other for other in task.blocked_by if other not in removed] if is_whole else []
     changed = {task.id: [*old, *params.add_blocked_by]}
     for other in params.remove_blocks:
         if other != task.id:
@@ -167,8 +169,7 @@ def _changed_edges(state: State, task: Task, params: p.TaskEdit, *, is_whole: bo
     return changed
 
 
-def _edges(task: Task, params: p.TaskEdit) -> Iterable[KnownEvent]:
-    """Edges that are there already, or gone already, need no event. Removals go first."""
+def _edit_edges(task: Task, params: p.TaskEdit) -> Iterable[KnownEvent]:
     blockers = set(task.blocked_by)
     dependents = set(task.blocks)
     for other in dict.fromkeys(params.remove_blocked_by):
@@ -186,7 +187,6 @@ def _edges(task: Task, params: p.TaskEdit) -> Iterable[KnownEvent]:
 
 
 def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | Rejection:
-    """task.delete: all of the tasks or none."""
     if (params.task is None) == (not params.tasks):
         return invalid("tasks", "one of task and tasks", "Name what to delete by `task` or by `tasks`, not both.")
     names = params.tasks if params.task is None else (params.task,)
@@ -196,19 +196,16 @@ def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | 
     return Decision(tuple(Deleted(name, params.quote) for name in dict.fromkeys(names)))
 
 
-def is_over(state: State) -> bool:
-    """Whether the list clears itself when idle, and everything in it is finished.
-
-    A list that stops at a failure waits for somebody to look at it.
-    """
+def clears_when_idle(state: State) -> bool:
+    """Return whether a list that clears itself when idle has only finished tasks."""
+    # A list that stops at a failure keeps its tasks until a user has looked at them.
     return state.settings.auto_clear == "idle" and bool(state.tasks) and not state.remaining and not is_stopped(state)
 
 
 def end_turn(state: State, _params: p.TurnEnd, _command: Command) -> Decision:
-    """turn.end: a list that is not over stays as it is."""
-    return Decision((ListCleared(),)) if is_over(state) else NOTHING
+    return Decision((ListCleared(),)) if clears_when_idle(state) else NOTHING
 
 
 def clear(state: State, params: p.ListClear, _command: Command) -> Decision:
-    """list.clear: an empty list that numbers from 1 is clear already."""
+    # An empty list is cleared, too, if that resets its numbering.
     return Decision((ListCleared(params.quote),)) if state.next_task > 1 else NOTHING

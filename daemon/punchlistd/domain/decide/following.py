@@ -1,7 +1,7 @@
 """Follow-ups of decided events: parents finish with their children, a serial list starts its next task.
 
-These rules look at the list as the call's events left it, and what they give belongs to the same call: it is
-committed, seen and undone together with them.
+These rules decide on the state after the call's events. Their events belong to the same call: they are committed,
+published and undone together with the call's own.
 """
 
 from collections import deque
@@ -11,33 +11,37 @@ from punchlist_schemas import params as p
 from punchlist_schemas.events import Deleted, KnownEvent, StatusChanged, TaskAdded, TaskEdited
 from punchlist_schemas.things import FINISHED, Task
 from punchlistd.domain.decide import serial
-from punchlistd.domain.decide.parents import ended, finishes_itself, has_ended
-from punchlistd.domain.decide.sessions import hand_back, may_lack_claim
-from punchlistd.domain.decide.status import finish, status_change
+from punchlistd.domain.decide.parents import find_parents_to_finish, finishes_with_children, should_finish
+from punchlistd.domain.decide.sessions import may_lack_claim, restore_claims
+from punchlistd.domain.decide.status import change_status, finish_parent
 from punchlistd.domain.state import State, is_sent_back
-from punchlistd.domain.undo.trace import named
+from punchlistd.domain.undo.trace import task_id_of
 
 
 def follow_up(
     state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Callable[[State], Set[str]]
 ) -> Iterable[KnownEvent]:
-    """Yield the follow-ups of `events`, which came from `params` and have been applied. Apply each before the next.
+    """Yield the follow-ups of a call's events. The caller applies each before it takes the next.
 
-    `present` returns the names of the agents that are present.
+    An undo only has follow-ups that keep parents consistent with their children, and a serial list at one task in
+    progress.
 
-    An undo is followed by nothing but what keeps parents in step with their children, and a serial list at one task
-    in progress.
+    Args:
+        state: The state after `events`.
+        params: The call.
+        events: The call's events.
+        present: Returns the names of the agents that are present.
     """
     settings = state.settings
-    how = settings.complete_parents
+    policy = settings.complete_parents
     if (
         settings.max_attempts
         or settings.execution == "serial"
-        or (how != "never" and (state.ended_headings or (how == "auto" and state.ended_parents)))
+        or (policy != "never" and (state.ended_headings or (policy == "auto" and state.ended_parents)))
         or any(map(may_lack_claim, events))
-        or (how != "never" and state.families and any(map(_may_reopen, events)))
+        or (policy != "never" and state.families and any(map(_may_reopen, events)))
     ):
-        return _follow_up(state, params, events, present(state))
+        return _apply_rules(state, params, events, present(state))
     return ()
 
 
@@ -54,36 +58,36 @@ def _may_reopen(event: KnownEvent) -> bool:
             return False
 
 
-def _follow_up(
+def _apply_rules(
     state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Set[str]
 ) -> Iterator[KnownEvent]:
-    yield from hand_back(state, events, present)
+    yield from restore_claims(state, events, present)
     is_undo = isinstance(params, p.ListUndo)
-    # An undo has put back what it names as it was, and going back to a version puts back everything.
-    settled = set(map(named, events)) if is_undo else set[str]()
+    # An undo has restored the tasks that its events name, and a revert has restored all of them.
+    restored = set(map(task_id_of, events)) if is_undo else set[str]()
     if not (is_undo and params.to_version is not None):
-        yield from _reopened(state, _opened(state, events), settled)
+        yield from _reopen_parents(state, _find_opened(state, events), restored)
     if not is_undo and state.settings.max_attempts:
-        yield from serial.retries(state, events)
-    yield from _finished(state)
+        yield from serial.retry_failed(state, events)
+    yield from _finish_parents(state)
     if not serial.is_serial(state) or not state.tasks:
         return
-    yield from serial.surplus(state)
+    yield from serial.stop_surplus(state)
     if is_undo:
         return
-    is_put_back = yield from serial.blocked_again(state, events)
-    for event in serial.next_start(state, events, goes_on=is_put_back):
+    is_put_back = yield from serial.put_back_blocked(state, events)
+    for event in serial.start_next(state, events, after_any=is_put_back):
         yield event
-        yield from hand_back(state, (event,), present)
+        yield from restore_claims(state, (event,), present)
 
 
-def _finished(state: State) -> Iterator[KnownEvent]:
-    waiting = deque(ended(state))
+def _finish_parents(state: State) -> Iterator[KnownEvent]:
+    waiting = deque(find_parents_to_finish(state))
     while waiting:
         task = state.tasks[waiting.popleft()]
-        if not has_ended(state, task.id):
+        if not should_finish(state, task.id):
             continue
-        event = finish(state, task, state.updated_at)
+        event = finish_parent(state, task, state.updated_at)
         if event is not None:
             yield event
         waiting.extend(task.blocks)
@@ -91,35 +95,37 @@ def _finished(state: State) -> Iterator[KnownEvent]:
             waiting.append(task.parent)
 
 
-def _opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
+def _find_opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
     """Return the tasks that these events reopened or moved to another parent."""
     opening = [event for event in events if _may_reopen(event)]
-    names = dict.fromkeys(map(named, opening))
-    if any(isinstance(event, Deleted) for event in opening):  # its children have moved up
+    names = dict.fromkeys(map(task_id_of, opening))
+    # The children of a deleted task have moved to its parent.
+    if any(isinstance(event, Deleted) for event in opening):
         moved = state.since(state.seq - len(events))
-        own = set(map(named, events))
+        own = set(map(task_id_of, events))
         names |= dict.fromkeys(name for name in (state.tasks if moved is None else moved[0]) if name not in own)
     return names
 
 
-def _reopened(state: State, names: Iterable[str], settled: Set[str]) -> Iterator[KnownEvent]:
-    """Reopen the parents of these tasks that had finished or were about to, except for the settled ones."""
+def _reopen_parents(state: State, names: Iterable[str], restored: Set[str]) -> Iterator[KnownEvent]:
+    """Reopen the parents of these tasks that had finished or wait for a gate, except for the restored ones."""
     for name in names:
         task = state.tasks.get(name)
         while task is not None and task.parent is not None and state.open_count(task.parent):
             above = state.tasks[task.parent]
-            if above.id in settled or above.id in task.blocked_by:  # the latter was done before this one could begin
+            # A parent that blocks its child was completed before the child could start.
+            if above.id in restored or above.id in task.blocked_by:
                 break
-            event = _reopening(state, above)
+            event = _reopen(state, above)
             if event is None:
                 break
             yield event
             task = state.tasks[above.id]
 
 
-def _reopening(state: State, task: Task) -> KnownEvent | None:
-    if not finishes_itself(state, task):
+def _reopen(state: State, task: Task) -> KnownEvent | None:
+    if not finishes_with_children(state, task):
         return None
     if task.status in FINISHED or task.waits_for is not None or is_sent_back(task):
-        return status_change(task, "pending", None, "", state.updated_at)
+        return change_status(task, "pending", None, "", state.updated_at)
     return None

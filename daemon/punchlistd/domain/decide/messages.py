@@ -1,4 +1,4 @@
-"""Messages: appended for ever, under ids that are never used again."""
+"""Messages: append and retract. Message ids are never reused."""
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
@@ -14,31 +14,34 @@ def append(state: State, params: p.MessageAppend, command: Command) -> Decision 
     if message in state.messages:
         sentence = f"There is a message {message!r} already; leave `message` out to get a fresh id."
         return invalid("message", "an id that is not used yet", sentence)
-    if params.supersedes is not None and (refused := _lasts(state, params.role, params.supersedes)) is not None:
-        return refused
+    rejection = None if params.supersedes is None else _check_superseded(state, params.role, params.supersedes)
+    if rejection is not None:
+        return rejection
     return Decision((MessageAppended(message, params.role, params.content, params.supersedes or ""),))
 
 
 def retract(state: State, params: p.MessageRetract, _command: Command) -> Decision | Rejection:
     if params.message not in state.messages:
         return message_not_found(params.message)
-    by = state.hidden.get(params.message)
-    if by:
-        sentence = f"Message {params.message} is superseded by {by}; retract that one."
+    successor = state.hidden.get(params.message)
+    if successor:
+        sentence = f"Message {params.message} is superseded by {successor}; retract that one."
         return invalid("message", "a message that is shown", sentence)
-    return Decision(() if by is not None else (MessageRetracted(params.message, params.reason),))
+    return Decision(() if successor is not None else (MessageRetracted(params.message, params.reason),))
 
 
-def _lasts(state: State, role: str, message: str) -> Rejection | None:
+def _check_superseded(state: State, role: str, message: str) -> Rejection | None:
     if role in TALK:
         sentence = "What user and assistant say supersedes nothing; append it as a message of its own."
         return invalid("supersedes", "nothing, for a message of role user or assistant", sentence)
     if message not in state.messages:
         return message_not_found(message)
-    if (by := state.hidden.get(message)) is not None:
-        sentence = f"Message {message} is " + (f"superseded by {by}; supersede that one." if by else "retracted.")
+    if (successor := state.hidden.get(message)) is not None:
+        sentence = f"Message {message} is " + (
+            f"superseded by {successor}; supersede that one." if successor else "retracted."
+        )
         return invalid("supersedes", "a message that is shown", sentence)
     if state.passing is None or message not in state.passing:
-        why = "it is of an earlier version" if state.passing is None else "what user and assistant said stays"
-        return invalid("supersedes", "a message of another role", f"Message {message} can't be superseded: {why}.")
+        reason = "it is of an earlier version" if state.passing is None else "what user and assistant said stays"
+        return invalid("supersedes", "a message of another role", f"Message {message} can't be superseded: {reason}.")
     return None

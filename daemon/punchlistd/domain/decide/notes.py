@@ -1,4 +1,4 @@
-"""Notes: what was written on a task stays as it is, up to a bound."""
+"""Notes on tasks, which can't be edited and are limited in number and size."""
 
 from collections.abc import Sequence
 
@@ -10,33 +10,32 @@ from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.rejections import task_not_found
 from punchlistd.domain.state import State
 
-MOST_NOTES = 200
-NOTES_CHARACTERS = 256 << 10
+MAX_NOTES = 200
+MAX_NOTES_CHARACTERS = 256 << 10
 
 
 def note(state: State, params: p.TaskNote, command: Command) -> Decision | Rejection:
-    """task.note: what was written stays as it is."""
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    refusal = check_notes(task, task.id, (params.text,))
-    return Decision((NoteAdded(task.id, params.text, command.actor),)) if refusal is None else refusal
+    rejection = check_notes(task, task.id, (params.text,))
+    return Decision((NoteAdded(task.id, params.text, command.actor),)) if rejection is None else rejection
 
 
-def added(task: str, asked: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded:
-    """Return a note that comes with a task, written by the caller or by its author elsewhere."""
-    if isinstance(asked, str):
-        return NoteAdded(task, asked, actor)
-    return NoteAdded(task, asked.text, actor, asked.author or "", asked.at or 0)
+def build_note(task: str, text: p.NoteText | p.WrittenNote, actor: str) -> NoteAdded:
+    """Return the event for a note in a call, written by the caller or imported from another author."""
+    if isinstance(text, str):
+        return NoteAdded(task, text, actor)
+    return NoteAdded(task, text.text, actor, text.author or "", text.at or 0)
 
 
 def check_notes(task: Task | None, name: str, notes: Sequence[p.NoteText | p.WrittenNote]) -> Rejection | None:
     old = () if task is None else task.notes
-    texts = [one if isinstance(one, str) else one.text for one in notes]
+    texts = [note if isinstance(note, str) else note.text for note in notes]
     size = sum(len(note.text) for note in old) + sum(map(len, texts))
-    limits = (("notes", len(old) + len(texts), MOST_NOTES), ("notes_characters", size, NOTES_CHARACTERS))
-    for limit, value, most in limits:
-        if texts and value > most:
-            message = f"Task #{name} can't take this note: {limit} would be {value:,}, at most {most:,} are allowed."
-            return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": most})
+    limits = (("notes", len(old) + len(texts), MAX_NOTES), ("notes_characters", size, MAX_NOTES_CHARACTERS))
+    for limit, value, maximum in limits:
+        if texts and value > maximum:
+            message = f"Task #{name} can't take this note: {limit} would be {value:,}, at most {maximum:,} are allowed."
+            return Rejection("limit_exceeded", message, {"limit": limit, "value": value, "maximum": maximum})
     return None

@@ -1,4 +1,4 @@
-"""Places in the list: which sort key puts a task before or behind another."""
+"""Places in the list: sort keys that put a task before or after another."""
 
 import msgspec
 
@@ -12,14 +12,14 @@ from punchlistd.domain.state.ordering import between, default_key
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A place in the list: its sort key, and the task behind it (None: it is the end)."""
+    """A place in the list: its sort key, and the task after it (None at the end)."""
 
     rank: str
     before: str | None
 
 
-def spot(state: State, before: str | None, after: str | None, moved: str | None = None) -> Spot | Rejection:
-    """The place before or behind a neighbour, or at the end if none is named; as if `moved` were not in the list."""
+def find_spot(state: State, before: str | None, after: str | None, moved: str | None = None) -> Spot | Rejection:
+    """Return the place before or after a neighbour, or at the end without one. Ignore the task `moved`."""
     ids = state.ids()
     neighbour = before if before is not None else after
     if neighbour is not None and neighbour not in state.tasks:
@@ -51,12 +51,12 @@ def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Reje
             "another task",
             "A task can't be moved next to itself; name another task.",
         )
-    place = spot(state, params.before, params.after, task)
-    if isinstance(place, Rejection):
-        return place
+    spot = find_spot(state, params.before, params.after, task)
+    if isinstance(spot, Rejection):
+        return spot
     ids = state.ids()
     position = state.index(task)
-    behind = ids[position + 1] if position + 1 < len(ids) else None
-    if behind == place.before:
+    following = ids[position + 1] if position + 1 < len(ids) else None
+    if following == spot.before:
         return NOTHING
-    return Decision((TaskMoved(task=task, before=place.before, rank=place.rank),))
+    return Decision((TaskMoved(task=task, before=spot.before, rank=spot.rank),))

@@ -1,4 +1,4 @@
-"""Who a pending task is reserved for: the owner that a caller has set, never the one who worked on it before."""
+"""Reservations: a pending task is reserved for the owner that a caller set, never for an owner of earlier work."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,8 @@ def is_for(task: Task, names: Sequence[str]) -> bool:
     return not task.owner or task.owner in names
 
 
-def free(task: Task, change: StatusChanged) -> tuple[KnownEvent, ...]:
-    """Return the edit that clears the owner of a task which becomes pending after work on it.
-
-    The owner of a paused task that was never begun is the one it was reserved for before, and stays.
-    """
+def clear_owner(task: Task, change: StatusChanged) -> tuple[KnownEvent, ...]:
+    """Return the edit that clears the owner of a task that becomes pending after work on it."""
+    # A paused task without attempts was never started: its owner is a reservation, which stays.
     is_released = task.status in ("in_progress", "completed", "failed") or (task.status == "paused" and task.attempts)
     return (TaskEdited(task.id, owner=""),) if task.owner and change.to == "pending" and is_released else ()

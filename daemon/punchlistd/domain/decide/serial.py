@@ -1,4 +1,4 @@
-"""Serial lists, which run one task at a time, and how often a failed task is tried again."""
+"""Serial lists, which run one task at a time, and retries of failed tasks."""
 
 from collections.abc import Generator, Iterable, Iterator
 
@@ -15,11 +15,11 @@ from punchlist_schemas.events import (
     TaskWoken,
 )
 from punchlist_schemas.things import Task
-from punchlistd.domain.decide.reserving import free
+from punchlistd.domain.decide.reserving import clear_owner
 from punchlistd.domain.state import State
 
 _STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released, TaskWoken)
-"""Events after which an idle serial list starts its next task, besides those changes of status that do."""
+"""Events after which an idle serial list starts its next task, in addition to some changes of status."""
 
 
 def is_serial(state: State) -> bool:
@@ -27,25 +27,25 @@ def is_serial(state: State) -> bool:
 
 
 def is_stopped(state: State) -> bool:
-    """Whether a failed task keeps the queue from going on."""
+    """Return whether a failed task stops the queue."""
     return state.settings.on_failure == "stop" and state.counts().failed > 0
 
 
-def current(state: State) -> list[str]:
+def find_current(state: State) -> list[str]:
     """Return the tasks in progress that keep a serial list from starting another one, without containers."""
     return [name for name in state.running if not state.is_container(state.tasks[name])]
 
 
-def next_start(state: State, events: Iterable[KnownEvent], *, goes_on: bool = False) -> Iterator[KnownEvent]:
-    """Yield the event that starts the next task of a serial list. `goes_on` starts it after any event."""
-    if current(state) or is_stopped(state) or not (goes_on or any(map(_starts, events))):
+def start_next(state: State, events: Iterable[KnownEvent], *, after_any: bool = False) -> Iterator[KnownEvent]:
+    """Yield the event that starts the next task of a serial list. `after_any` starts it after any event."""
+    if find_current(state) or is_stopped(state) or not (after_any or any(map(_allows_start, events))):
         return
     task = state.next_ready()
     if task is not None:
         yield StatusChanged(task.id, task.status, "in_progress", attempts=task.attempts + 1)
 
 
-def blocked_again(state: State, events: Iterable[KnownEvent]) -> Generator[KnownEvent, None, bool]:
+def put_back_blocked(state: State, events: Iterable[KnownEvent]) -> Generator[KnownEvent, None, bool]:
     """Put back the current task if these events block it and no agent has claimed it yet.
 
     Returns:
@@ -54,7 +54,7 @@ def blocked_again(state: State, events: Iterable[KnownEvent]) -> Generator[Known
     is_put_back = False
     if not any(map(_may_block, events)):
         return False
-    for name in current(state):
+    for name in find_current(state):
         task = state.tasks[name]
         if task.open_blockers and name not in state.claims:
             attempts = task.attempts if name in state.offered else max(task.attempts - 1, 0)
@@ -70,10 +70,10 @@ def _may_block(event: KnownEvent) -> bool:
 
 
 def check_start(state: State, task: Task | None) -> Rejection | None:
-    """Why a task can't be started beside what is in progress: a serial list says what has to be finished first."""
+    """Reject starting a task in a serial list while another one is in progress."""
     if not is_serial(state):
         return None
-    running = [name for name in current(state) if task is None or name != task.id]
+    running = [name for name in find_current(state) if task is None or name != task.id]
     if not running:
         return None
     first = state.tasks[min(running, key=lambda name: (len(name), name))]
@@ -88,28 +88,28 @@ def check_start(state: State, task: Task | None) -> Rejection | None:
     return Rejection("illegal_transition", message, facts)
 
 
-def retries(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """A task that failed at work goes back to pending until its attempts are spent; why it failed stays told."""
+def retry_failed(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
+    """Make tasks that failed during work pending again until their attempts are spent. Keep the reason."""
     for event in events:
         if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
             continue
         task = state.tasks.get(event.task)
         if task is not None and task.status == "failed" and task.attempts < state.settings.max_attempts:
-            again = StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
-            yield from (again, *free(task, again))
+            retry = StatusChanged(task.id, "failed", "pending", fail_reason=task.fail_reason)
+            yield from (retry, *clear_owner(task, retry))
 
 
-def surplus(state: State) -> Iterator[KnownEvent]:
-    """Of several tasks in progress, which a replacement or an undo can leave, one stays."""
+def stop_surplus(state: State) -> Iterator[KnownEvent]:
+    """Make all but one of the tasks in progress pending. A replacement or an undo can leave several."""
     if len(state.running) > 1:
-        running = sorted(current(state), key=lambda name: (name not in state.claims, state.key(name)))
+        running = sorted(find_current(state), key=lambda name: (name not in state.claims, state.key(name)))
         for name in running[1:]:
             back = StatusChanged(name, "in_progress", "pending")
-            yield from (back, *free(state.tasks[name], back))
+            yield from (back, *clear_owner(state.tasks[name], back))
 
 
-def _starts(event: KnownEvent) -> bool:
-    """Pausing a task, or putting it back, stops a serial list; everything else lets it go on, a gate included."""
+def _allows_start(event: KnownEvent) -> bool:
+    # A serial list stays idle if its task is paused or made pending, unless the task waits for a gate.
     if isinstance(event, StatusChanged):
         if event.waits_for is not None:
             return True

@@ -1,4 +1,4 @@
-"""Undo: calls are taken back by new events; nothing is erased."""
+"""`list.undo`: reverses calls by new events, and erases nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
@@ -10,168 +10,173 @@ from punchlist_schemas.events import ConversationConfigured, Released, StatusCha
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.claim import check_work
-from punchlistd.domain.decide.status import status_change
+from punchlistd.domain.decide.status import change_status
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.undo.inverse import SKIPPED, Undoing, is_undoable, name_of, take_back
-from punchlistd.domain.undo.lookback import Lookback, Touch, aim
+from punchlistd.domain.undo.inverse import SKIPPED, UndoRun, is_undoable, name_of, undo_change
+from punchlistd.domain.undo.lookback import Lookback, Touch, build_aim
 from punchlistd.domain.undo.revert import revert
-from punchlistd.domain.undo.trace import Change, named
+from punchlistd.domain.undo.trace import Change, task_id_of
 
 NO_CALL = (0,)
-"""What an undo records as undone that took back nothing but parts of calls: no event has version 0."""
+"""Recorded as the undone calls of an undo that reversed no call completely. No event has version 0."""
 
 
 def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejection:
-    """list.undo. What follows was worked out from the history by `take_back_calls`."""
+    """Return the decision that `undo_calls` computed from the history."""
     if not state.exists:
         return conversation_not_found(params.conversation)
     return command.decided or NOTHING
 
 
-def wanted(params: p.ListUndo) -> int | None:
-    """How many calls an undo takes back; None: all of them."""
+def call_limit(params: p.ListUndo) -> int | None:
+    """Return how many calls an undo reverses at most, or None for all of them."""
     if params.call is not None or params.redo:
         return params.count or 1
-    return 1 if params.count is None and aim(params).of is None else params.count
+    return 1 if params.count is None and build_aim(params).of is None else params.count
 
 
-def take_back_calls(  # noqa: C901, PLR0911, PLR0912 - the calls in turn, and every way in which one of them ends it
+def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with every condition that ends it
     past: Lookback, params: p.ListUndo, at: int
 ) -> Iterator[Decision | Rejection | None]:
-    """Take back the newest calls that are meant, newest first, in a copy of the history's state.
+    """Undo the selected calls of a history, newest first, on a copy of its state.
 
-    Calls that were undone, or that left nothing to undo, are passed over.
+    Skip calls that left nothing to undo.
 
     Yields:
-        The decision on each change, made lazily, and of a clear on each task. The last one is that on the whole: None
-        if there may be further calls to take back that `past` does not hold.
+        A decision for each change, and for each task of a clear, made lazily. The last one is the decision on the whole
+        undo, or None if `past` is too short to contain all selected calls.
     """
-    refused = _check_undo(past, params)
-    if refused is not None:
-        yield refused
+    rejection = _check_undo(past, params)
+    if rejection is not None:
+        yield rejection
         return
-    run = Undoing(past.state.copy(), at, past.touched, past.returned, past.claimed)
+    run = UndoRun(past.state.copy(), at, past.last_touched, past.last_restored, past.last_claimed)
     if params.to_version is not None:
         if past.then is not None:
             yield from revert(run, past.then)
-            yield from _settle(run, past.state)
-        yield _decision(run, params, (), (), params.to_version)
+            yield from _enforce_rules(run, past.state)
+        yield _build_decision(run, params, (), (), params.to_version)
         return
-    last_clear, count = past.last_clear, wanted(params)
-    taken: list[int] = []
-    finished: list[int] = []
+    last_clear, count = past.last_clear, call_limit(params)
+    undone: list[int] = []
+    complete: list[int] = []
     for first, changes in reversed(past.calls.items()):
-        if len(taken) == count:
+        if len(undone) == count:
             break
-        if params.whole and (conflict := _conflict(past, first, changes)) is not None:
+        if params.whole and (conflict := _find_conflict(past, first, changes)) is not None:
             yield conflict
             return
-        message = len(run.lines)
+        line_count = len(run.lines)
         run.begin_call(first)
         for change in reversed(changes):
             if change.version > last_clear or isinstance(change.event, ConversationConfigured):
-                yield from take_back(run, change)
+                yield from undo_change(run, change)
             elif is_undoable(change.event, claims=True):
                 run.skip(change, "the list was cleared since")
-            yield run.part()
+            yield run.take_part()
         run.end_call()
         if params.whole and run.skipped:
-            yield _skipped(past, first, run)
+            yield _reject_skipped(past, first, run)
             return
-        if params.whole and len(run.lines) == message and (conflict := _overtaken(past, first, changes)) is not None:
+        if (
+            params.whole
+            and len(run.lines) == line_count
+            and (conflict := _find_newer_change(past, first, changes)) is not None
+        ):
             yield conflict
             return
-        if len(run.lines) > message:
-            taken.append(first)
+        if len(run.lines) > line_count:
+            undone.append(first)
             if run.complete:
-                finished.append(-first if first in past.undos else first)
-    if len(taken) != count and past.is_cut and params.call is None:
+                complete.append(-first if first in past.undos else first)
+    if len(undone) != count and past.is_cut and params.call is None:
         yield None
         return
-    yield from _settle(run, past.state)
-    if len(taken) != count and _is_as_it_was(past.state, run):  # all is undone but what only adds up to nothing
+    yield from _enforce_rules(run, past.state)
+    # The calls that are left cancel each other out: report that there is nothing to undo.
+    if len(undone) != count and _is_unchanged(past.state, run):
         yield Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
         return
-    is_redo = any(first in past.undos for first in taken)
-    yield _decision(run, params, tuple(finished) or (() if is_redo else NO_CALL), tuple(taken), None)
+    is_redo = any(first in past.undos for first in undone)
+    yield _build_decision(run, params, tuple(complete) or (() if is_redo else NO_CALL), tuple(undone), None)
 
 
-def _settle(run: Undoing, was: State) -> Iterator[Decision]:
-    """Keep what came back within the rules for calls: the list may have changed around it since.
+def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
+    """Change the status of resumed tasks where the rules no longer allow it, since the list may have changed.
 
-    A task stays completed if no gate was set since. It stays in progress if no new blocker, no running task of a serial
-    list and, where it is claimed, no paused parent and no new date forbid it. Earlier tasks of the list go first.
+    A completed task is paused if a gate was set since. A task in progress becomes pending if it has new blockers, if
+    another task of a serial list is running or, where it is claimed, if its parent is paused or a new date defers it.
     """
     state = run.state
-    came_back = [(state.tasks[name], then) for name, then in run.resumed.items() if name in state.tasks]
-    for task, then in came_back:
+    resumed = [(state.tasks[name], then) for name, then in run.resumed.items() if name in state.tasks]
+    for task, then in resumed:
         if task.status == then.status == "completed" and task.gate not in (None, then.gate):
             reopened = msgspec.structs.replace(task, status="pending")
-            event = status_change(reopened, "completed", None, None, run.at)
+            event = change_status(reopened, "completed", None, None, run.at)
             assert event is not None, "its gate asks for a check or a yes"
             run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
-            run.note(f"{name_of(task)}: paused, since its gate was set after it was completed")
-        yield run.part()
+            run.add_line(f"{name_of(task)}: paused, since its gate was set after it was completed")
+        yield run.take_part()
     skipped = {task for task, _, _ in run.skipped}
-    running = [(task.id, then) for task, then in came_back if task.status == then.status == "in_progress"]
-    for name, then in sorted(running, key=lambda one: state.key(one[0]), reverse=True):
-        refusal = None if name in was.running else _check_return(state, state.tasks[name], then, skipped)
-        if refusal is not None:
-            _put_back(run, state.tasks[name], refusal)
-        yield run.part()
+    running = [(task.id, then) for task, then in resumed if task.status == then.status == "in_progress"]
+    # The last task of the list is checked first, so that a serial list keeps its first one in progress.
+    for name, then in sorted(running, key=lambda item: state.key(item[0]), reverse=True):
+        rejection = None if name in before.running else _check_resumption(state, state.tasks[name], then, skipped)
+        if rejection is not None:
+            _make_pending(run, state.tasks[name], rejection)
+        yield run.take_part()
 
 
-def _check_return(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
-    """Return why a task can't be in progress again as it was `then`.
+def _check_resumption(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
+    """Reject that a task is in progress again, as it was `then`.
 
-    What blocked it at that time doesn't count, unless that is among the tasks that the undo skipped.
+    Its blockers of that time don't count, except for tasks that the undo skipped.
     """
-    is_claimed, known = task.id in state.claims, set(then.open_blockers) - skipped
+    is_claimed, former_blockers = task.id in state.claims, set(then.open_blockers) - skipped
     since = msgspec.structs.replace(
         task,
-        open_blockers=tuple(other for other in task.open_blockers if other not in known),
+        open_blockers=tuple(other for other in task.open_blockers if other not in former_blockers),
         not_before=task.not_before if is_claimed and task.not_before != then.not_before else None,
         parent=task.parent if is_claimed else None,
     )
     return check_work(state, since)
 
 
-def _put_back(run: Undoing, task: Task, refusal: Rejection) -> None:
+def _make_pending(run: UndoRun, task: Task, rejection: Rejection) -> None:
     claim = run.state.claims.get(task.id)
     if claim is not None:
         run.apply(Released(task=task.id, owner=claim.owner, reason="released"))
     else:
         run.apply(StatusChanged(task.id, "in_progress", "pending"))
-    run.note(f"{name_of(task)}: pending, since {_hindrance(refusal)}")
+    run.add_line(f"{name_of(task)}: pending, since {_describe_hindrance(rejection)}")
 
 
-def _hindrance(refusal: Rejection) -> str:
+def _describe_hindrance(rejection: Rejection) -> str:
     """Return why a task can't be in progress, for a line about an undo."""
-    if running := refusal.data.get("running"):
+    if running := rejection.data.get("running"):
         return f"#{running} is in progress, and this list runs one task at a time"
-    names = ", ".join(f"#{blocker['id']}" for blocker in refusal.data["blockers"])
+    names = ", ".join(f"#{blocker['id']}" for blocker in rejection.data["blockers"])
     return f"it waits for {names}" if names else "it is deferred"
 
 
-def _is_as_it_was(state: State, run: Undoing) -> bool:
-    """Whether what was put back and taken again adds up to nothing."""
+def _is_unchanged(state: State, run: UndoRun) -> bool:
     now = run.state
     if (state.title, state.settings) != (now.title, now.settings):
         return False
     return all(
-        _unstamped(state.tasks.get(task)) == _unstamped(now.tasks.get(task))
+        _without_stamps(state.tasks.get(task)) == _without_stamps(now.tasks.get(task))
         and state.ranks.get(task) == now.ranks.get(task)
-        for task in set(map(named, run.events))
+        for task in set(map(task_id_of, run.events))
     )
 
 
-def _unstamped(task: Task | None) -> Task | None:
+def _without_stamps(task: Task | None) -> Task | None:
     return None if task is None else msgspec.structs.replace(task, version=0, updated_at=0, status_changed_at=0)
 
 
-def _decision(
-    run: Undoing, params: p.ListUndo, undoes: tuple[int, ...], touches: tuple[int, ...], reverts_to: int | None
+def _build_decision(
+    run: UndoRun, params: p.ListUndo, undoes: tuple[int, ...], touches: tuple[int, ...], reverts_to: int | None
 ) -> Decision:
     lines = tuple(run.lines)
     if params.preview or not run.events:
@@ -183,38 +188,38 @@ def _check_undo(past: Lookback, params: p.ListUndo) -> Rejection | None:
     if sum((params.call is not None, params.to_version is not None, params.redo)) > 1:
         return Rejection("invalid_params", "call, redo and to_version exclude each other.", {"field": "call"})
     version = past.state.version
-    for name, given in (("call", params.call), ("to_version", params.to_version)):
-        if given is not None and given > version:
-            message = f"The list is at version {version}: there is no version {given} of it."
-            return Rejection("invalid_params", message, {"field": name})
-    for name, given in (("call", params.call), ("to_version", params.to_version)):
-        if given is not None and given < past.erased_at:
+    for field, number in (("call", params.call), ("to_version", params.to_version)):
+        if number is not None and number > version:
+            message = f"The list is at version {version}: there is no version {number} of it."
+            return Rejection("invalid_params", message, {"field": field})
+    for field, number in (("call", params.call), ("to_version", params.to_version)):
+        if number is not None and number < past.erased_at:
             message = f"What happened up to version {past.erased_at} was erased with the list."
-            return Rejection("invalid_params", message, {"field": name})
-    gone = next((first for first in past.calls if params.call is not None and first in past.undone), None)
-    if gone is not None:
-        return Rejection("invalid_params", f"Call {gone} was taken back already.", {"field": "call"})
+            return Rejection("invalid_params", message, {"field": field})
+    undone_call = next((first for first in past.calls if params.call is not None and first in past.undone), None)
+    if undone_call is not None:
+        return Rejection("invalid_params", f"Call {undone_call} was taken back already.", {"field": "call"})
     return None
 
 
-def _conflict(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
+def _find_conflict(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
     for change in changes:
-        for task in _foundations(past, change):
-            if (touch := past.resting(task, change.version)) is not None:
-                return _refusal(first, touch, task)
+        for task in _find_foundations(past, change):
+            if (touch := past.find_newer_touch(task, change.version)) is not None:
+                return _reject_conflict(first, touch, task)
     return None
 
 
-def _overtaken(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
-    """The refusal if nothing is left of a call because of a newer one: an older one must not go in its place."""
+def _find_newer_change(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
+    """Reject a call that can't be undone because of a newer one, so that no older call is undone in its place."""
     for change in changes:
-        if (touch := past.resting(named(change.event), change.version)) is not None:
-            return _refusal(first, touch, named(change.event))
+        if (touch := past.find_newer_touch(task_id_of(change.event), change.version)) is not None:
+            return _reject_conflict(first, touch, task_id_of(change.event))
     return None
 
 
-def _foundations(past: Lookback, change: Change) -> Iterable[str]:
-    """The tasks on which others may have built because of a change: taking it back would pull them away."""
+def _find_foundations(past: Lookback, change: Change) -> Iterable[str]:
+    """Return the tasks on which later calls may depend because of a change."""
     event, after = change.event, change.after
     if isinstance(event, TaskAdded):
         yield event.task.id
@@ -223,16 +228,15 @@ def _foundations(past: Lookback, change: Change) -> Iterable[str]:
         yield from (task for task in after.blocks if task in tasks and tasks[task].status != "pending")
 
 
-def _skipped(past: Lookback, first: int, run: Undoing) -> Rejection:
-    """The refusal for what can't be taken back as it is now."""
+def _reject_skipped(past: Lookback, first: int, run: UndoRun) -> Rejection:
     task, after, why = run.skipped[0]
-    if (touch := past.resting(task, after)) is not None:
-        return _refusal(first, touch, task)
+    if (touch := past.find_newer_touch(task, after)) is not None:
+        return _reject_conflict(first, touch, task)
     message = f"Call {first} can't be taken back as a whole: {why}."
     return Rejection("undo_conflict", message, {"call": first, "task": task})
 
 
-def _refusal(first: int, touch: Touch, task: str) -> Rejection:
+def _reject_conflict(first: int, touch: Touch, task: str) -> Rejection:
     newer = f"the newer call {touch.first} of {touch.actor} rests on it (task #{task})"
     facts = {"call": first, "newer": touch.first, "actor": touch.actor, "task": task}
     return Rejection("undo_conflict", f"Call {first} can't be taken back: {newer}.", facts)

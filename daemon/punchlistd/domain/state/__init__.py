@@ -1,8 +1,8 @@
-"""What is true of one conversation now: the fold of its events.
+"""The current state of one conversation, the result of its events.
 
-A state has one owner at a time. `evolve` changes it in place, so that an event costs what it changes and never the
-length of the list. Every change of a task goes through `insert`, `put`, `remove` and `place`, which keep the order,
-the counters and the queue of ready tasks right.
+A state has one owner at a time. `evolve` changes it in place, so that the cost of an event does not depend on the
+length of the list. Every change of a task goes through `insert`, `put`, `remove` and `place`, which update the order,
+the counters and the queue of ready tasks.
 """
 
 from bisect import bisect_left, insort
@@ -32,29 +32,30 @@ from punchlist_schemas.things import (
 from punchlistd.domain.state.ordering import default_key
 
 HELD = frozenset({"paused", "failed"})
-"""A task whose parent is in one of these states is not ready."""
+"""A task whose parent has one of these statuses is not ready."""
 
 _URGENCY: dict[Priority, int] = {priority: -weight for weight, priority in enumerate(PRIORITIES)}
-_SLACK = 1_000
-"""How many outdated entries the queue of ready tasks may hold beside twice the valid ones."""
+_MAX_OUTDATED = 1_000
+"""Maximum number of outdated entries in a queue of ready tasks, in addition to twice the valid ones."""
 
-RUNNING_SHOWN = 8
-"""So many tasks in progress are shown with a conversation."""
+MAX_RUNNING_SHOWN = 8
+"""Maximum number of tasks in progress that are shown with a conversation."""
 
-PATH_SHOWN = 8
+MAX_PATH_SHOWN = 8
 """Maximum number of parents that are shown with a task."""
 
-MOST_AGENTS = 256
-"""Upper limit for the agents that a list remembers: it outlives any number of sessions."""
+MAX_AGENTS = 256
+"""Maximum number of agents that a list remembers. A list outlives any number of sessions."""
 
-CHANGES_KEPT = 1_024
-"""So many changes of rows a list remembers, with their positions."""
+MAX_CHANGES = 1_024
+"""Maximum number of changes of tasks that a list remembers, with their log positions."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Who has a task to himself. `fence` is the claim's number, `at` when it was made (0: by an older version).
+    """The exclusive right of an owner to work on a task.
 
-    See `Claimed` for the rest.
+    `fence` is the claim's number, `at` the time when it was made (0 if by an older version). See `Claimed` for the
+    other members.
     """
 
     owner: str
@@ -73,24 +74,29 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class State:
     """One conversation as of `version`.
 
-    `exists` is true from its opening to its deletion. `ranks` holds the sort keys of the tasks that do not stand in
-    the order of their ids, `messages` the log position of each message by its id. Of these,
-    `passing` are those that a later one may supersede (None: earlier versions have not noted which), and `hidden` those
-    that are not shown, with the one that is shown instead ("": none). `cleared` is how many tasks the
-    last clear removed; `last_finished` the task whose completion left nothing to do, kept because the list may have
-    been cleared in the same step. `running` are the ids of the tasks in progress; of these, `claims` has those that
-    somebody holds, and `offered` those whose claim ended and that wait, still in progress, for the next one.
-    `reserved` are the pending tasks of each owner, and `agents` the last owners that had entered when they claimed a
-    task, each with its newest claim.
-    `deferred` are the tasks that are not ready before a time, and that time. `families`: each parent's children.
-    `ended_headings` and `ended_parents` are the headings, and the other parents, that have no unfinished child and are
-    not what that makes them.
+    A pending task with an owner is reserved: only that owner gets it. When work on a task ends, its owner is cleared,
+    so the owner of a pending task is always one that a caller set.
 
-    A pending task that has an owner is reserved: it is handed out to that owner alone. What ends the work on a task
-    clears its owner, so the owner of a pending task is one that a caller has set.
-
-    `seq` is the log position of the last event, `changes` the positions at which tasks came, looked different or went,
-    oldest first. What is before `floor` or before the oldest of `CHANGES_KEPT` only the whole list can tell.
+    Attributes:
+        seq: Log position of the last event.
+        exists: Whether the conversation has been opened and not been deleted.
+        ranks: Sort keys of the tasks that are not in the order of their ids.
+        messages: Log position of each message, by id.
+        passing: Messages that a later one may supersede; None if an older version did not record them.
+        hidden: Messages that are not shown, each with its successor, or "" if it was retracted.
+        cleared: Number of tasks that the last clear removed.
+        last_finished: The task whose completion left no open tasks. The list may have been cleared in the same step.
+        running: Ids of the tasks in progress.
+        claims: Claims in force, by task.
+        offered: Tasks whose claim ended and that wait, still in progress, for the next one.
+        reserved: Pending tasks, by owner.
+        agents: The last owners that were agents' sessions when they claimed a task, each with its newest claim.
+        deferred: Deferred tasks, each with the time when it becomes ready.
+        families: The children of each parent.
+        ended_headings: Headings that should be finished, since they have no unfinished child.
+        ended_parents: Other parents that should be finished, since they have no unfinished child.
+        changes: Log positions at which tasks were added, changed or removed, oldest first.
+        floor: Log position before which `changes` is incomplete.
     """
 
     __slots__ = (
@@ -148,7 +154,7 @@ class State:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything but the numbers that go on for ever."""
+        """Clear everything but `version` and `seq`, which continue after a deletion."""
         self.exists = False
         self.title = ""
         self.user = ""
@@ -169,7 +175,7 @@ class State:
         """Remove all tasks and number from 1 again."""
         self.next_task = 1
         self.tasks: dict[str, Task] = {}
-        self.changes: deque[tuple[int, str]] = deque(maxlen=CHANGES_KEPT)
+        self.changes: deque[tuple[int, str]] = deque(maxlen=MAX_CHANGES)
         self.floor = self.seq
         self.ranks: dict[str, str] = {}
         self._order: list[str] = []
@@ -195,16 +201,16 @@ class State:
         self._wakes_at: int | None = None
 
     def copy(self) -> "State":
-        """A state of its own that is equal; the tasks are shared, since they never change."""
-        twin = State(self.conversation)
+        """Return an independent copy. Tasks are shared, since they are immutable."""
+        duplicate = State(self.conversation)
         for name in State.__slots__:
-            kept = getattr(self, name)
-            setattr(twin, name, kept.copy() if isinstance(kept, (deque, dict, list, set)) else kept)
-        twin.families = {parent: family.copy() for parent, family in self.families.items()}
-        twin.reserved = {owner: names.copy() for owner, names in self.reserved.items()}
-        twin._ready_reserved = {owner: names.copy() for owner, names in self._ready_reserved.items()}
-        twin._queues = {}
-        return twin
+            value = getattr(self, name)
+            setattr(duplicate, name, value.copy() if isinstance(value, (deque, dict, list, set)) else value)
+        duplicate.families = {parent: family.copy() for parent, family in self.families.items()}
+        duplicate.reserved = {owner: names.copy() for owner, names in self.reserved.items()}
+        duplicate._ready_reserved = {owner: names.copy() for owner, names in self._ready_reserved.items()}
+        duplicate._queues = {}
+        return duplicate
 
     # reading
 
@@ -213,7 +219,7 @@ class State:
         return [tasks[task] for task in self._order]
 
     def ids(self) -> list[str]:
-        """The ids in the list's order: the state's own list, not to be changed and not to be kept."""
+        """Return the ids in list order. It is the state's own list: don't change or keep it."""
         return self._order
 
     def counts(self) -> Counts:
@@ -228,14 +234,14 @@ class State:
         """Remember a claim's owner as an agent. Above the limit, forget the agent that claimed longest ago."""
         self.agents.pop(claim.owner, None)
         self.agents[claim.owner] = claim
-        if len(self.agents) > MOST_AGENTS:
+        if len(self.agents) > MAX_AGENTS:
             del self.agents[next(iter(self.agents))]
 
     def key(self, task: str) -> str:
         return self.ranks.get(task) or default_key(task)
 
     def index(self, task: str, key: str | None = None) -> int:
-        """Where in the list a task stands, or would stand with this sort key."""
+        """Return the list index of a task, or the index that it would have with this sort key."""
         return bisect_left(self._order, (key or self.key(task), task), key=self._sort_key)
 
     def children(self, task: str) -> list[str]:
@@ -246,24 +252,24 @@ class State:
         return task.id in self._open_children or is_heading(task.metadata)
 
     def open_count(self, task: str) -> int:
-        """Return the number of unfinished children of a task, without those that wait for it."""
+        """Return the number of unfinished children of a task, without children that it blocks."""
         return self._open_children.get(task, 0)
 
     def open_children(self, task: str) -> list[Task]:
         if task not in self._open_children:
             return []
         children = (self.tasks[name] for name in self.families[task])
-        found = [child for child in children if self._tally(child) is self._open_children]
-        return sorted(found, key=lambda child: self._sort_key(child.id))
+        open_children = [child for child in children if self._counter_of(child) is self._open_children]
+        return sorted(open_children, key=lambda child: self._sort_key(child.id))
 
     def failed_children(self, task: str) -> int:
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
-        """Return the ancestors of a task, topmost first: at most `PATH_SHOWN` of the nearest, each once."""
+        """Return the ancestors of a task, topmost first: at most `MAX_PATH_SHOWN` of the nearest, each once."""
         above: dict[str, TaskName] = {}
         parent = task.parent
-        while parent is not None and parent not in above and parent != task.id and len(above) < PATH_SHOWN:
+        while parent is not None and parent not in above and parent != task.id and len(above) < MAX_PATH_SHOWN:
             shown = self.tasks[parent]
             above[parent] = TaskName(id=parent, title=shown.title)
             parent = shown.parent
@@ -282,19 +288,19 @@ class State:
         return parent is None or parent.status not in HELD
 
     def next_ready(self) -> Task | None:
-        """The ready task to do next, whoever it is reserved for: the most urgent, of those the first in the list."""
-        return self._top(None)
+        """Return the next ready task, reserved or not: the most urgent one, or the first of those in the list."""
+        return self._first_ready(None)
 
     def next_for(self, names: Sequence[str]) -> Task | None:
-        """The ready task that comes next for a caller of these names: what is reserved for them is first."""
-        reserved = [task for name in names if name in self._ready_reserved and (task := self._top(name))]
-        return min(reserved, key=self._entry) if reserved else self._top("")
+        """Return the next ready task for a caller of these names. Tasks reserved for them come first."""
+        reserved = [task for name in names if name in self._ready_reserved and (task := self._first_ready(name))]
+        return min(reserved, key=self._sort_entry) if reserved else self._first_ready("")
 
     def ready_for(self, names: Sequence[str], count: int) -> list[Task]:
-        """The first `count` ready tasks for a caller of these names, in the order in which they are handed out."""
+        """Return the next `count` ready tasks for a caller of these names, in the order of `next_for`."""
         if count == 1:
-            found = self.next_for(names)
-            return [] if found is None else [found]
+            open_children = self.next_for(names)
+            return [] if open_children is None else [open_children]
         reserved = [task for name in names for task in self._ready_reserved.get(name, ())]
         tasks = self.first(reserved, count)
         if len(tasks) < count:
@@ -302,21 +308,22 @@ class State:
         return tasks
 
     def reserved_count(self, owner: str) -> int:
-        """Return the number of ready tasks that are reserved for an owner; "": that are free."""
+        """Return the number of ready tasks that are reserved for an owner or, for "", that are free."""
         return len(self._ready_reserved.get(owner, ())) if owner else len(self._ready) - self._ready_reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
-        """Of these tasks the `count` to do first: the most urgent, of those the first in the list."""
-        return [self.tasks[entry[2]] for entry in nsmallest(count, (self._entry(self.tasks[name]) for name in tasks))]
+        """Return the first `count` of these tasks, by urgency and then by list order."""
+        entries = (self._sort_entry(self.tasks[name]) for name in tasks)
+        return [self.tasks[name] for _, _, name in nsmallest(count, entries)]
 
     def urgent_first(self, tasks: Iterable[Task]) -> list[Task]:
-        return sorted(tasks, key=self._entry)
+        return sorted(tasks, key=self._sort_entry)
 
     def ahead(self, task: Task, names: Sequence[str]) -> int:
         """Return how many ready tasks a caller of these names gets before this one."""
 
         def entry(task: Task) -> tuple[bool, tuple[int, str, str]]:
-            return (task.owner not in names, self._entry(task))
+            return (task.owner not in names, self._sort_entry(task))
 
         last = entry(task)
         ready = (self.tasks[name] for name in self._ready)
@@ -324,7 +331,7 @@ class State:
 
     @property
     def ready(self) -> Set[str]:
-        """The ids of the ready tasks: the state's own set, not to be changed and not to be kept."""
+        """The ids of the ready tasks. It is the state's own set: don't change or keep it."""
         return self._ready
 
     def conversation_view(self) -> Conversation:
@@ -345,24 +352,24 @@ class State:
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
-                    RUNNING_SHOWN,
+                    MAX_RUNNING_SHOWN,
                     ((task.status_changed_at, task.id, task) for task in map(self.tasks.__getitem__, self.running)),
                 )
             ),
         )
 
     def since(self, seq: int) -> tuple[list[str], list[str]] | None:
-        """The tasks that look different since a log position, and those gone; None: only the whole list can tell."""
+        """Return the tasks that changed after a log position, and the removed ones; None if that is not known."""
         changes = self.changes
-        if seq < self.floor or (len(changes) == CHANGES_KEPT and seq < changes[0][0]):
+        if seq < self.floor or (len(changes) == MAX_CHANGES and seq < changes[0][0]):
             return None
-        behind = dict.fromkeys(name for _, name in takewhile(lambda change: change[0] > seq, reversed(changes)))
+        changed = dict.fromkeys(name for _, name in takewhile(lambda change: change[0] > seq, reversed(changes)))
         tasks = self.tasks
-        return [name for name in behind if name in tasks], [name for name in behind if name not in tasks]
+        return [name for name in changed if name in tasks], [name for name in changed if name not in tasks]
 
     @property
     def wakes_at(self) -> int | None:
-        """When the first of the deferred tasks becomes ready, in milliseconds since 1970."""
+        """The time when the first deferred task becomes ready, in milliseconds since 1970."""
         if self._wakes_at is None and self.deferred:
             self._wakes_at = min(self.deferred.values())
         return self._wakes_at
@@ -370,16 +377,17 @@ class State:
     # changing
 
     def insert(self, task: Task, rank: str = "") -> None:
-        """Add a task that is not there yet, at the place that its rank or else its id gives it."""
+        """Add a new task at the place of its rank or, without one, of its id."""
         name, status = task.id, task.status
         self.tasks[name] = task
         self.changes.append((self.seq, name))
         if rank:
             self.ranks[name] = rank
-        self._stand(name, rank or default_key(name))
+        self._insert_in_order(name, rank or default_key(name))
         self._totals[status] += 1
         if task.owner and status == "pending":
-            self._reserve(task)
+            self._add_reserved(task)
+        # Fast path: nearly all new tasks are plain pending ones.
         if (
             status == "pending"
             and not task.open_blockers
@@ -387,7 +395,7 @@ class State:
             and task.not_before is None
             and not (task.metadata and is_heading(task.metadata))
         ):
-            self._file(task)  # as nearly always, without looking at what else it may be
+            self._add_ready(task)
             return
         if status == "in_progress":
             self.running[name] = None
@@ -397,81 +405,81 @@ class State:
         if task.parent is not None:
             self._join_parent(task)
         if task.not_before is not None:
-            self._defer(task)
-        self._settle(task)
+            self._update_deferred(task)
+        self._update_ready(task)
         if task.metadata:
-            self._judge(name)
+            self._update_ended(name)
 
-    def put(self, task: Task, old: Task) -> None:  # noqa: C901 - a line for each set that follows from a member
-        """Replace a task by a changed one; `old` is the one that is there."""
+    def put(self, task: Task, old: Task) -> None:  # noqa: C901 - a line for each index that depends on a member
+        """Replace `old`, the stored task, by `task`."""
         name = task.id
         self.tasks[name] = task
         self.changes.append((self.seq, name))
         if old.owner != task.owner:
-            self._unfile(old)
+            self._remove_ready(old)
         if (old.owner or task.owner) and (old.owner, old.status) != (task.owner, task.status):
-            self._unreserve(old)
-            self._reserve(task)
+            self._remove_reserved(old)
+            self._add_reserved(task)
         if task.parent is not None or old.parent is not None:
             self._follow_child(task, old)
         if old.not_before != task.not_before:
-            self._defer(task)
+            self._update_deferred(task)
         if old.status != task.status:
             self._totals[old.status] -= 1
             self._totals[task.status] += 1
             if task.status == "in_progress":
                 self.running[name] = None
             elif old.status == "in_progress":
-                self._stop(name)
+                self._drop_running(name)
         self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
-        self._settle(task)
+        self._update_ready(task)
         if name in self.families or task.metadata or old.metadata:
-            self._judge(name)
+            self._update_ended(name)
         if old.priority != task.priority:
             self._enqueue(task)
         if (old.status in HELD) != (task.status in HELD):
-            self.resettle(self.families.get(name, ()))
+            self.update_ready(self.families.get(name, ()))
 
     def link(self, task: Task) -> None:
-        """Replace a task by one that differs in what it blocks alone."""
+        """Replace a task by one that differs only in `blocks`."""
         self.tasks[task.id] = task
         self.changes.append((self.seq, task.id))
 
     def remove(self, task: Task) -> None:
-        """Take a task out of the list. Nothing may refer to it any more."""
+        """Remove a task that no other task refers to."""
         name = task.id
         self.changes.append((self.seq, name))
-        self._leave(name)
+        self._remove_from_order(name)
         del self.tasks[name]
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
         self._waiting -= task.waits_for == "yes"
-        self._unfile(task)
-        self._unreserve(task)
+        self._remove_ready(task)
+        self._remove_reserved(task)
         if task.status == "in_progress":
-            self._stop(name)
+            self._drop_running(name)
         if self.deferred.pop(name, None) is not None:
             self._wakes_at = None
         self.ended_headings.pop(name, None)
         self._leave_parent(task)
 
     def place(self, task: Task, rank: str) -> None:
-        """Give a task another sort key; an empty one puts it back to the place of its id."""
+        """Give a task another sort key. An empty one returns it to the place of its id."""
         name = task.id
-        self._leave(name)
+        self._remove_from_order(name)
         if rank:
             self.ranks[name] = rank
         else:
             self.ranks.pop(name, None)
-        self._stand(name, rank or default_key(name))
+        self._insert_in_order(name, rank or default_key(name))
         self._enqueue(task)
 
     def load(self, tasks: Iterable[Task], ranks: dict[str, str]) -> None:
-        """Take over the tasks of an earlier state, in its order."""
+        """Replace all tasks by those of a stored state, given in list order."""
         self.clear()
         for task in tasks:
             self.tasks[task.id] = task
@@ -486,29 +494,30 @@ class State:
             self._waiting += task.waits_for == "yes"
             if task.parent is not None:
                 self.families.setdefault(task.parent, {})[task.id] = None
-                if (tally := self._tally(task)) is not None:
+                if (tally := self._counter_of(task)) is not None:
                     tally[task.parent] = tally.get(task.parent, 0) + 1
             if task.not_before is not None:
-                self._defer(task)
-            self._reserve(task)
-        for task in self.tasks.values():  # a child may come before its parent
-            self._settle(task)
-            self._judge(task.id)
+                self._update_deferred(task)
+            self._add_reserved(task)
+        # In a second loop, because a child may come before its parent.
+        for task in self.tasks.values():
+            self._update_ready(task)
+            self._update_ended(task.id)
 
-    def resettle(self, tasks: Iterable[str]) -> None:
-        """Look again whether these tasks are ready."""
+    def update_ready(self, tasks: Iterable[str]) -> None:
+        """Update whether these tasks are ready."""
         for name in tasks:
-            self._settle(self.tasks[name])
+            self._update_ready(self.tasks[name])
 
-    def _defer(self, task: Task) -> None:
+    def _update_deferred(self, task: Task) -> None:
         self._wakes_at = None
         if task.not_before is None:
             del self.deferred[task.id]
         else:
             self.deferred[task.id] = task.not_before
 
-    def _stop(self, task: str) -> None:
-        """A task that is not in progress any more is held by nobody."""
+    def _drop_running(self, task: str) -> None:
+        # Only a task in progress can have a claim.
         del self.running[task]
         self.claims.pop(task, None)
         self.offered.pop(task, None)
@@ -518,7 +527,7 @@ class State:
     def _sort_key(self, task: str) -> tuple[str, str]:
         return (self.ranks.get(task) or default_key(task), task)
 
-    def _stand(self, task: str, key: str) -> None:
+    def _insert_in_order(self, task: str, key: str) -> None:
         if key > self._last_key:
             self._order.append(task)
             self._last_key = key
@@ -526,7 +535,7 @@ class State:
             insort(self._order, task, key=self._sort_key)
             self._remember_last()
 
-    def _leave(self, task: str) -> None:
+    def _remove_from_order(self, task: str) -> None:
         order = self._order
         order.pop(-1 if order[-1] == task else self.index(task))
         self._remember_last()
@@ -536,13 +545,13 @@ class State:
 
     # ready tasks
 
-    def _settle(self, task: Task) -> None:
+    def _update_ready(self, task: Task) -> None:
         if not self.is_ready(task):
-            self._unfile(task)
+            self._remove_ready(task)
         elif task.id not in self._ready:
-            self._file(task)
+            self._add_ready(task)
 
-    def _file(self, task: Task) -> None:
+    def _add_ready(self, task: Task) -> None:
         self._ready.add(task.id)
         if task.owner:
             self._ready_reserved.setdefault(task.owner, set()).add(task.id)
@@ -550,8 +559,8 @@ class State:
         if self._queues:
             self._enqueue(task)
 
-    def _unfile(self, task: Task) -> None:
-        """Take a task out of the ready ones; its owner is still the one that it was filed under."""
+    def _remove_ready(self, task: Task) -> None:
+        """Remove a task from the ready ones. It must have the owner with which it was added."""
         if task.id not in self._ready:
             return
         self._ready.discard(task.id)
@@ -563,36 +572,36 @@ class State:
                 del self._ready_reserved[task.owner]
                 self._queues.pop(task.owner, None)
 
-    def _reserve(self, task: Task) -> None:
+    def _add_reserved(self, task: Task) -> None:
         if task.owner and task.status == "pending":
             self.reserved.setdefault(task.owner, {})[task.id] = None
 
-    def _unreserve(self, task: Task) -> None:
+    def _remove_reserved(self, task: Task) -> None:
         if (names := self.reserved.get(task.owner)) is not None:
             names.pop(task.id, None)
             if not names:
                 del self.reserved[task.owner]
 
-    def _entry(self, task: Task) -> tuple[int, str, str]:
+    def _sort_entry(self, task: Task) -> tuple[int, str, str]:
         return (_URGENCY[task.priority], self.key(task.id), task.id)
 
-    def _top(self, owner: str | None) -> Task | None:
-        """The first of the tasks that are reserved for an owner; "": of those that are free, None: of all.
+    def _first_ready(self, owner: str | None) -> Task | None:
+        """Return the first ready task that is reserved for an owner. "" selects free tasks, None all tasks.
 
-        A queue is built when it is first asked for; what is outdated in it falls out when it comes up.
+        A queue is built when it is first needed. Its outdated entries are dropped when they reach the front.
         """
         queue = self._queues.get(owner)
         if queue is None:
             names = self._ready_reserved.get(owner, ()) if owner else self._ready
             tasks = (self.tasks[name] for name in names)
-            queue = [self._entry(task) for task in tasks if owner is None or task.owner == owner]
+            queue = [self._sort_entry(task) for task in tasks if owner is None or task.owner == owner]
             heapify(queue)
             self._queues[owner] = queue
         while queue:
             entry = queue[0]
             if entry[2] in self._ready:
                 task = self.tasks[entry[2]]
-                if self._entry(task) == entry and (owner is None or task.owner == owner):
+                if self._sort_entry(task) == entry and (owner is None or task.owner == owner):
                     return task
             heappop(queue)
         return None
@@ -604,17 +613,15 @@ class State:
             queue = self._queues.get(owner)
             if queue is None:
                 continue
-            heappush(queue, self._entry(task))
-            if len(queue) > 2 * len(self._ready) + _SLACK:
+            heappush(queue, self._sort_entry(task))
+            if len(queue) > 2 * len(self._ready) + _MAX_OUTDATED:
                 del self._queues[owner]
 
     # children
 
-    def _tally(self, task: Task) -> dict[str, int] | None:
-        """The count of its parent in which a task is: of the unfinished children, or of the failed ones.
-
-        A child that waits for its own parent is in neither: the two would wait for each other.
-        """
+    def _counter_of(self, task: Task) -> dict[str, int] | None:
+        """Return the counter in which a task counts for its parent: unfinished or failed children, or None."""
+        # A child that its own parent blocks doesn't count, or the two would wait for each other.
         if task.status == "completed" or task.parent in task.open_blockers:
             return None
         return self._failed_children if task.status == "failed" else self._open_children
@@ -624,7 +631,7 @@ class State:
         if parent is not None:
             family = self.families.setdefault(parent, {})
             family[task.id] = None
-            self._recount(parent, None, self._tally(task), crosses=len(family) == 1)
+            self._move_count(parent, None, self._counter_of(task), crosses=len(family) == 1)
 
     def _leave_parent(self, task: Task) -> None:
         parent = task.parent
@@ -634,21 +641,22 @@ class State:
         del family[task.id]
         if not family:
             del self.families[parent]
-        self._recount(parent, self._tally(task), None, crosses=not family)
+        self._move_count(parent, self._counter_of(task), None, crosses=not family)
 
     def _follow_child(self, task: Task, old: Task) -> None:
         if old.parent != task.parent:
             self._leave_parent(old)
             self._join_parent(task)
-        elif task.parent is not None and (was := self._tally(old)) is not (now := self._tally(task)):
-            self._recount(task.parent, was, now)
+        elif task.parent is not None and (was := self._counter_of(old)) is not (now := self._counter_of(task)):
+            self._move_count(task.parent, was, now)
 
-    def _recount(
+    def _move_count(
         self, parent: str, was: dict[str, int] | None, now: dict[str, int] | None, *, crosses: bool = False
     ) -> None:
-        """Take a child of a task out of one count and into another. `crosses`: it is the first one, or was the last.
+        """Move a child of a task from one counter to another.
 
-        The parent is looked at again only where a count leaves 0 or comes to it.
+        The parent is updated only if a counter leaves or reaches 0, or with `crosses`, which says that the child is
+        the parent's first or was its last.
         """
         if was is not None:
             was[parent] -= 1
@@ -659,21 +667,19 @@ class State:
             now[parent] = now.get(parent, 0) + 1
             crosses = crosses or now[parent] == 1
         if crosses:
-            self._settle(self.tasks[parent])
-            self._judge(parent)
+            self._update_ready(self.tasks[parent])
+            self._update_ended(parent)
 
-    def _judge(self, name: str) -> None:
-        """Look again whether a task should finish because its children have.
-
-        A task that waits for others, or for its gate, does not. Nor does one that a person has sent back: without
-        another change below it, it would come out the same.
-        """
+    def _update_ended(self, name: str) -> None:
+        """Update whether a task should finish because its children have."""
         task = self.tasks[name]
         heading = is_heading(task.metadata)
-        if not heading and name not in self.families:  # as nearly always
+        # Fast path: nearly all tasks are neither a heading nor a parent.
+        if not heading and name not in self.families:
             self.ended_parents.pop(name, None)
             self.ended_headings.pop(name, None)
             return
+        # A rejected task is left out: without another change below it, its result would be the same.
         is_ended = (
             name not in self._open_children
             and (task.status not in FINISHED or (task.status == "failed" and name not in self._failed_children))
@@ -694,5 +700,4 @@ def is_sent_back(task: Task) -> bool:
 
 
 def initial_state(conversation: str) -> State:
-    """A conversation of which nothing is known."""
     return State(conversation)

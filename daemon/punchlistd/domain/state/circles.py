@@ -1,14 +1,14 @@
-"""Cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
+"""Finds cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from punchlistd.domain.state import State
-from punchlistd.domain.state.dependencies import circle_through, waits
+from punchlistd.domain.state.dependencies import combine_waits, find_cycle_through
 
 _NONE_MOVED: Mapping[str, str | None] = {}
 
 
-def circle(
+def find_waiting_cycle(
     state: State, task: str, changed: Mapping[str, Sequence[str]], moved: Mapping[str, str | None] = _NONE_MOVED
 ) -> list[str] | None:
     """Return a cycle of waiting tasks through `task`, or None.
@@ -30,4 +30,4 @@ def circle(
         yield from (child for child in state.families.get(name, ()) if child not in moved)
         yield from (child for child, parent in moved.items() if parent == name)
 
-    return circle_through(task, waits(blockers, children))
+    return find_cycle_through(task, combine_waits(blockers, children))

@@ -1,63 +1,69 @@
-"""Cycles, found without recursion: a chain of any length is walked, never descended into."""
+"""Finds cycles of blockers and of parents, without recursion, since chains can be of any length."""
 
 from collections.abc import Callable, Iterable, Mapping
 
 from punchlist_schemas.things import Task
 
 
-def cycle_through(task: str, tasks: Mapping[str, Task], changed: Mapping[str, Iterable[str]]) -> list[str] | None:
-    """A cycle of blockers through `task`, or None.
+def find_blocker_cycle(task: str, tasks: Mapping[str, Task], changed: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """Return a cycle of blockers through `task`, or None.
 
-    `changed` gives the blockers of tasks for which those stored in `tasks` do not count. In the path each id is
-    blocked by the next one; it begins and ends with `task`.
+    Each id of the path is blocked by the next one. The path begins and ends with `task`.
 
-    The search goes down to the blockers and, in step, up to the dependents, and so costs twice the smaller side.
-    Once all dependents are known, only they can be on the way. Stored edges that `changed` takes away may still
-    count on the way up, which only makes that set larger.
+    The search alternates between blockers and dependents, so that it costs at most twice the smaller side. Once all
+    dependents are known, only they can be part of a cycle. They may include dependents by edges that `changed`
+    removes, which costs time but finds no false cycle.
+
+    Args:
+        task: The task.
+        tasks: The list's tasks, with their stored blockers.
+        changed: New blockers of tasks, in place of the stored ones.
     """
-    came: dict[str, str] = {}
+    came_from: dict[str, str] = {}
     stack = [task]
     above = {task}
-    climbing = [task]
-    new_dependents = _turned_round(changed)
+    dependents_to_visit = [task]
+    new_dependents = _invert(changed)
     while stack:
-        here = stack.pop()
-        known = tasks.get(here)
-        blockers = changed[here] if here in changed else known.blocked_by if known is not None else ()
+        current = stack.pop()
+        current_task = tasks.get(current)
+        stored = () if current_task is None else current_task.blocked_by
+        blockers = changed.get(current, stored)
         for blocker in blockers:
-            if blocker not in came and (climbing or blocker in above):
-                came[blocker] = here
+            if blocker not in came_from and (dependents_to_visit or blocker in above):
+                came_from[blocker] = current
                 stack.append(blocker)
-        if task in came:
-            return _path(task, came)
-        if climbing:
-            here = climbing.pop()
-            known = tasks.get(here)
-            fresh = {*(known.blocks if known is not None else ()), *new_dependents.get(here, ())} - above
-            above |= fresh
-            climbing.extend(fresh)
+        if task in came_from:
+            return _trace_path(task, came_from)
+        if dependents_to_visit:
+            current = dependents_to_visit.pop()
+            current_task = tasks.get(current)
+            stored = () if current_task is None else current_task.blocks
+            dependents = {*stored, *new_dependents.get(current, ())} - above
+            above |= dependents
+            dependents_to_visit.extend(dependents)
     return None
 
 
-def circle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> list[str] | None:
+def find_cycle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> list[str] | None:
     """Return a cycle of waiting tasks through `task`, or None. Its path begins and ends with `task`."""
-    came: dict[str, str] = {}
+    came_from: dict[str, str] = {}
     stack = [task]
     while stack:
-        here = stack.pop()
-        for other in waits_for(here):
-            if other not in came:
-                came[other] = here
+        current = stack.pop()
+        for other in waits_for(current):
+            if other not in came_from:
+                came_from[other] = current
                 stack.append(other)
-        if task in came:
-            return _path(task, came)
+        if task in came_from:
+            return _trace_path(task, came_from)
     return None
 
 
-def waits(
+def combine_waits(
     blockers: Callable[[str], Iterable[str]], children: Callable[[str], Iterable[str]]
 ) -> Callable[[str], Iterable[str]]:
-    """Return a function for what a task waits for: its blockers, and children that don't wait for it."""
+    """Return a function that yields the tasks a task waits for: its blockers, and children that don't wait for it."""
 
     def waits_for(task: str) -> Iterable[str]:
         yield from blockers(task)
@@ -66,48 +72,48 @@ def waits(
     return waits_for
 
 
-def _turned_round(edges: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    turned: dict[str, list[str]] = {}
+def _invert(edges: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    inverted: dict[str, list[str]] = {}
     for task, blockers in edges.items():
         for blocker in blockers:
-            turned.setdefault(blocker, []).append(task)
-    return turned
+            inverted.setdefault(blocker, []).append(task)
+    return inverted
 
 
-def _path(task: str, came: Mapping[str, str]) -> list[str]:
+def _trace_path(task: str, came_from: Mapping[str, str]) -> list[str]:
     path = [task]
     while True:
-        path.append(came[path[-1]])
+        path.append(came_from[path[-1]])
         if path[-1] == task:
             return path[::-1]
 
 
 def find_cycle(roots: Iterable[str], blockers_of: Callable[[str], Iterable[str]]) -> list[str] | None:
-    """Any cycle that can be reached from `roots`, or None. The path's first id is its last."""
-    done: set[str] = set()
+    """Return any cycle that can be reached from `roots`, or None. The path's first id is also its last."""
+    visited: set[str] = set()
     for root in roots:
-        if root in done:
+        if root in visited:
             continue
         path = [root]
         on_path = {root}
-        waiting = [iter(blockers_of(root))]
-        while waiting:
-            blocker = next(waiting[-1], None)
+        iterators = [iter(blockers_of(root))]
+        while iterators:
+            blocker = next(iterators[-1], None)
             if blocker is None:
-                waiting.pop()
-                done.add(left := path.pop())
-                on_path.discard(left)
+                iterators.pop()
+                visited.add(finished := path.pop())
+                on_path.discard(finished)
             elif blocker in on_path:
                 return [*path[path.index(blocker) :], blocker]
-            elif blocker not in done:
+            elif blocker not in visited:
                 path.append(blocker)
                 on_path.add(blocker)
-                waiting.append(iter(blockers_of(blocker)))
+                iterators.append(iter(blockers_of(blocker)))
     return None
 
 
-def parent_cycle(task: str, parent: str | None, parent_of: Callable[[str], str | None]) -> list[str] | None:
-    """The cycle that making `parent` the parent of `task` would close, or None."""
+def find_parent_cycle(task: str, parent: str | None, parent_of: Callable[[str], str | None]) -> list[str] | None:
+    """Return the cycle that `task` closes if `parent` becomes its parent, or None."""
     path = [task]
     seen: set[str] = set()
     while parent is not None and parent not in seen:

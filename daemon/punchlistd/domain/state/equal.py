@@ -1,7 +1,7 @@
-"""Open tasks of a list that equal those of a call: same parent, same normalized title (`title_key`).
+"""Matches tasks of a call with equal open tasks of the list: same parent, same normalized title (`title_key`).
 
-Each task of the list stands for one task of a call, the oldest first. So two tasks of one call stay two, and a plan
-that is made twice is found as a whole. The same lookup after the call finds what was kept and what was added.
+Each task of the list matches at most one task of a call, the oldest first. So two equal tasks of one call stay two
+tasks, and a plan that is sent twice matches as a whole. The same lookup after the call finds the kept and added tasks.
 """
 
 from collections import defaultdict
@@ -14,34 +14,35 @@ from punchlistd.domain.state import State
 
 def equal_task(state: State, params: TaskAdd) -> Task | None:
     """Return the open task that equals the one to add, if any."""
-    asked = NewTask(title=params.title, parent=params.parent, status=params.status)
-    (name,) = equal_tasks(state, (asked,))
+    requests = NewTask(title=params.title, parent=params.parent, status=params.status)
+    (name,) = equal_tasks(state, (requests,))
     return state.tasks[name] if name else None
 
 
-def equal_tasks(state: State, asked: Sequence[NewTask]) -> list[str]:
+def equal_tasks(state: State, requests: Sequence[NewTask]) -> list[str]:
     """Return, for each task of a call, the id of the task that equals it or that it names; empty for a new one."""
-    keys = [title_key(one.title) for one in asked]
-    wanted = {key for key, one in zip(keys, asked, strict=True) if one.task is None}
-    named = {one.task for one in asked}
-    there: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
+    keys = [title_key(request.title) for request in requests]
+    wanted_keys = {key for key, request in zip(keys, requests, strict=True) if request.task is None}
+    named_ids = {request.task for request in requests}
+    candidates: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
     for name, task in state.tasks.items():
-        if task.status not in FINISHED and name not in named and (key := title_key(task.title)) in wanted:
-            there[key, task.parent].append(name)
-    for names in there.values():
+        if task.status not in FINISHED and name not in named_ids and (key := title_key(task.title)) in wanted_keys:
+            candidates[key, task.parent].append(name)
+    for names in candidates.values():
         names.sort(key=lambda name: (len(name), name), reverse=True)
-    refs = {one.ref: index for index, one in enumerate(asked) if one.ref is not None}
-    depths = _depths([refs.get(one.parent or "") for one in asked])
-    found = [""] * len(asked)
-    for index in sorted(range(len(asked)), key=depths.__getitem__):  # parents come before their children
-        one = asked[index]
-        above = refs.get(one.parent or "")
-        parent = one.parent if above is None else found[above]
-        if one.task is not None:
-            found[index] = one.task
-        elif parent != "" and one.status not in FINISHED and (names := there.get((keys[index], parent))):
-            found[index] = names.pop()
-    return found
+    refs = {request.ref: index for index, request in enumerate(requests) if request.ref is not None}
+    depths = _depths([refs.get(request.parent or "") for request in requests])
+    matches = [""] * len(requests)
+    # Parents come before their children.
+    for index in sorted(range(len(requests)), key=depths.__getitem__):
+        request = requests[index]
+        parent_index = refs.get(request.parent or "")
+        parent = request.parent if parent_index is None else matches[parent_index]
+        if request.task is not None:
+            matches[index] = request.task
+        elif parent != "" and request.status not in FINISHED and (names := candidates.get((keys[index], parent))):
+            matches[index] = names.pop()
+    return matches
 
 
 def _depths(parents: Sequence[int | None]) -> list[int]:
@@ -55,6 +56,6 @@ def _depths(parents: Sequence[int | None]) -> list[int]:
             chain.append(index)
             index = parents[index]
         depth = -1 if index is None else depths[index] or 0
-        for below, index in enumerate(reversed(chain), 1):
-            depths[index] = depth + below
+        for offset, index in enumerate(reversed(chain), 1):
+            depths[index] = depth + offset
     return [depth or 0 for depth in depths]

@@ -1,8 +1,8 @@
-"""The members of a task as one table, which adding, editing, replacing, the fold, undo and snapshots walk.
+"""Table of a task's members, used by add, edit, replace, `evolve`, undo and snapshots.
 
-The structs of the contract declare a member; the table follows from which of them carry it. So a new member is a line
-in each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a default that is false, and
-nothing in the domain. In `Task` it comes last, because a snapshot holds the members in that order.
+The table is derived from the structs of the schemas that have the member. A new member is a line in each of `Task`,
+`AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a false default, and needs no code in the domain.
+In `Task` it must come last, because a snapshot stores the members in that order.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,11 @@ from punchlist_schemas.things import Task
 class Member(msgspec.Struct, frozen=True):
     """A row of the table.
 
-    `default` is what a new task has of itself, or NODEFAULT. `editable`: a call can set it, undo puts it back, and
-    `list.replace` brings it up to date. `restorable`: a new task can have it, and a deleted one comes back with it.
-    `stored`: the state and its snapshots hold it; else only answers show it.
+    Attributes:
+        default: Value in a new task, or NODEFAULT.
+        editable: Whether calls can set it. Undo restores it, and `list.replace` updates it.
+        restorable: Whether a new task can have it. A deleted task is restored with it.
+        stored: Whether states and snapshots contain it. Otherwise only responses do.
     """
 
     name: str
@@ -51,31 +53,31 @@ MEMBERS: dict[str, Member] = {
 """The table, in the order of `Task`."""
 
 EDITABLE = tuple(row.name for row in MEMBERS.values() if row.editable and row.name != "metadata")
-"""What is set as a whole by an edit. Metadata is not: keys of it are merged."""
+"""Members that an edit replaces. Metadata is not among them, since an edit merges its keys."""
 
 DAYS = (("due", "due_day"), ("not_before", "not_before_day"))
-"""The moments that can have a day beside them: a date without a time. They change together."""
+"""Pairs of a moment and its day, a date without a time. They change together."""
 
 RESTORABLE = tuple(row.name for row in MEMBERS.values() if row.restorable)
 STORED = tuple(row.name for row in MEMBERS.values() if row.stored)
 
 RARE = AddedTask.__struct_fields__[AddedTask.__struct_fields__.index("status_changed_at") + 1 :]
-"""What most tasks do not have."""
+"""Members that most tasks don't have."""
 
 rare_of = attrgetter(*RARE)
-"""Returns the values of these members of a task."""
+"""Returns the values of a task's rare members."""
 
 
-def add_days(task: Task, changes: dict[str, Any], asked: Any) -> None:
-    """Add to the changes of a task the day, as `asked` has it, of each moment that changes: alone it means no day."""
+def add_days(task: Task, changes: dict[str, Any], request: Any) -> None:
+    """Add the requested days to a task's changes. A moment that changes without a day clears its day."""
     for moment, day in DAYS:
-        value = getattr(asked, day) or None
+        value = getattr(request, day) or None
         if moment in changes and (value is not None or getattr(task, day) is not None):
             changes.setdefault(day, value)
 
 
-def named(members: Iterable[str]) -> str:
-    """Name members as people read them: a day and the moment that follows from it are one date."""
+def describe_members(members: Iterable[str]) -> str:
+    """Return the members' names for users. A day and its moment are one date."""
     return ", ".join(dict.fromkeys(_WORDS.get(name, name.replace("_", " ")) for name in members))
 
 

@@ -1,9 +1,9 @@
-"""Places in a list as strings: plain string comparison of two keys tells which task stands first.
+"""Sort keys: places in a list as strings that compare in list order.
 
-A task stands by its id (`default_key`) unless it was put elsewhere: then it carries a rank made by `between`.
-Ranks use the digits 0-9A-Za-z in their ASCII order. No rank is made that, with zeros behind it, would be another
-key, so there is always room between two keys. Tasks put side by side count up (`b10a1`, `b10a2`, …) or, in front of
-everything, down (`Z9`, `Z8`, …), so that a thousand moves to the same end make short keys all the same.
+The key of a task is derived from its id (`default_key`), unless it was moved: then it has a rank made by `between`.
+Ranks use the digits 0-9A-Za-z in ASCII order. No rank equals another key after appending zeros, so there is always room
+between two keys. Ranks after the same task count up (`b10a1`, `b10a2`, …), and ranks before all tasks count down (`Z9`,
+`Z8`, …), so that keys stay short after a thousand moves to the same end.
 """
 
 import re
@@ -18,15 +18,15 @@ _FRONT = re.compile(r"([A-Z])([0-9]+)", re.ASCII)
 
 
 def default_key(task: str) -> str:
-    """The place of a task that was never moved: ids in numeric order (`a1`, `a9`, `b10`)."""
+    """Return the key of a task that was never moved. Keys are in numeric order of the ids (`a1`, `a9`, `b10`)."""
     length = len(task)
     return (_LENGTHS[length] if length < _LONGEST else _LENGTHS[_LONGEST]) + task
 
 
 def between(low: str, high: str) -> str:
-    """A key behind `low` and in front of `high`; an empty one means that there is no such neighbour.
+    """Return a key after `low` and before `high`. An empty key means no neighbor.
 
-    Never raises: for keys that are out of order it gives a key behind `low`.
+    Return a key after `low` if the two are out of order.
     """
     guess = _before(high) if high and not low else _after(low)
     if low < guess and (not high or guess < high):
@@ -57,7 +57,7 @@ def _before(high: str) -> str:
 
 
 def _midpoint(low: str, high: str) -> str:
-    """The shortest key in the middle that ends in a letter."""
+    """Return the shortest key in the middle that ends in a letter."""
     key = ""
     position = 0
     while True:

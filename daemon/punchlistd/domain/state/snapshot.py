@@ -1,7 +1,8 @@
-"""A state as bytes, so that opening a conversation costs its live size and not its history.
+"""Snapshots: states as bytes, so that the cost of opening a conversation does not depend on its history.
 
-Rows are arrays, and so is what came later in them: a member may be appended with a default, none may be moved or
-taken out. They are decoded without the checks of the wire, because what the log let in once must open for ever.
+Rows are arrays, with another array for the members that were added later. A new member may be appended with a default;
+none may be moved or removed. Rows are decoded without the checks of the wire, because a stored value must stay readable
+even if the limits of calls change.
 """
 
 from operator import attrgetter
@@ -15,7 +16,7 @@ from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.members import MEMBERS, STORED, rare_of
 
 _FIRST = STORED[: STORED.index("version") + 1]
-"""What each row has. The members that came later are one more, left empty by most tasks."""
+"""Members in each row. Later members are in an array at the end, which is None for most tasks."""
 _LATER = STORED[len(_FIRST) :]
 
 _TYPES = get_type_hints(Task)
@@ -71,7 +72,7 @@ _decoder = msgspec.msgpack.Decoder(_Image)
 
 
 def dump_state(state: State) -> bytes:
-    """The snapshot of a state. Equal states give equal bytes."""
+    """Return the snapshot of a state. Equal states give equal bytes."""
     ranks = state.ranks
     last = state.last_finished
     image = _Image(
@@ -84,11 +85,11 @@ def dump_state(state: State) -> bytes:
         created_at=state.created_at,
         updated_at=state.updated_at,
         next_task=state.next_task,
-        tasks=[_row(task) for task in state.ordered()],
+        tasks=[_build_row(task) for task in state.ordered()],
         ranks={task: ranks[task] for task in state.ids() if task in ranks} if ranks else {},
         messages=state.messages,
         cleared=state.cleared,
-        last_finished=None if last is None else _row(last),
+        last_finished=None if last is None else _build_row(last),
         claims=state.claims,
         offered=list(state.offered),
         origins=state.origins,
@@ -102,10 +103,10 @@ def dump_state(state: State) -> bytes:
 
 
 def load_state(conversation: str, data: bytes) -> State:
-    """The state that `dump_state` made these bytes from.
+    """Return the state from which `dump_state` made these bytes.
 
     Raises:
-        msgspec.DecodeError: the bytes are not a snapshot of this version; the log has everything.
+        msgspec.DecodeError: The bytes are not a snapshot of this version. Rebuild the state from the log.
     """
     image = _decoder.decode(data)
     state = State(conversation)
@@ -117,7 +118,7 @@ def load_state(conversation: str, data: bytes) -> State:
     state.sessions = image.sessions
     state.created_at = image.created_at
     state.updated_at = image.updated_at
-    state.load(map(_task, image.tasks), image.ranks)
+    state.load(map(_build_task, image.tasks), image.ranks)
     state.next_task = image.next_task
     state.messages = image.messages
     state.cleared = image.cleared
@@ -131,25 +132,27 @@ def load_state(conversation: str, data: bytes) -> State:
     elif image.messages:
         state.passing = None
     state.hidden = image.hidden
-    state.agents = (
-        {one.owner: one for one in image.claims.values() if one.session} if image.agents is None else image.agents
-    )
-    state.last_finished = None if image.last_finished is None else _task(image.last_finished)
+    if image.agents is None:
+        state.agents = {claim.owner: claim for claim in image.claims.values() if claim.session}
+    else:
+        state.agents = image.agents
+    state.last_finished = None if image.last_finished is None else _build_task(image.last_finished)
     return state
 
 
 _NO_METADATA: Metadata = {}
-"""One for all tasks that have none: nobody changes a task's metadata in place."""
+"""Shared by all tasks without metadata. A task's metadata is never changed in place."""
 
 _first_of, _later_of = attrgetter(*_FIRST), attrgetter(*_LATER)
 
 
-def _row(task: Task) -> _Row:
+def _build_row(task: Task) -> _Row:
     return _Row(*_first_of(task), _Later(*_later_of(task)) if any(rare_of(task)) else None)
 
 
-def _task(row: _Row) -> Task:
-    created_at = row.created_at  # equal times share one number, as in a state that was not saved in between
+def _build_task(row: _Row) -> Task:
+    # Equal times share one integer object, as in a state that was never stored.
+    created_at = row.created_at
     task = Task(
         id=row.id,
         title=row.title,

@@ -1,1 +1,1 @@
-"""Undo: what events did to a list, and the events that take it back. Pure."""
+"""Undo: which changes an undo selects, and the events that reverse them. Pure."""

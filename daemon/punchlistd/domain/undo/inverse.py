@@ -1,7 +1,7 @@
-"""Taking a change back: new events that undo what still stands as the change left it, and a line that says so.
+"""Rules that undo one change: each emits events that reverse it, as far as no later change has overwritten it.
 
-The rules work on a state of their own that runs ahead: each event they give has been applied to it already, so that
-the next, older change is taken back in the list as it then is.
+The rules work on a copy of the state. Every event is applied to the copy as it is emitted, so that the next older
+change is undone in the list that this one leaves.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -32,52 +32,50 @@ from punchlist_schemas.things import FINISHED, Metadata, Note, Task
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
-from punchlistd.domain.state.dependencies import cycle_through, parent_cycle
-from punchlistd.domain.state.members import DAYS, EDITABLE, RESTORABLE, add_days, named
+from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent_cycle
+from punchlistd.domain.state.members import DAYS, EDITABLE, RESTORABLE, add_days, describe_members
 from punchlistd.domain.state.ordering import between, default_key
-from punchlistd.domain.undo.trace import Change, Taken
+from punchlistd.domain.undo.trace import Change, RemovedTask
 
 SKIPPED = "skipped"
-"""Begins a line that tells what stays as it is."""
+"""First word of a line about a change that was not undone."""
 
-
-_SHOWN = 80
+_MAX_QUOTE = 80
 """Maximum length of a lost text in a preview, in characters."""
 
-
-_HOUR = 60
-"""Minutes."""
+_MINUTES_PER_HOUR = 60
 
 
-class Undoing:
-    """A run of changes being taken back, newest first. `events` and `lines` are what has come of it.
+class UndoRun:
+    """The progress of one undo, which reverses changes from the newest to the oldest.
 
-    `skipped` are the changes that can't be taken back: the task (or ""), the version, and why.
-
-    `touched` tells at which version each task was last touched by a call that stays: a task that others went on with
-    is not taken away. `returned` tells at which version each task (id and time of creation) last came back: one that
-    went again after that is not brought back by an older change. `complete` goes false when a part of a call is not
-    taken back: such a call does not count as undone, so that a later undo can come back to it. `claimed` tells at which
-    version the call begins that claimed a task last.
-
-    `resumed` are the tasks that came back in progress or completed, as they were then: what has changed around them
-    since may forbid it.
+    Attributes:
+        last_touched: Returns the version at which a call that stays last touched a task. Later work of others keeps a
+            task from being removed.
+        last_restored: Returns the version at which a task, by id and creation time, was last restored. An older
+            change does not restore a task that was removed after that.
+        events: Events of the undo so far.
+        lines: What the user is shown, a line for each reversed or skipped change.
+        skipped: Changes that can't be undone: task id (or ""), version, reason.
+        complete: Whether all of the current call has been undone. A call that is undone in part stays undoable.
+        resumed: Tasks that are in progress or completed again, as they were before the undone change. Later changes
+            around them may not allow that status.
     """
 
     def __init__(
         self,
         state: State,
         at: int,
-        touched: Callable[[str], int],
-        returned: Callable[[str, int], int],
-        claimed: Callable[[str], int] = lambda _task: 0,
+        last_touched: Callable[[str], int],
+        last_restored: Callable[[str, int], int],
+        last_claimed: Callable[[str], int] = lambda _task: 0,
     ) -> None:
         self.state = state
         self.at = at
-        self.touched = touched
-        self.returned = returned
-        self._claimed = claimed
-        self._claims = dict(state.claims)
+        self.last_touched = last_touched
+        self.last_restored = last_restored
+        self._last_claimed = last_claimed
+        self._claims_before = dict(state.claims)
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
         self.skipped: list[tuple[str, int, str]] = []
@@ -87,76 +85,77 @@ class Undoing:
         self._part = 0
         self._first = 0
         self._resumed_in_call: set[str] = set()
-        self._freed: dict[str, tuple[Claim, int]] = {}
+        self._deferred_releases: dict[str, tuple[Claim, int]] = {}
 
     def begin_call(self, first: int) -> None:
-        """Take back the call whose first event has version `first`."""
+        """Start undoing the call whose first event has version `first`."""
         self.complete = True
         self._first = first
-        self._begin, self._resumed_in_call, self._freed = len(self.events), set(), {}
+        self._begin, self._resumed_in_call, self._deferred_releases = len(self.events), set(), {}
 
     def end_call(self) -> None:
-        """Release claims that `free` left, and keep the blockers that each task had before the call."""
-        for name, (held, attempts) in self._freed.items():
+        """Release the claims that were deferred, and update the blockers that each resumed task had before the call."""
+        for name, (held, attempts) in self._deferred_releases.items():
             if self.state.claims.get(name) is held:
                 self.apply(
                     Released(task=name, owner=held.owner, reason="released", to="in_progress", attempts=attempts)
                 )
                 self.apply(TaskEdited(name, owner=held.owner))
-                self.note(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
+                self.add_line(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
         events = self.events[self._begin :]
-        edges = {(one.task, one.blocker) for one in events if isinstance(one, DependencyAdded)}
-        opened = {one.task for one in events if isinstance(one, StatusChanged) and one.from_ == "completed"}
+        edges = {(event.task, event.blocker) for event in events if isinstance(event, DependencyAdded)}
+        opened = {event.task for event in events if isinstance(event, StatusChanged) and event.from_ == "completed"}
         for name in self._resumed_in_call & self.state.running.keys():
             then, now = self.resumed[name], self.state.tasks[name].open_blockers
-            known = [one for one in now if one in then.open_blockers or one in opened or (name, one) in edges]
-            self.resumed[name] = replace(then, open_blockers=tuple(known))
+            blockers = [
+                other for other in now if other in then.open_blockers or other in opened or (name, other) in edges
+            ]
+            self.resumed[name] = replace(then, open_blockers=tuple(blockers))
 
-    def is_begun_again(self, task: str) -> bool:
-        """Return whether a task is held by a claim that was made after the call that is taken back."""
+    def is_claimed_later(self, task: str) -> bool:
+        """Return whether a task has a claim that is newer than the call being undone."""
         held = self.state.claims.get(task)
-        return held is not None and held is self._claims.get(task) and self._claimed(task) > self._first
+        return held is not None and held is self._claims_before.get(task) and self._last_claimed(task) > self._first
 
     def apply(self, event: KnownEvent) -> None:
         self.events.append(event)
         evolve(self.state, event, 0, self.state.version + 1, self.at)
 
-    def part(self) -> Decision:
-        """Return what happened since the last part."""
+    def take_part(self) -> Decision:
+        """Return the events since the last call of this method."""
         first, self._part = self._part, len(self.events)
         return Decision(tuple(self.events[first:]))
 
-    def note(self, line: str) -> None:
-        """Tell what was taken back."""
+    def add_line(self, line: str) -> None:
         self.lines.append(line)
 
     def skip(self, change: Change, reason: str) -> None:
-        """Tell what stays as it is, and why."""
+        """Record that a change can't be undone."""
         task = change.after or change.before
-        self.note(f"{SKIPPED} {name_of(task) if task is not None else 'the list'}: {reason}")
+        self.add_line(f"{SKIPPED} {name_of(task) if task is not None else 'the list'}: {reason}")
         self.skipped.append((task.id if task is not None else "", change.version, reason))
         self.complete = False
 
-    def leave(self) -> None:
-        """Something is already as it was before the change, by whatever means: nothing to tell."""
+    def mark_partial(self) -> None:
+        """Record that a part of the call was not undone, without a line about it."""
         self.complete = False
 
     def resume(self, then: Task, claim: Claim | None) -> None:
-        """Record that a task is again as it was, and give it back to the owner of its claim."""
+        """Record that a task has its former status again, and restore its claim."""
         if then.status in ("in_progress", "completed"):
             self.resumed[then.id] = then
             self._resumed_in_call.add(then.id)
-        self.hand_back(then.id, claim)
+        self.restore_claim(then.id, claim)
 
-    def free(self, before: Task, held: Claim) -> None:
-        """Release a claim at the end of the call, unless an older change of it ends the claim: then that is enough."""
-        self._freed[before.id] = held, before.attempts
+    def defer_release(self, before: Task, held: Claim) -> None:
+        """Release a claim at the end of the call, unless undoing an older change of the call ends it."""
+        self._deferred_releases[before.id] = held, before.attempts
 
-    def hand_back(self, task: str, claim: Claim | None) -> None:
-        """Give a task that came back in progress to whoever had claimed it, for as long as the claim was made for.
+    def restore_claim(self, task: str, claim: Claim | None) -> None:
+        """Claim a task in progress for its former owner again, with the lease of the former claim.
 
-        Without a claim the task would be nobody's to go on with: not its owner's, and its time would never be over.
-        The time of this claim alone counts, since the connection of the one before may be gone.
+        Without a claim its owner could not continue it, and it would never expire. The new claim depends on its lease
+        alone (`keep`), because the connection of the former claim may be closed.
         """
         now = self.state.tasks.get(task)
         if claim is None or now is None or task in self.state.claims:
@@ -164,30 +163,31 @@ class Undoing:
         if (now.status, now.owner) == ("in_progress", claim.owner):
             self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True, session=claim.session))
 
-    def may_return(self, change: Change, task: Task) -> bool:
-        """Whether a change is what keeps a task away."""
-        return task.id not in self.state.tasks and self.returned(task.id, task.created_at) < change.version
+    def can_restore(self, change: Change, task: Task) -> bool:
+        """Return whether undoing a removal brings the task back: it is missing, and was not restored since."""
+        return task.id not in self.state.tasks and self.last_restored(task.id, task.created_at) < change.version
 
-    def standing(self, change: Change) -> Task | None:
-        """The task that a change named, if it is still the same one."""
+    def find_task(self, change: Change) -> Task | None:
+        """Return the current form of the changed task, or None if it is gone or its id belongs to another task."""
         then = change.after or change.before
         now = None if then is None else self.state.tasks.get(then.id)
         return now if now is not None and then is not None and now.created_at == then.created_at else None
 
 
 def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
-    """Whether an event can be taken back at all; claims and releases by somebody only where that is asked for."""
+    """Return whether a rule can undo an event. `claims` includes claims and deliberate releases."""
     if isinstance(event, ConversationConfigured):
         return event.title is not UNSET or event.settings is not UNSET
     if isinstance(event, Released):
-        return claims and event.reason == "released"  # else a time was over, which nobody did
+        # Other releases were made by the daemon, for example when a lease expired.
+        return claims and event.reason == "released"
     if isinstance(event, Claimed):
         return claims
     return type(event) in _RULES
 
 
-def take_back(run: Undoing, change: Change) -> Iterable[Decision]:
-    """Take back one change, as far as it still stands; a clear in parts, made lazily."""
+def undo_change(run: UndoRun, change: Change) -> Iterable[Decision]:
+    """Undo one change as far as possible. A clear is undone in parts, made lazily."""
     return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 
@@ -195,104 +195,108 @@ def name_of(task: Task) -> str:
     return f'#{task.id} "{task.title}"'
 
 
-def _added(run: Undoing, change: Change) -> None:
+def _undo_add(run: UndoRun, change: Change) -> None:
     if change.before is not None or change.after is None:
         return
-    now = run.standing(change)
+    now = run.find_task(change)
     if now is None:
-        run.leave()
-    elif run.touched(now.id) > change.version:
+        run.mark_partial()
+    elif run.last_touched(now.id) > change.version:
         run.skip(change, "it changed since")
     else:
         run.apply(Deleted(now.id))
-        run.note(f"removed {name_of(now)}")
+        run.add_line(f"removed {name_of(now)}")
 
 
-def _edited(run: Undoing, change: Change) -> None:
-    before, after, now = change.before, change.after, run.standing(change)
+def _undo_edit(run: UndoRun, change: Change) -> None:
+    before, after, now = change.before, change.after, run.find_task(change)
     if before is None or after is None:
         return
     if now is None:
         run.skip(change, "it is gone")
         return
-    changes, missed = _members_back(run, change.event, before, after, now)
-    patch, kept = _metadata_back(before.metadata, after.metadata, now.metadata)
+    changes, conflicts = _find_members(run, change.event, before, after, now)
+    patch, kept = _find_metadata(before.metadata, after.metadata, now.metadata)
     if patch:
         changes["metadata"] = patch
-    missed.extend(f"metadata.{key}" for key in kept)
+    conflicts.extend(f"metadata.{key}" for key in kept)
     if changes:
-        _put_members_back(run, now, changes, change.claim)
-    if missed:
-        run.skip(change, f"{named(missed)} changed since")
+        _restore_members(run, now, changes, change.claim)
+    if conflicts:
+        run.skip(change, f"{describe_members(conflicts)} changed since")
 
 
-def _put_members_back(run: Undoing, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
+def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
     run.apply(TaskEdited(now.id, **changes))
-    run.note(f"{name_of(now)}: {named(changes)} put back")
-    if "owner" in changes:  # a revert takes the owner first, so that its undo gives it back last
-        run.hand_back(now.id, claim)
+    run.add_line(f"{name_of(now)}: {describe_members(changes)} put back")
+    # A revert takes the owner first, so that its undo gives it back last.
+    if "owner" in changes:
+        run.restore_claim(now.id, claim)
 
 
-def _may_be(state: State, task: Task, member: str, old: Any) -> bool:
-    """Return whether a member can have its old value without breaking a claim or making a cycle of parents."""
+def _can_restore(state: State, task: Task, member: str, old: Any) -> bool:
+    """Return whether a member can have its old value without breaking a claim or closing a cycle of parents."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
-    return member != "parent" or _may_be_parent(state, task, old)
+    return member != "parent" or _can_be_parent(state, task, old)
 
 
-def _members_back(run: Undoing, event: Any, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
+def _find_members(run: UndoRun, event: Any, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
     """Return the members to restore, and the names of those that changed since."""
     changes: dict[str, Any] = {}
-    missed: list[str] = []
+    conflicts: list[str] = []
     for member in EDITABLE:
         old, new, present = getattr(before, member), getattr(after, member), getattr(now, member)
         if getattr(event, member) is UNSET or old == new:
             continue
         if present == old:
-            run.leave()
-        elif present == new and _may_be(run.state, now, member, old):
+            run.mark_partial()
+        elif present == new and _can_restore(run.state, now, member, old):
             changes[member] = old
         else:
-            missed.append(member)
+            conflicts.append(member)
     for moment, day in DAYS:
-        if moment in missed:
+        if moment in conflicts:
             changes.pop(day, None)
     add_days(now, changes, before)
-    return changes, missed
+    return changes, conflicts
 
 
-def _may_be_parent(state: State, task: Task, parent: str | None) -> bool:
+def _can_be_parent(state: State, task: Task, parent: str | None) -> bool:
     if parent is None:
         return True
-    return parent in state.tasks and parent_cycle(task.id, parent, lambda name: state.tasks[name].parent) is None
+    return parent in state.tasks and find_parent_cycle(task.id, parent, lambda name: state.tasks[name].parent) is None
 
 
-def _metadata_back(before: Metadata, after: Metadata, now: Metadata) -> tuple[Metadata, list[str]]:
-    """The patch that puts the touched keys back, and those that were touched again since."""
-    touched = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    patch = {key: before.get(key) for key in touched if now.get(key) == after.get(key)}
-    return patch, [key for key in touched if now.get(key) not in (before.get(key), after.get(key))]
+def _find_metadata(before: Metadata, after: Metadata, now: Metadata) -> tuple[Metadata, list[str]]:
+    """Return the patch that restores the changed keys, and the keys that changed again since."""
+    changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    patch = {key: before.get(key) for key in changed if now.get(key) == after.get(key)}
+    return patch, [key for key in changed if now.get(key) not in (before.get(key), after.get(key))]
 
 
-def _moved(run: Undoing, change: Change) -> None:
-    event, now = change.event, run.standing(change)
+def _undo_move(run: UndoRun, change: Change) -> None:
+    event, now = change.event, run.find_task(change)
     assert isinstance(event, TaskMoved)
     if change.before is None:
         return
     rank = "" if now is None else run.state.ranks.get(now.id, "")
     if now is not None and rank == change.rank:
-        run.leave()
+        run.mark_partial()
     elif now is None or rank != event.rank:
         run.skip(change, "it is gone" if now is None else "it was moved since")
     else:
-        rank, before = place_of(run.state, now.id, change.rank)
+        rank, before = find_place(run.state, now.id, change.rank)
         run.apply(TaskMoved(task=now.id, before=before, rank=rank))
-        run.note(f"{name_of(now)}: moved back")
+        run.add_line(f"{name_of(now)}: moved back")
 
 
-def place_of(state: State, task: str, rank: str) -> tuple[str, str | None]:
-    """Where a sort key puts a task: the key, another one if it is taken by now, and the task that will stand behind."""
+def find_place(state: State, task: str, rank: str) -> tuple[str, str | None]:
+    """Return the place that a sort key gives a task: the key, and the task after it.
+
+    If another task has the key by now, the place is right after that task, and the key is a new one.
+    """
     key = rank or default_key(task)
     ids = state.ids()
     position = state.index("", key)
@@ -305,67 +309,67 @@ def place_of(state: State, task: str, rank: str) -> tuple[str, str | None]:
     return rank, others[0] if others else None
 
 
-def _noted(run: Undoing, change: Change) -> None:
-    now = run.standing(change)
+def _undo_note(run: UndoRun, change: Change) -> None:
+    now = run.find_task(change)
     if now is None or change.before is None:
-        run.leave()
+        run.mark_partial()
     elif any(note.version == change.version for note in now.notes):
         run.apply(NoteRemoved(now.id, change.version))
-        run.note(f"{name_of(now)}: note removed")
+        run.add_line(f"{name_of(now)}: note removed")
     else:
-        run.leave()
+        run.mark_partial()
 
 
-def _note_removed(run: Undoing, change: Change) -> None:
-    event, now = change.event, run.standing(change)
+def _undo_note_removal(run: UndoRun, change: Change) -> None:
+    event, now = change.event, run.find_task(change)
     assert isinstance(event, NoteRemoved)
     if now is None or change.before is None:
-        run.leave()
+        run.mark_partial()
         return
     for note in change.before.notes:
         if note.version == event.note:
-            run.apply(note_again(now.id, note))
-            run.note(f"{name_of(now)}: note put back")
+            run.apply(rebuild_note(now.id, note))
+            run.add_line(f"{name_of(now)}: note put back")
 
 
-def note_again(task: str, note: Note) -> NoteAdded:
-    """A note that was removed, by its author."""
+def rebuild_note(task: str, note: Note) -> NoteAdded:
+    """Return the event that adds a removed note again, under its author's name."""
     if note.imported_by:
         return NoteAdded(task, note.text, note.imported_by, note.actor, note.at)
     return NoteAdded(task, note.text, note.actor)
 
 
-def _claimed(run: Undoing, change: Change) -> None:
-    """Somebody took a task: it goes back to where it was, unless it went on since."""
-    event, before, now = change.event, change.before, run.standing(change)
+def _undo_claim(run: UndoRun, change: Change) -> None:
+    """Release the claim, unless it has ended or was made again since."""
+    event, before, now = change.event, change.before, run.find_task(change)
     assert isinstance(event, Claimed)
     if before is None or now is None:
         run.skip(change, "it is gone")
         return
     held = run.state.claims.get(now.id)
-    if held is None or held.owner != event.owner or run.is_begun_again(now.id):
+    if held is None or held.owner != event.owner or run.is_claimed_later(now.id):
         if (now.status, now.owner) == (before.status, before.owner):
-            run.leave()
+            run.mark_partial()
         else:
             run.skip(change, "it went on since")
         return
     if (before.status, before.owner) == ("in_progress", event.owner):
-        run.free(before, held)
+        run.defer_release(before, held)
         return
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
         run.apply(TaskEdited(now.id, owner=before.owner))
-    run.note(f"{name_of(now)}: given back by {event.owner}")
+    run.add_line(f"{name_of(now)}: given back by {event.owner}")
 
 
-def _released(run: Undoing, change: Change) -> None:
-    """Somebody gave a task back: it is theirs again."""
-    event, before, now = change.event, change.before, run.standing(change)
+def _undo_release(run: UndoRun, change: Change) -> None:
+    """Give the task back to the owner who released it."""
+    event, before, now = change.event, change.before, run.find_task(change)
     assert isinstance(event, Released)
     if before is None or now is None:
         run.skip(change, "it is gone")
     elif (now.status, now.owner) == (before.status, before.owner):
-        run.leave()
+        run.mark_partial()
     elif (now.status, now.owner) != (event.to, ""):
         run.skip(change, "it went on since")
     else:
@@ -377,20 +381,20 @@ def _released(run: Undoing, change: Change) -> None:
                 run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
             run.apply(TaskEdited(now.id, owner=before.owner))
         run.resume(before, claim)
-        run.note(f"{name_of(now)}: {event.owner} has it again")
+        run.add_line(f"{name_of(now)}: {event.owner} has it again")
 
 
-def _status(run: Undoing, change: Change) -> None:
-    before, after, now = change.before, change.after, run.standing(change)
+def _undo_status(run: UndoRun, change: Change) -> None:
+    before, after, now = change.before, change.after, run.find_task(change)
     if before is None or after is None:
         return
     if now is None:
         run.skip(change, "it is gone")
-    elif _standing(now) == _standing(before):
-        run.leave()
-    elif _standing(now) != _standing(after):
+    elif _progress_of(now) == _progress_of(before):
+        run.mark_partial()
+    elif _progress_of(now) != _progress_of(after):
         run.skip(change, "its status changed since")
-    elif before.status in FINISHED and run.is_begun_again(now.id):
+    elif before.status in FINISHED and run.is_claimed_later(now.id):
         run.skip(change, "it was begun again since")
     else:
         run.apply(
@@ -406,14 +410,14 @@ def _status(run: Undoing, change: Change) -> None:
             )
         )
         run.resume(before, change.claim)
-        message = f"{now.status} → {before.status}{_loss(before, now)}"
-        run.note(f"{name_of(now)}: {'summary and reason put back' if now.status == before.status else message}")
+        message = f"{now.status} → {before.status}{_describe_loss(before, now)}"
+        run.add_line(f"{name_of(now)}: {'summary and reason put back' if now.status == before.status else message}")
 
 
-def _loss(before: Task, now: Task) -> str:
-    """Return what an undo would lose of a task as it is `now`: its result, its reason, minutes of work."""
+def _describe_loss(before: Task, now: Task) -> str:
+    """Return what the undo loses of the current task: its result, its reason, the time worked on it."""
     lost = [
-        f"{name} {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
+        f"{name} {text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + '…'!r}"
         for name, text, old in (
             ("its result", now.result_summary, before.result_summary),
             ("its reason", now.fail_reason, before.fail_reason),
@@ -422,93 +426,93 @@ def _loss(before: Task, now: Task) -> str:
     ]
     minutes = (now.spent_ms - before.spent_ms) // 60_000
     if minutes > 0:
-        lost.append(f"{minutes // _HOUR} h {minutes % _HOUR} min of work")
+        lost.append(f"{minutes // _MINUTES_PER_HOUR} h {minutes % _MINUTES_PER_HOUR} min of work")
     return f"; lost: {', '.join(lost)}" if lost else ""
 
 
-def _standing(task: Task) -> tuple[object, ...]:
+def _progress_of(task: Task) -> tuple[object, ...]:
     return (task.status, task.result_summary, task.fail_reason, task.attempts, task.waits_for)
 
 
-def _edge_added(run: Undoing, change: Change) -> None:
-    event, now = change.event, run.standing(change)
+def _undo_edge(run: UndoRun, change: Change) -> None:
+    event, now = change.event, run.find_task(change)
     assert isinstance(event, DependencyAdded)
     if change.before is None or change.after is None or event.blocker in change.before.blocked_by:
         return
     if now is not None and event.blocker in now.blocked_by:
         run.apply(DependencyRemoved(now.id, event.blocker))
-        run.note(f"{name_of(now)}: no longer waits for #{event.blocker}")
+        run.add_line(f"{name_of(now)}: no longer waits for #{event.blocker}")
     else:
-        run.leave()
+        run.mark_partial()
 
 
-def _edge_removed(run: Undoing, change: Change) -> None:
-    event, now = change.event, run.standing(change)
+def _undo_edge_removal(run: UndoRun, change: Change) -> None:
+    event, now = change.event, run.find_task(change)
     assert isinstance(event, DependencyRemoved)
     if change.before is None or event.blocker not in change.before.blocked_by:
         return
     if now is not None and event.blocker in now.blocked_by:
-        run.leave()
-    elif now is not None and _tie(run, now.id, event.blocker):
-        run.note(f"{name_of(now)}: waits for #{event.blocker} again")
+        run.mark_partial()
+    elif now is not None and _restore_edge(run, now.id, event.blocker):
+        run.add_line(f"{name_of(now)}: waits for #{event.blocker} again")
     else:
         run.skip(change, f"it can't wait for #{event.blocker} again")
 
 
-def _tie(run: Undoing, task: str, blocker: str) -> bool:
+def _restore_edge(run: UndoRun, task: str, blocker: str) -> bool:
     tasks = run.state.tasks
     if task not in tasks or blocker not in tasks or blocker in tasks[task].blocked_by:
         return False
-    if cycle_through(task, tasks, {task: (blocker,)}) is not None:
+    if find_blocker_cycle(task, tasks, {task: (blocker,)}) is not None:
         return False
     run.apply(DependencyAdded(task, blocker))
     return True
 
 
-def _deleted(run: Undoing, change: Change) -> None:
-    for taken in change.taken:
-        task = taken.task
-        if not run.may_return(change, task):
-            _stay_away(run, taken)
+def _undo_deletion(run: UndoRun, change: Change) -> None:
+    for removed in change.removed:
+        task = removed.task
+        if not run.can_restore(change, task):
+            _skip_task(run, removed)
             continue
-        run.apply(_restored(run.state, taken, run.state.tasks))
+        run.apply(_build_task_added(run.state, removed, run.state.tasks))
         for dependent in task.blocks:
-            _tie(run, dependent, task.id)
-        _adopt(run, taken, task.parent)
-        run.resume(task, taken.claim)
-        run.note(f"restored {name_of(task)}")
+            _restore_edge(run, dependent, task.id)
+        _restore_children(run, removed, task.parent)
+        run.resume(task, removed.claim)
+        run.add_line(f"restored {name_of(task)}")
 
 
-def _cleared(run: Undoing, change: Change) -> Iterator[Decision]:
-    """The tasks come back first; those whose id is in use again are left out, and with them their relations."""
-    back = {taken.task.id: taken for taken in change.taken if run.may_return(change, taken.task)}
-    for taken in back.values():
-        run.apply(_restored(run.state, taken, back))
-        yield run.part()
-    for taken in back.values():
-        for dependent in taken.task.blocks:
-            if dependent in back and taken.task.id not in run.state.tasks[dependent].blocked_by:
-                run.apply(DependencyAdded(dependent, taken.task.id))
-        _adopt(run, taken, None)
-        run.resume(taken.task, taken.claim)
-        yield run.part()
-    if back:
-        run.note(f"restored {len(back)} cleared task{'s' if len(back) != 1 else ''}")
-    for taken in change.taken:
-        if taken.task.id not in back:
-            _stay_away(run, taken)
+def _undo_clear(run: UndoRun, change: Change) -> Iterator[Decision]:
+    """Restore all tasks, then their relations. A task whose id is in use again is skipped, relations included."""
+    restored = {removed.task.id: removed for removed in change.removed if run.can_restore(change, removed.task)}
+    for removed in restored.values():
+        run.apply(_build_task_added(run.state, removed, restored))
+        yield run.take_part()
+    for removed in restored.values():
+        for dependent in removed.task.blocks:
+            if dependent in restored and removed.task.id not in run.state.tasks[dependent].blocked_by:
+                run.apply(DependencyAdded(dependent, removed.task.id))
+        _restore_children(run, removed, None)
+        run.resume(removed.task, removed.claim)
+        yield run.take_part()
+    if restored:
+        run.add_line(f"restored {len(restored)} cleared task{'s' if len(restored) != 1 else ''}")
+    for removed in change.removed:
+        if removed.task.id not in restored:
+            _skip_task(run, removed)
 
 
-def _stay_away(run: Undoing, taken: Taken) -> None:
-    run.leave()
-    present = run.state.tasks.get(taken.task.id)
-    if present is not None and present.created_at != taken.task.created_at:
-        run.note(f"{SKIPPED} {name_of(taken.task)}: its id is in use again")
+def _skip_task(run: UndoRun, removed: RemovedTask) -> None:
+    run.mark_partial()
+    present = run.state.tasks.get(removed.task.id)
+    if present is not None and present.created_at != removed.task.created_at:
+        run.add_line(f"{SKIPPED} {name_of(removed.task)}: its id is in use again")
 
 
-def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
-    task = taken.task
-    rank, before = place_of(state, task.id, taken.rank)
+def _build_task_added(state: State, removed: RemovedTask, among: Container[str]) -> TaskAdded:
+    task = removed.task
+    rank, before = find_place(state, task.id, removed.rank)
     parent = task.parent
     members = {name: getattr(task, name) for name in RESTORABLE}
     members["parent"] = parent if parent in state.tasks and parent in among else None
@@ -516,44 +520,44 @@ def _restored(state: State, taken: Taken, among: Container[str]) -> TaskAdded:
     return TaskAdded(AddedTask(**members), before, rank)
 
 
-def _adopt(run: Undoing, taken: Taken, left_at: str | None) -> None:
-    """The children come back to a restored task, if they are still where its going left them."""
-    for name in taken.children:
+def _restore_children(run: UndoRun, removed: RemovedTask, left_at: str | None) -> None:
+    """Put the children back below a restored task, if they are still where its removal left them."""
+    for name in removed.children:
         child = run.state.tasks.get(name)
-        if child is not None and child.parent == left_at and _may_be_parent(run.state, child, taken.task.id):
-            run.apply(TaskEdited(name, parent=taken.task.id))
+        if child is not None and child.parent == left_at and _can_be_parent(run.state, child, removed.task.id):
+            run.apply(TaskEdited(name, parent=removed.task.id))
 
 
-def _configured(run: Undoing, change: Change) -> None:
+def _undo_settings(run: UndoRun, change: Change) -> None:
     event = change.event
     assert isinstance(event, ConversationConfigured)
-    back = ConversationConfigured(
+    restored = ConversationConfigured(
         title=change.title if event.title is not UNSET and run.state.title == event.title else UNSET,
         settings=change.settings if event.settings is not UNSET and run.state.settings == event.settings else UNSET,
     )
-    if back != ConversationConfigured():
-        run.apply(back)
-        run.note("the list: title or settings put back")
-    if (event.title is not UNSET) != (back.title is not UNSET):
-        run.note(f"{SKIPPED} the conversation's title: it changed since")
-        run.leave()
-    if (event.settings is not UNSET) != (back.settings is not UNSET):
-        run.note(f"{SKIPPED} the conversation's settings: they changed since")
-        run.leave()
+    if restored != ConversationConfigured():
+        run.apply(restored)
+        run.add_line("the list: title or settings put back")
+    if (event.title is not UNSET) != (restored.title is not UNSET):
+        run.add_line(f"{SKIPPED} the conversation's title: it changed since")
+        run.mark_partial()
+    if (event.settings is not UNSET) != (restored.settings is not UNSET):
+        run.add_line(f"{SKIPPED} the conversation's settings: they changed since")
+        run.mark_partial()
 
 
-_RULES: dict[type, Callable[[Undoing, Change], Iterable[Decision] | None]] = {
-    TaskAdded: _added,
-    TaskEdited: _edited,
-    TaskMoved: _moved,
-    NoteAdded: _noted,
-    NoteRemoved: _note_removed,
-    Claimed: _claimed,
-    Released: _released,
-    StatusChanged: _status,
-    DependencyAdded: _edge_added,
-    DependencyRemoved: _edge_removed,
-    Deleted: _deleted,
-    ListCleared: _cleared,
-    ConversationConfigured: _configured,
+_RULES: dict[type, Callable[[UndoRun, Change], Iterable[Decision] | None]] = {
+    TaskAdded: _undo_add,
+    TaskEdited: _undo_edit,
+    TaskMoved: _undo_move,
+    NoteAdded: _undo_note,
+    NoteRemoved: _undo_note_removal,
+    Claimed: _undo_claim,
+    Released: _undo_release,
+    StatusChanged: _undo_status,
+    DependencyAdded: _undo_edge,
+    DependencyRemoved: _undo_edge_removal,
+    Deleted: _undo_deletion,
+    ListCleared: _undo_clear,
+    ConversationConfigured: _undo_settings,
 }

@@ -1,7 +1,7 @@
-"""A history followed from its beginning, of which only what an undo has to know is kept.
+"""Replays a list's history for an undo, and keeps only what the undo needs.
 
-Each event is folded once. Of the calls that an undo may take back the newest ones are kept with all that they changed,
-of the others only what keeps a change from being taken back: who touched a task after it, and which clears stand.
+Of the calls that can be undone, the newest are kept with all their changes. Of other calls only conflicts are kept:
+which tasks they touched, and which clears are in force.
 """
 
 import msgspec
@@ -20,15 +20,18 @@ from punchlistd.domain.commands import Fact
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 from punchlistd.domain.undo.inverse import is_undoable
-from punchlistd.domain.undo.trace import Change, named, trace
+from punchlistd.domain.undo.trace import Change, task_id_of, trace
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """Which calls an undo means.
+    """The calls that an undo selects.
 
-    `of` are these actors' calls alone (None: anybody's). `call` is the one that made this version, `redo` means undos
-    instead of other calls, and `to_version` none at all: the state right after that version is wanted. `claims` says
-    that claims and releases count.
+    Attributes:
+        of: Select calls of these actors only; None selects any actor's.
+        call: Select the call that made this version.
+        redo: Select undos instead of other calls.
+        to_version: Select no calls; restore the state right after this version.
+        claims: Whether claims and releases can be undone.
     """
 
     of: frozenset[str] | None = None
@@ -39,21 +42,25 @@ class Aim(msgspec.Struct, frozen=True):
 
     @property
     def latest_start(self) -> int | None:
-        """The highest version of a state to begin from; None: any."""
+        """The highest version of a state from which the replay can start; None allows any."""
         return self.to_version if self.call is None else self.call - 1
 
 
-def aim(params: p.ListUndo) -> Aim:
-    """Which calls are meant. Before there was `of`, `actor` said whose; a named call or version is anybody's."""
+def build_aim(params: p.ListUndo) -> Aim:
+    """Return the aim of an undo. A call or version that is named can be of any actor."""
     if params.call is not None or params.to_version is not None:
         return Aim(None, params.call, to_version=params.to_version, claims=params.claims)
+    # Calls from before `of` existed select by `actor`.
     of = params.actor if params.of is None else params.of
-    whose = None if of is None else frozenset((of, *params.also))
-    return Aim(whose, redo=params.redo, claims=params.claims)
+    actors = None if of is None else frozenset((of, *params.also))
+    return Aim(actors, redo=params.redo, claims=params.claims)
 
 
 class Touch(msgspec.Struct, frozen=True, gc=False):
-    """An event that named a task or rests on it: its version, that of its call's first event, and who made it."""
+    """An event that changed a task or made another task refer to it.
+
+    `first` is the version of the first event of its call.
+    """
 
     version: int
     first: int
@@ -61,24 +68,26 @@ class Touch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lookback:
-    """What the newest calls of a conversation changed.
+    """The calls of a conversation that an undo can reverse, and the later calls that may prevent it.
+
+    A call is identified by the version of its first event.
 
     Args:
-        conversation: whose history it is.
-        aim: which calls may be taken back.
-        depth: how many of those calls to keep at most; None: all.
-        state: the state at position `seq` to begin from, where what came before is left out.
-        seq: that position.
+        conversation: The conversation's id.
+        aim: The calls to select.
+        depth: Maximum number of selected calls to keep; None keeps all.
+        state: State to start from. Earlier calls are then not known.
+        seq: Log position of `state`.
 
     Attributes:
-        state: The fold of everything that was followed.
-        seq: The position of the last event that was followed.
-        calls: The calls that may be taken back, oldest first: by the version of its first event, what each one changed.
-        undone: The calls that were taken back, by the version of their first event.
-        undos: Those among `calls` that took others back.
+        state: The state after the last event.
+        seq: The log position of the last event.
+        calls: The changes of each selected call, oldest first.
+        undone: The calls that were undone.
+        undos: The undos among `calls`.
         erased_at: The version of the newest erasure, 0 if there is none.
-        then: The state right after the version that the aim names; None while that is the present one.
-        is_cut: Whether older calls than these were left out.
+        then: The state right after the version to revert to; None while no later event has been read.
+        is_cut: Whether older calls were left out.
     """
 
     def __init__(
@@ -96,9 +105,9 @@ class Lookback:
         self.depth = depth
         self._clears: list[tuple[int, int]] = []  # its version, and that of its call's first event
         self._touches: dict[str, list[Touch]] = {}
-        self._claimed: dict[str, int] = {}
-        self._rests: dict[str, list[Touch]] = {}
-        self._returns: dict[tuple[str, int], int] = {}
+        self._claims: dict[str, int] = {}
+        self._references: dict[str, list[Touch]] = {}
+        self._restorations: dict[tuple[str, int], int] = {}
         self._first = 0
         self._actor = ""
         self._is_undo = False
@@ -106,13 +115,13 @@ class Lookback:
         self._is_cancelled = False
 
     def follow(self, fact: Fact, *, begins: bool, undoes: tuple[int, ...] = ()) -> None:
-        """Take in the next event.
+        """Replay the next event.
 
         Args:
-            fact: the event.
-            begins: whether it is the first one of its call.
-            undoes: for the first event of an undo, the versions of the first events of the calls that it took back;
-                negative are undos that it took back, which makes it a call like any other.
+            fact: The event.
+            begins: Whether it is the first event of its call.
+            undoes: For the first event of an undo, the calls that it undid. An undo that it undid, as a redo does, is
+                negative, and makes this an ordinary call.
         """
         if begins:
             self._begin(fact, undoes)
@@ -121,22 +130,22 @@ class Lookback:
         self.seq = fact.seq
         event = fact.event
         if isinstance(event, TaskAdded) and event.task.created_at:
-            self._returns[event.task.id, event.task.created_at] = fact.version
-        if self._is_meant() and is_undoable(event, claims=self._aim.claims):
-            self._remember(trace(self.state, fact))
+            self._restorations[event.task.id, event.task.created_at] = fact.version
+        if self._is_selected() and is_undoable(event, claims=self._aim.claims):
+            self._record_change(trace(self.state, fact))
             return
         if isinstance(event, ListCleared) and not self._is_undo:
             self._clears.append((fact.version, self._first))
         elif isinstance(event, ConversationDeleted):
-            self._forget(fact.version)
-        self._note_touch(fact.version, event)
+            self._forget_history(fact.version)
+        self._record_touch(fact.version, event)
         evolve(self.state, event, fact.seq, fact.version, fact.at)
 
     def _begin(self, fact: Fact, undoes: tuple[int, ...]) -> None:
         self._first, self._actor = fact.version, fact.actor
         self._is_undo = bool(undoes) and min(undoes) >= 0
         self._is_redo = bool(undoes) and not self._is_undo
-        # Together with the newer calls that it took back, an undo changed nothing that an older call could miss.
+        # An undo that only reverses calls after the selected one leaves the list as that call did: no conflict.
         self._is_cancelled = self._is_undo and self._aim.call is not None and min(undoes) > self._aim.call
         for version in map(abs, undoes):
             self.undone.add(version)
@@ -144,37 +153,38 @@ class Lookback:
                 self.calls.pop(version, None)
         if self._is_undo:
             self.undos.add(fact.version)
+        # A later call contains the selected version, or is closer to it.
         if self._aim.call is not None and fact.version <= self._aim.call:
-            self.calls.clear()  # what follows holds the version that is meant, or comes nearer to it
+            self.calls.clear()
 
-    def _is_meant(self) -> bool:
+    def _is_selected(self) -> bool:
         aim = self._aim
         if aim.call is not None:
             return self._first <= aim.call
-        return aim.to_version is None and aim.redo is self._is_undo and self._is_aims()
+        return aim.to_version is None and aim.redo is self._is_undo and self._is_by_selected_actor()
 
-    def _is_aims(self) -> bool:
+    def _is_by_selected_actor(self) -> bool:
         return self._aim.of is None or self._actor in self._aim.of
 
-    def _note_touch(self, version: int, event: AnyEvent) -> None:
+    def _record_touch(self, version: int, event: AnyEvent) -> None:
         aim, touch = self._aim, Touch(version, self._first, self._actor)
         if isinstance(event, Claimed):
-            self._claimed[event.task] = self._first
+            self._claims[event.task] = self._first
         if self._is_cancelled:
             return
-        is_others = not self._is_aims() and not self._is_undo
-        if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._is_aims())):
-            self._touches.setdefault(named(event), []).append(touch)
-            for task in _rested_on(event):
-                self._rests.setdefault(task, []).append(touch)
+        is_others = not self._is_by_selected_actor() and not self._is_undo
+        if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._is_by_selected_actor())):
+            self._touches.setdefault(task_id_of(event), []).append(touch)
+            for task in _referenced_by(event):
+                self._references.setdefault(task, []).append(touch)
 
-    def _forget(self, version: int) -> None:
-        """Nothing that came before an erasure comes back."""
+    def _forget_history(self, version: int) -> None:
+        """Drop what was recorded before an erasure, which can't be undone."""
         self.erased_at = version
         self.calls, self.is_cut = {}, False
-        self._clears, self._touches, self._rests, self._returns = [], {}, {}, {}
+        self._clears, self._touches, self._references, self._restorations = [], {}, {}, {}
 
-    def _remember(self, change: Change) -> None:
+    def _record_change(self, change: Change) -> None:
         calls = self.calls
         if self._first not in calls and self.depth is not None and len(calls) >= self.depth:
             del calls[next(iter(calls))]
@@ -183,34 +193,34 @@ class Lookback:
 
     @property
     def last_clear(self) -> int:
-        """The version of the newest clear that nobody took back and that is not among `calls`; 0 if there is none."""
+        """The version of the newest clear that is in force and not among `calls`; 0 if there is none."""
         return next((version for version, first in reversed(self._clears) if first not in self.undone), 0)
 
-    def touched(self, task: str) -> int:
-        """At which version a standing call of another actor last touched a task; 0 if none did."""
-        found = self._standing(self._touches, task)
-        return 0 if found is None else found.version
+    def last_touched(self, task: str) -> int:
+        """Return the version at which another actor's call that is in force last touched a task; 0 if none did."""
+        touch = self._newest_touch(self._touches, task)
+        return 0 if touch is None else touch.version
 
-    def claimed(self, task: str) -> int:
-        """Return the version at which the call begins that claimed a task last; 0 if none did."""
-        return self._claimed.get(task, 0)
+    def last_claimed(self, task: str) -> int:
+        """Return the version of the first event of the call that last claimed a task; 0 if none did."""
+        return self._claims.get(task, 0)
 
-    def resting(self, task: str, after: int) -> Touch | None:
-        """The newest standing call behind a version that touched a task, or made something that refers to it."""
-        found = [one for kept in (self._touches, self._rests) if (one := self._standing(kept, task)) is not None]
-        newest = max(found, key=lambda one: one.version, default=None)
+    def find_newer_touch(self, task: str, after: int) -> Touch | None:
+        """Return the newest touch of a task by a call in force after a version, references to the task included."""
+        newest_of_each = (self._newest_touch(touches, task) for touches in (self._touches, self._references))
+        newest = max(filter(None, newest_of_each), key=lambda touch: touch.version, default=None)
         return newest if newest is not None and newest.version > after else None
 
-    def _standing(self, kept: dict[str, list[Touch]], task: str) -> Touch | None:
-        return next((one for one in reversed(kept.get(task, ())) if one.first not in self.undone), None)
+    def _newest_touch(self, touches: dict[str, list[Touch]], task: str) -> Touch | None:
+        return next((touch for touch in reversed(touches.get(task, ())) if touch.first not in self.undone), None)
 
-    def returned(self, task: str, created_at: int) -> int:
-        """At which version the task of this id and time of creation last came back; 0 if it never did."""
-        return self._returns.get((task, created_at), 0)
+    def last_restored(self, task: str, created_at: int) -> int:
+        """Return the version at which the task of this id and creation time was last restored; 0 if it never was."""
+        return self._restorations.get((task, created_at), 0)
 
 
-def _rested_on(event: AnyEvent) -> tuple[str, ...]:
-    """The tasks that what an event made refers to."""
+def _referenced_by(event: AnyEvent) -> tuple[str, ...]:
+    """Return the tasks to which an event adds references."""
     match event:
         case TaskAdded(task):
             return task.blocked_by if task.parent is None else (*task.blocked_by, task.parent)

@@ -1,4 +1,4 @@
-"""Reverting: the events that make a list what it was at an earlier version, whoever changed it since."""
+"""Revert: events that restore a list to an earlier version, whichever actors changed it since."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,50 +19,50 @@ from punchlist_schemas.events import (
 from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.state import Claim, State
-from punchlistd.domain.state.members import EDITABLE, RESTORABLE, add_days, named
-from punchlistd.domain.undo.inverse import Undoing, name_of, note_again, place_of
+from punchlistd.domain.state.members import EDITABLE, RESTORABLE, add_days, describe_members
+from punchlistd.domain.undo.inverse import UndoRun, find_place, name_of, rebuild_note
 
 
-def revert(run: Undoing, then: State) -> Iterator[Decision]:
-    """Make the run's state be `then`; claims that are over begin anew. Yields a part for each task."""
+def revert(run: UndoRun, then: State) -> Iterator[Decision]:
+    """Change the run's state to `then`, a part for each task. Claims that have ended since are made again."""
     for task in list(run.state.ordered()):
         if not _is_same(then.tasks.get(task.id), task):
             run.apply(Deleted(task.id))
-            run.note(f"removed {name_of(task)}")
-        yield run.part()
-    back = [task for task in then.ordered() if task.id not in run.state.tasks]
-    for task in back:
+            run.add_line(f"removed {name_of(task)}")
+        yield run.take_part()
+    missing = [task for task in then.ordered() if task.id not in run.state.tasks]
+    for task in missing:
         members: dict[str, Any] = {name: getattr(task, name) for name in RESTORABLE}
         members |= {"parent": None, "blocked_by": ()}
-        rank, before = place_of(run.state, task.id, then.ranks.get(task.id, ""))
+        rank, before = find_place(run.state, task.id, then.ranks.get(task.id, ""))
         run.apply(TaskAdded(AddedTask(**members), before, rank))
-        run.note(f"restored {name_of(task)}")
-        yield run.part()
-    came_back = {task.id for task in back}
+        run.add_line(f"restored {name_of(task)}")
+        yield run.take_part()
+    restored = {task.id for task in missing}
     for task in then.ordered():
-        _release(run, task.id, then.claims.get(task.id))
-        changed = _edit(run, task)
-        changed += _relate(run, task)
-        changed += _place(run, then, task)
+        _end_claim(run, task.id, then.claims.get(task.id))
+        changed = _restore_members(run, task)
+        changed += _restore_edges(run, task)
+        changed += _restore_place(run, then, task)
         run.resume(task, then.claims.get(task.id))
-        if changed and task.id not in came_back:
-            run.note(f"{name_of(task)}: {named(changed)} put back")
-        yield run.part()
-    _configure(run, then)
+        if changed and task.id not in restored:
+            run.add_line(f"{name_of(task)}: {describe_members(changed)} put back")
+        yield run.take_part()
+    _restore_settings(run, then)
 
 
 def _is_same(then: Task | None, now: Task) -> bool:
     return then is not None and then.created_at == now.created_at
 
 
-def _release(run: Undoing, task: str, then: Claim | None) -> None:
-    """End a claim of another owner. The task would otherwise keep it under its former owner."""
+def _end_claim(run: UndoRun, task: str, then: Claim | None) -> None:
+    """Release a claim of another owner. It would stay in force when the task's former owner is restored."""
     held = run.state.claims.get(task)
     if held is not None and (then is None or then.owner != held.owner):
         run.apply(Released(task=task, owner=held.owner, reason="released"))
 
 
-def _edit(run: Undoing, then: Task) -> list[str]:
+def _restore_members(run: UndoRun, then: Task) -> list[str]:
     now = run.state.tasks[then.id]
     changes: dict[str, Any] = {
         name: getattr(then, name) for name in EDITABLE if getattr(now, name) != getattr(then, name)
@@ -74,8 +74,8 @@ def _edit(run: Undoing, then: Task) -> list[str]:
         changes["metadata"] = patch
     if changes:
         run.apply(TaskEdited(then.id, **changes))
-    message = list(changes)
-    if _life(run.state.tasks[then.id]) != _life(then):
+    names = list(changes)
+    if _progress_of(run.state.tasks[then.id]) != _progress_of(then):
         run.apply(
             StatusChanged(
                 then.id,
@@ -88,48 +88,48 @@ def _edit(run: Undoing, then: Task) -> list[str]:
                 then.spent_ms - now.spent_ms,
             )
         )
-        message.append("status")
-    return message + _notes(run, then)
+        names.append("status")
+    return names + _restore_notes(run, then)
 
 
-def _life(task: Task) -> tuple[object, ...]:
+def _progress_of(task: Task) -> tuple[object, ...]:
     return (task.status, task.result_summary, task.fail_reason, task.attempts, task.waits_for, task.spent_ms)
 
 
-def _notes(run: Undoing, then: Task) -> list[str]:
+def _restore_notes(run: UndoRun, then: Task) -> list[str]:
     now = run.state.tasks[then.id].notes
-    written = [(note.at, note.text) for note in then.notes]
-    there = [(note.at, note.text) for note in now]
-    gone = [note for note in now if (note.at, note.text) not in written]
-    missing = [note for note in then.notes if (note.at, note.text) not in there]
-    for note in gone:
+    target = [(note.at, note.text) for note in then.notes]
+    present = [(note.at, note.text) for note in now]
+    surplus = [note for note in now if (note.at, note.text) not in target]
+    missing = [note for note in then.notes if (note.at, note.text) not in present]
+    for note in surplus:
         run.apply(NoteRemoved(then.id, note.version))
     for note in missing:
-        run.apply(note_again(then.id, note))
-    return ["notes"] if gone or missing else []
+        run.apply(rebuild_note(then.id, note))
+    return ["notes"] if surplus or missing else []
 
 
-def _relate(run: Undoing, then: Task) -> list[str]:
+def _restore_edges(run: UndoRun, then: Task) -> list[str]:
     now = run.state.tasks[then.id].blocked_by
-    gone = [other for other in now if other not in then.blocked_by]
+    surplus = [other for other in now if other not in then.blocked_by]
     missing = [other for other in then.blocked_by if other not in now]
-    for other in gone:
+    for other in surplus:
         run.apply(DependencyRemoved(then.id, other))
     for other in missing:
         run.apply(DependencyAdded(then.id, other))
-    return ["blockers"] if gone or missing else []
+    return ["blockers"] if surplus or missing else []
 
 
-def _place(run: Undoing, then: State, task: Task) -> list[str]:
-    wanted, state = then.ranks.get(task.id, ""), run.state
-    if state.ranks.get(task.id, "") == wanted:
+def _restore_place(run: UndoRun, then: State, task: Task) -> list[str]:
+    target, state = then.ranks.get(task.id, ""), run.state
+    if state.ranks.get(task.id, "") == target:
         return []
-    rank, before = place_of(state, task.id, wanted)
+    rank, before = find_place(state, task.id, target)
     run.apply(TaskMoved(task=task.id, before=before, rank=rank))
     return ["place"]
 
 
-def _configure(run: Undoing, then: State) -> None:
+def _restore_settings(run: UndoRun, then: State) -> None:
     now, changes = run.state, dict[str, Any]()
     if now.title != then.title:
         changes["title"] = then.title
@@ -137,4 +137,4 @@ def _configure(run: Undoing, then: State) -> None:
         changes["settings"] = then.settings
     if changes:
         run.apply(ConversationConfigured(**changes))
-        run.note(f"the list: {' and '.join(changes)} put back")
+        run.add_line(f"the list: {' and '.join(changes)} put back")

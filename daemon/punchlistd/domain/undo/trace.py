@@ -1,4 +1,4 @@
-"""What an event of a past call changed: the task that it names before and after, and what it took out of the list."""
+"""Changes: events of past calls with the state that they replaced, recorded while the history is replayed."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """A task that left the list: as it was, with its rank, the ids of its children, and its claim."""
+class RemovedTask(msgspec.Struct, frozen=True):
+    """A task that was removed from the list, with its rank, the ids of its children, and its claim."""
 
     task: Task
     rank: str
@@ -21,9 +21,16 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """An event and what it did. `before` and `after` are the task that it names, if it names one, `claim` its claim.
+    """An event and the state that it replaced.
 
-    `taken` are the tasks that it removed, in the list's order; `claim`, `title` and `settings` are those of before.
+    Attributes:
+        before: The task that the event names, before the event; None if there was none.
+        after: The same task after the event.
+        rank: The task's rank before the event.
+        removed: The tasks that the event removed, in list order.
+        title: The conversation's title before the event.
+        settings: The conversation's settings before the event.
+        claim: The task's claim before the event.
     """
 
     event: AnyEvent
@@ -31,34 +38,34 @@ class Change(msgspec.Struct, frozen=True):
     before: Task | None
     after: Task | None
     rank: str
-    taken: tuple[Taken, ...]
+    removed: tuple[RemovedTask, ...]
     title: str
     settings: Settings
     claim: Claim | None = None
 
 
 def trace(state: State, fact: Fact) -> Change:
-    """Let an event happen, and tell what it changed."""
+    """Apply an event to the state, and return what it changed."""
     event = fact.event
-    name = named(event)
+    name = task_id_of(event)
     before = state.tasks.get(name)
     rank = state.ranks.get(name, "")
-    taken = tuple(_taken(state, task) for task in _leaving(state, event, before))
+    removed = tuple(_describe_removal(state, task) for task in _find_removed(state, event, before))
     title, settings, claim = state.title, state.settings, state.claims.get(name)
     evolve(state, event, fact.seq, fact.version, fact.at)
-    return Change(event, fact.version, before, state.tasks.get(name), rank, taken, title, settings, claim)
+    return Change(event, fact.version, before, state.tasks.get(name), rank, removed, title, settings, claim)
 
 
-def named(event: AnyEvent) -> str:
+def task_id_of(event: AnyEvent) -> str:
     task = getattr(event, "task", "")
     return task if isinstance(task, str) else task.id
 
 
-def _leaving(state: State, event: AnyEvent, named: Task | None) -> Sequence[Task]:
+def _find_removed(state: State, event: AnyEvent, before: Task | None) -> Sequence[Task]:
     if isinstance(event, ListCleared):
         return state.ordered()
-    return (named,) if isinstance(event, Deleted) and named is not None else ()
+    return (before,) if isinstance(event, Deleted) and before is not None else ()
 
 
-def _taken(state: State, task: Task) -> Taken:
-    return Taken(task, state.ranks.get(task.id, ""), tuple(state.children(task.id)), state.claims.get(task.id))
+def _describe_removal(state: State, task: Task) -> RemovedTask:
+    return RemovedTask(task, state.ranks.get(task.id, ""), tuple(state.children(task.id)), state.claims.get(task.id))

@@ -25,8 +25,8 @@ from punchlist_schemas.events import (
 from punchlist_schemas.params import TaskClaim, TaskRenew, TaskSetStatus
 from punchlist_schemas.things import Task, names_of
 from punchlistd.domain.commands import Command, Decision, EndClaims
-from punchlistd.domain.decide.apply import at_change, calls_of
-from punchlistd.domain.decide.claim import may_come
+from punchlistd.domain.decide.apply import expand_changes, reject_change
+from punchlistd.domain.decide.claim import may_succeed_later
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Stage, Write
 from punchlistd.engine.claims.agents import Agents
@@ -87,13 +87,13 @@ class Claims:
     ) -> Rejection | None:
         """The refusal of the first change that finishes what another holds; one before it may take the task away."""
         taken = set[str]()
-        for index, call in enumerate(calls_of(state, params)):
+        for index, call in enumerate(expand_changes(state, params)):
             if not isinstance(call, TaskSetStatus) or call.task in taken:
                 continue
             if call.status in ("pending", "paused"):
                 taken.add(call.task)
             elif (refused := self.leases.refusal(state, call, command, holder)) is not None:
-                return at_change(params, index, refused)
+                return reject_change(params, index, refused)
         return None
 
     def decided(
@@ -101,7 +101,7 @@ class Claims:
     ) -> Decision | Rejection | None:
         """Return the outcome of a decided claim; None if it found nothing and waits."""
         if type(decision) is Rejection:
-            in_vain = params.wait_ms > 0 and may_come(decision)
+            in_vain = params.wait_ms > 0 and may_succeed_later(decision)
         else:
             in_vain = not decision.events
         if in_vain and self.waiting.waits(write, params):

@@ -14,7 +14,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.things import Task, names_of
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, EndReservations
-from punchlistd.domain.decide.sessions import unclaimed
+from punchlistd.domain.decide.sessions import find_unclaimed
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Nobody, Write
 from punchlistd.engine.claims.agents import Agents, belongs_to
@@ -68,7 +68,7 @@ class Reservations:
     def follow(self, state: State) -> None:
         """Update the reservations of a list that was loaded or changed."""
         name, was = state.conversation, self.lists.pop(state.conversation, None)
-        tasks = unclaimed(state, partial(self._is_session, state))
+        tasks = find_unclaimed(state, partial(self._is_session, state))
         grace_ms = state.settings.leave_grace * 1000
         if was is not None:
             for owner in was.tasks:

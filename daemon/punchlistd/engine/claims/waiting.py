@@ -65,8 +65,8 @@ class WaitingClaims:
             if known is not None and waiter is known[1]:
                 break
             if waiter.params.task is None and waiter.write.unwanted is None:
-                supply.take(claim.names(waiter.params), waiter.params.count)
-        return not supply.take(claim.names(params), 1)
+                supply.take(claim.caller_names(waiter.params), waiter.params.count)
+        return not supply.take(claim.caller_names(params), 1)
 
     def waits(self, write: Write, params: TaskClaim) -> bool:
         """Return True if a claim that found nothing is to wait."""
@@ -102,7 +102,7 @@ class WaitingClaims:
             if waiter.params.task is not None:
                 wanted = claim.is_decided(state, waiter.params)
             else:
-                wanted = supply.take(claim.names(waiter.params), waiter.params.count) > 0
+                wanted = supply.take(claim.caller_names(waiter.params), waiter.params.count) > 0
             if wanted and waiter.write.stage is Stage.WAITING:
                 self._requeue(waiter)
 

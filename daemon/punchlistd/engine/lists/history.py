@@ -16,11 +16,11 @@ from punchlist_schemas.events import Recorded, decode_event
 from punchlist_schemas.params import ListUndo
 from punchlist_schemas.things import MAX_INTEGER
 from punchlistd.domain.commands import Decision, Fact
-from punchlistd.domain.decide.undo import take_back_calls, wanted
+from punchlistd.domain.decide.undo import call_limit, undo_calls
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 from punchlistd.domain.state.snapshot import dump_state, load_state
-from punchlistd.domain.undo.lookback import Lookback, aim
+from punchlistd.domain.undo.lookback import Lookback, build_aim
 from punchlistd.slices import SLICE_EVENTS, T, in_slices
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
@@ -203,7 +203,7 @@ class History:
 
     async def begin(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
         """What an undo looks back on; with depth 0 only at what came behind a state that is at hand."""
-        meant = aim(params)
+        meant = build_aim(params)
         latest = MAX_INTEGER if meant.latest_start is None else meant.latest_start
         if depth == 0:
             if (base := self._bases.get(name)) is not None:
@@ -247,7 +247,7 @@ class History:
         while True:
             past = await self.begin(name, params, depth)
             await self.read_past(past, group[-1].seq, before=group[0].seq)
-            decision = await self.steps(take_back_calls(past, params, at))
+            decision = await self.steps(undo_calls(past, params, at))
             if isinstance(decision, Decision):
                 return decision
             if isinstance(decision, Rejection):  # it was granted once, and the same history says the same again
@@ -257,7 +257,7 @@ class History:
 
 def depth_of(params: ListUndo) -> int | None:
     """Return how many calls an undo reads first; None means all."""
-    count = wanted(params)
+    count = call_limit(params)
     return None if count is None else count + DEPTH
 
 

@@ -13,7 +13,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import TurnEnd
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
-from punchlistd.domain.decide.edit import is_over
+from punchlistd.domain.decide.edit import clears_when_idle
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Holder, Nobody, Write
 
@@ -50,7 +50,7 @@ class Idle:
             timer.cancel()
         if by is not None and by.is_agents:
             self._agents[name] = by
-        if is_over(state) and not undone and not self._closed:
+        if clears_when_idle(state) and not undone and not self._closed:
             self._wait(name, state.version, asyncio.get_running_loop().time() + self._agents_s)
         elif not state.tasks:
             self._agents.pop(name, None)

@@ -34,7 +34,7 @@ from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims, EndReservations, Wake
 from punchlistd.domain.decide import decide, follow_up
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.rejections import ambiguous, conversation_not_found
+from punchlistd.domain.rejections import ambiguous_name, conversation_not_found
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
@@ -421,7 +421,7 @@ class Transactor:
     def _name_refusal(self, state: State) -> Rejection | None:
         """Reject a change that would create a list under a short name that other lists share."""
         names = self._access.short_names.sharing(state.conversation)
-        return ambiguous(state.conversation, names) if names else None
+        return ambiguous_name(state.conversation, names) if names else None
 
     def _check_before(self, item: Write, loaded: LoadedConversation) -> Decision | Rejection | None:
         """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from punchlist_schemas.params import ListUndo
-from punchlistd.domain.decide.undo import take_back_calls
+from punchlistd.domain.decide.undo import undo_calls
 from punchlistd.domain.undo.lookback import Lookback
 from punchlistd.engine.calls import Write
 from punchlistd.engine.lists.access import Access
@@ -69,7 +69,7 @@ class Undos:
             await history.read_past(past, loaded.seq, whole=whole)
             if whole and past.state.version != loaded.state.version:
                 raise Damaged(name, past.seq + 1, "events are missing")
-            decision = await history.steps(take_back_calls(past, params, item.command.at))
+            decision = await history.steps(undo_calls(past, params, item.command.at))
             if decision is None:
                 item.depth, past = deeper(params, item.depth), None
         item.past, item.command = past, msgspec.structs.replace(item.command, decided=decision)

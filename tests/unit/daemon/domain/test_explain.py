@@ -8,7 +8,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder
-from punchlistd.domain.explain import MOST_REASONS, explain
+from punchlistd.domain.explain import MAX_REASONS, explain
 from punchlistd.domain.state import is_sent_back
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -86,11 +86,11 @@ def test_what_may_be_done_is_what_the_call_then_does(recorder: Recorder, status:
 
 def test_more_reasons_than_an_answer_has_room_for_are_counted() -> None:
     recorder = Recorder()
-    for _ in range(MOST_REASONS + 5):
+    for _ in range(MAX_REASONS + 5):
         recorder.add()
     last = recorder.add(blocked_by=tuple(recorder.state.tasks))
     found = explain(recorder.state, last)
-    assert (len(found.reasons), found.more) == (MOST_REASONS, 5)
+    assert (len(found.reasons), found.more) == (MAX_REASONS, 5)
 
 
 def test_a_list_names_a_rejected_heading_only_if_nothing_below_it_is_open() -> None:

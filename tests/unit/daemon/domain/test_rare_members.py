@@ -9,8 +9,8 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Link, SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Wake
-from punchlistd.domain.decide.edit import MOST_LABELS
-from punchlistd.domain.decide.notes import MOST_NOTES, NOTES_CHARACTERS
+from punchlistd.domain.decide.edit import MAX_LABELS
+from punchlistd.domain.decide.notes import MAX_NOTES, MAX_NOTES_CHARACTERS
 from punchlistd.domain.explain import explain
 from punchlistd.domain.state.snapshot import dump_state, load_state
 
@@ -75,7 +75,7 @@ def test_labels_are_added_and_removed_one_by_one_and_count_once(recorder: Record
     edit(recorder, add_labels=("z", "y"), remove_labels=("x", "never"))
     assert recorder.state.tasks["1"].labels == ("y", "z")
     assert edit(recorder, add_labels=("z",)).events == ()
-    refused = edit(recorder, add_labels=tuple(map(str, range(MOST_LABELS - 1))))
+    refused = edit(recorder, add_labels=tuple(map(str, range(MAX_LABELS - 1))))
     assert isinstance(refused, Rejection)
     assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "labels")
 
@@ -94,13 +94,13 @@ def test_notes_are_added_with_actor_and_time_and_an_undo_takes_back_one(recorder
 
 def test_notes_of_one_task_have_a_limit_in_number_and_size(recorder: Recorder) -> None:
     recorder.add("a")
-    for _ in range(MOST_NOTES):
+    for _ in range(MAX_NOTES):
         note(recorder, "x")
     refused = note(recorder, "x")
     assert isinstance(refused, Rejection) and refused.data["limit"] == "notes"
     recorder = Recorder()
     recorder.add("a")
-    for _ in range(NOTES_CHARACTERS // 8_192):
+    for _ in range(MAX_NOTES_CHARACTERS // 8_192):
         note(recorder, "x" * 8_192)
     refused = note(recorder, "x")
     assert isinstance(refused, Rejection) and refused.data["limit"] == "notes_characters"
@@ -167,7 +167,7 @@ def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer(recorder: Recor
 
 
 def test_long_notes_from_elsewhere_count_as_any(recorder: Recorder) -> None:
-    many = tuple(p.WrittenNote(text="x", author="ann") for _ in range(MOST_NOTES))
+    many = tuple(p.WrittenNote(text="x", author="ann") for _ in range(MAX_NOTES))
     recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="a", notes=many),)))
     refused = note(recorder, "x")
     assert isinstance(refused, Rejection) and refused.data["limit"] == "notes"

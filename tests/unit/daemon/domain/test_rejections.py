@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from punchlist_schemas.things import Task
-from punchlistd.domain.rejections import blocked, cycle, lease_lost, task_not_found
+from punchlistd.domain.rejections import dependency_cycle, lease_lost, task_blocked, task_not_found
 
 
 def task(name: str) -> Task:
@@ -21,15 +21,15 @@ def task(name: str) -> Task:
 
 def test_a_sentence_stays_short_and_the_data_is_complete() -> None:
     names = [str(number) for number in range(1, 1_001)]
-    for refusal, member in ((cycle(names), "path"), (blocked(task("0"), map(task, names)), "blockers")):
+    for refusal, member in ((dependency_cycle(names), "path"), (task_blocked(task("0"), map(task, names)), "blockers")):
         assert len(refusal.message) < 200
         assert "…" in refusal.message
         assert len(refusal.data[member]) == 1_000
 
 
 def test_a_few_are_all_named() -> None:
-    assert "#1 → #2 → #1;" in cycle(["1", "2", "1"]).message
-    assert "waits for #1, #2;" in blocked(task("3"), [task("1"), task("2")]).message
+    assert "#1 → #2 → #1;" in dependency_cycle(["1", "2", "1"]).message
+    assert "waits for #1, #2;" in task_blocked(task("3"), [task("1"), task("2")]).message
 
 
 def test_a_hostile_id_is_shown_escaped() -> None:

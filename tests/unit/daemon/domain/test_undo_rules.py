@@ -11,7 +11,7 @@ from punchlist_schemas.events import StatusChanged, TaskEdited
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import Decision
-from punchlistd.domain.decide.serial import current
+from punchlistd.domain.decide.serial import find_current
 from punchlistd.domain.state import HELD, State
 from punchlistd.domain.undo.inverse import SKIPPED
 
@@ -236,4 +236,4 @@ def check_rules(before: State, recorder: Recorder, params: p.ListUndo, decision:
         parent = now.tasks.get(task.parent or "")
         assert held is None or parent is None or parent.status not in HELD, f"{said}: #{task.id} is in #{task.parent}"
     if now.settings.execution == "serial":
-        assert len(current(now)) <= 1, said
+        assert len(find_current(now)) <= 1, said

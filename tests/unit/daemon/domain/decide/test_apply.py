@@ -12,7 +12,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, tell
-from punchlistd.domain.decide.apply import RULES, calls_of
+from punchlistd.domain.decide.apply import RULES, expand_changes
 from punchlistd.domain.responses import respond
 
 
@@ -106,7 +106,7 @@ def test_it_is_one_call_to_undo(recorder: Recorder) -> None:
 
 def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | None]:
     """What the calls of the changes give, made at the same time, and the place of the first that is refused."""
-    alone, calls = Recorder(), calls_of(recorder.state, params)
+    alone, calls = Recorder(), expand_changes(recorder.state, params)
     alone.state, alone.seq = recorder.state.copy(), recorder.seq
     for place, call in enumerate(calls):
         assert not isinstance(call, Rejection)

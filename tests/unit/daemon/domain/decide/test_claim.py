@@ -11,8 +11,8 @@ from punchlist_schemas.events import Claimed, Released
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, replay
 from punchlistd.domain.commands import Decision, EndClaims
-from punchlistd.domain.decide.claim import Supply, available
-from punchlistd.domain.decide.serial import current
+from punchlistd.domain.decide.claim import Supply, find_available
+from punchlistd.domain.decide.serial import find_current
 from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -145,7 +145,7 @@ def test_what_a_restart_interrupted_stays_in_progress_and_is_handed_out_first(re
     end(recorder, "2", "restarted")
     assert recorder.state.tasks["2"].status == "in_progress"
     assert Supply(recorder.state).take([], 9) == 3
-    assert [task.id for task in available(recorder.state, 9, [])] == ["2", "3", "4"]
+    assert [task.id for task in find_available(recorder.state, 9, [])] == ["2", "3", "4"]
     assert claim(recorder, "bob") == [("2", 2)]
 
 
@@ -233,9 +233,9 @@ def test_random_claims_never_overlap_and_replay_to_the_live_state(seed: int, exe
             held = {task: fence for task, fence in held.items() if task in recorder.state.claims}
         assert {task: one.fence for task, one in recorder.state.claims.items()} == held
         for names in ([], ["bob"], ["alice"]):
-            assert Supply(recorder.state).take(names, 1_000) == len(available(recorder.state, 1_000, names))
+            assert Supply(recorder.state).take(names, 1_000) == len(find_available(recorder.state, 1_000, names))
         if recorder.state.settings.execution == "serial":
-            assert len(current(recorder.state)) <= 1
+            assert len(find_current(recorder.state)) <= 1
     check_invariants(recorder.state)
     assert dump_state(replay(CONVERSATION, recorder.facts)) == dump_state(recorder.state)
     copy = load_state(CONVERSATION, dump_state(recorder.state))

@@ -10,7 +10,7 @@ from punchlist_schemas.events import Deleted, DependencyAdded, DependencyRemoved
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants
 from punchlistd.domain.commands import Decision
-from punchlistd.domain.decide.edit import METADATA_BYTES
+from punchlistd.domain.decide.edit import MAX_METADATA_BYTES
 
 
 def edit(task: str, **members: Any) -> p.TaskEdit:
@@ -44,7 +44,7 @@ def test_metadata_does_not_grow_by_merging_past_its_limit(recorder: Recorder, ho
     refused, before = merge("more", 100_000), recorder.state.tasks["1"]
     assert isinstance(refused, Rejection)
     assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "metadata_bytes")
-    assert refused.data["value"] > refused.data["maximum"] == METADATA_BYTES
+    assert refused.data["value"] > refused.data["maximum"] == MAX_METADATA_BYTES
     recorder.do(edit("1", metadata={"m0": None}))
     assert set(before.metadata) - set(recorder.state.tasks["1"].metadata) == {"m0"}
     assert isinstance(merge("more", 100_000), Decision)

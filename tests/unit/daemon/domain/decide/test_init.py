@@ -11,14 +11,14 @@ from punchlist_schemas.methods import METHODS
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.commands import Decision, EndClaims, EndReservations, Wake
 from punchlistd.domain.decide import RULES
-from punchlistd.domain.responses import ANSWERS
+from punchlistd.domain.responses import BUILDERS
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def test_every_mutation_of_the_contract_has_a_rule_and_an_answer() -> None:
     mutations = {method.params for method in METHODS.values() if issubclass(method.params, p.Mutation)}
-    assert mutations | {EndClaims, EndReservations, Wake} == set(RULES) == set(ANSWERS)
+    assert mutations | {EndClaims, EndReservations, Wake} == set(RULES) == set(BUILDERS)
 
 
 @pytest.mark.parametrize(("expected", "fits"), [(0, False), (1, False), (2, True), (3, False)])

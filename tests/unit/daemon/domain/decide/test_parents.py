@@ -9,7 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Gate, SettingsPatch
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.commands import EndClaims
-from punchlistd.domain.decide.claim import Supply, available
+from punchlistd.domain.decide.claim import Supply, find_available
 from punchlistd.domain.explain import explain
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -127,7 +127,7 @@ def test_a_task_in_progress_that_gets_children_is_not_handed_out_again(recorder:
     recorder.add("part", parent="1")
     recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
     assert recorder.state.tasks["1"].status == "in_progress"
-    assert [task.id for task in available(recorder.state, 9, [])] == ["2"]
+    assert [task.id for task in find_available(recorder.state, 9, [])] == ["2"]
     assert Supply(recorder.state).take([], 9) == 1
 
 
@@ -168,7 +168,7 @@ def test_a_parent_whose_owner_is_gone_is_offered_to_nobody(recorder: Recorder) -
     recorder.add("part", parent="1")
     recorder.do(EndClaims(**C, claims=(("1", fence),), reason="restarted"))
     assert list(recorder.state.offered) == ["1"]
-    assert [task.id for task in available(recorder.state, 9, [])] == ["2"]
+    assert [task.id for task in find_available(recorder.state, 9, [])] == ["2"]
     assert Supply(recorder.state).take([], 9) == 1
 
 

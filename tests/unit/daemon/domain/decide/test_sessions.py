@@ -9,7 +9,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, replay
 from punchlistd.domain.commands import EndClaims
-from punchlistd.domain.state import MOST_AGENTS, Claim, State
+from punchlistd.domain.state import MAX_AGENTS, Claim, State
 from punchlistd.domain.state.snapshot import dump_state, load_state
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -65,7 +65,7 @@ def test_a_serial_list_keeps_a_left_sessions_task_current(paused: Recorder) -> N
 
 def test_a_list_remembers_its_last_agents(recorder: Recorder) -> None:
     recorder.add("one")
-    owners = [f"kilo/{number}" for number in range(MOST_AGENTS + 1)]
+    owners = [f"kilo/{number}" for number in range(MAX_AGENTS + 1)]
     for owner in owners:
         recorder.present = frozenset((owner,))
         recorder.do(claim("1", owner), owner)
@@ -75,7 +75,7 @@ def test_a_list_remembers_its_last_agents(recorder: Recorder) -> None:
 
 def test_the_agent_that_claimed_longest_ago_is_forgotten() -> None:
     state = State(CONVERSATION)
-    owners = [f"kilo/{number}" for number in range(MOST_AGENTS)]
+    owners = [f"kilo/{number}" for number in range(MAX_AGENTS)]
     for fence, owner in enumerate((*owners, owners[0], "kilo/new")):
         state.remember_agent(Claim(owner, fence, 99_000))
     assert list(state.agents) == [*owners[2:], owners[0], "kilo/new"]

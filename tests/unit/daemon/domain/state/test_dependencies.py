@@ -11,7 +11,7 @@ from punchlistd.domain.commands import Command, Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
-from punchlistd.domain.state.dependencies import cycle_through, find_cycle, parent_cycle
+from punchlistd.domain.state.dependencies import find_blocker_cycle, find_cycle, find_parent_cycle
 
 
 def chain(length: int) -> dict[str, tuple[str, ...]]:
@@ -25,14 +25,14 @@ def test_a_chain_of_ten_thousand_needs_no_recursion() -> None:
     path = find_cycle(["5"], lambda name: edges[name])
     assert path is not None
     assert (path[0], path[-1], len(path)) == ("5", "5", 10_002)
-    assert cycle_through("0", {}, chain(10_000) | {"10000": ()}) is None
-    assert cycle_through("5", {}, edges) == path
-    assert parent_cycle("0", "1", lambda name: edges[name][0]) == [*map(str, range(10_001)), "0"]
+    assert find_blocker_cycle("0", {}, chain(10_000) | {"10000": ()}) is None
+    assert find_blocker_cycle("5", {}, edges) == path
+    assert find_parent_cycle("0", "1", lambda name: edges[name][0]) == [*map(str, range(10_001)), "0"]
 
 
 def test_a_parent_chain_that_is_broken_already_ends_the_walk() -> None:
     parents = {"1": "2", "2": "1"}
-    assert parent_cycle("3", "1", parents.get) is None
+    assert find_parent_cycle("3", "1", parents.get) is None
 
 
 def large_state() -> State:

@@ -10,7 +10,7 @@ from punchlist_schemas.events import AddedTask, TaskAdded, TaskEdited
 from punchlist_schemas.params import NewTask, TaskEdit
 from punchlist_schemas.params import TaskAdd as TaskAddParams
 from punchlist_schemas.things import Gate, Link, Note, Task
-from punchlistd.domain.decide.add import added_task
+from punchlistd.domain.decide.add import build_task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.domain.state.members import EDITABLE, MEMBERS, RARE, RESTORABLE, STORED
@@ -81,7 +81,7 @@ def full(struct: type[Any], names: Iterable[str]) -> Any:
 
 def test_constructors_of_tasks_name_every_member() -> None:
     asked = full(NewTask, (*EDITABLE, "title", "status", "metadata", "result_summary", "fail_reason"))
-    begun = added_task("1", asked)
+    begun = build_task("1", asked)
     unset = {name for name in RESTORABLE if getattr(begun, name) == MEMBERS[name].default}
     assert unset == {"blocked_by", "created_at", "notes", "parent", "spent_ms", "status_changed_at", "waits_for"}
     added, state = full(AddedTask, RESTORABLE), initial_state("c")

@@ -6,7 +6,7 @@ from msgspec import Raw
 from punchlist_schemas import events as e
 from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.state import State, initial_state
-from punchlistd.domain.undo.inverse import Undoing, is_undoable, take_back
+from punchlistd.domain.undo.inverse import UndoRun, is_undoable, undo_change
 from punchlistd.domain.undo.trace import Change, trace
 
 UNDOABLE = (
@@ -49,6 +49,6 @@ def test_a_fact_without_effect_is_taken_back_without_a_word(recorder: Recorder, 
     recorder.add()
     recorder.happen([event])
     change, state = after_the_first(recorder)
-    run = Undoing(state, 5, lambda _task: 0, lambda _task, _at: 0)
-    assert not list(take_back(run, change))
+    run = UndoRun(state, 5, lambda _task: 0, lambda _task, _at: 0)
+    assert not list(undo_change(run, change))
     assert (run.events, run.lines) == ([], [])

@@ -7,7 +7,7 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_testing.domain import CONVERSATION, Recorder, random_call, tell
-from punchlistd.domain.undo.lookback import aim
+from punchlistd.domain.undo.lookback import build_aim
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
@@ -28,7 +28,7 @@ def test_what_was_undone_and_what_undid_are_no_calls_to_take_back(recorder: Reco
     recorder.do(p.ListUndo(**C))
     past = recorder.looked_back()
     assert list(past.calls) == [1]
-    assert past.returned("1", recorder.state.tasks["1"].created_at) == 4
+    assert past.last_restored("1", recorder.state.tasks["1"].created_at) == 4
 
 
 def test_touches_and_clears_of_others_count_until_they_are_taken_back(recorder: Recorder) -> None:
@@ -36,10 +36,10 @@ def test_touches_and_clears_of_others_count_until_they_are_taken_back(recorder: 
     recorder.call(p.TaskEdit(**C, task="1", title="b"), "bob")
     recorder.call(p.ListClear(**C), "bob")
     past = recorder.looked_back("ann")
-    assert (past.touched("1"), past.last_clear, recorder.looked_back("bob").last_clear) == (3, 4, 0)
+    assert (past.last_touched("1"), past.last_clear, recorder.looked_back("bob").last_clear) == (3, 4, 0)
     recorder.do(p.ListUndo(**C, of="bob"), "cat")
     past = recorder.looked_back("ann")
-    assert (past.touched("1"), past.last_clear) == (0, 0)
+    assert (past.last_touched("1"), past.last_clear) == (0, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -53,5 +53,5 @@ def test_looking_back_less_far_gives_the_same_or_says_that_it_was_not_far_enough
             assert whole is not None
             for depth in (1, 3, 10):
                 less = recorder.taken_back(call, depth)
-                assert less in (None, whole), (aim(call), depth)
+                assert less in (None, whole), (build_aim(call), depth)
         recorder.call(call, random.choice(("ann", "bob")))

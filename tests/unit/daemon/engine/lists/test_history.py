@@ -13,7 +13,7 @@ from punchlist_testing.store import Scribe, said
 from punchlist_testing.turns import turns
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State
-from punchlistd.domain.undo.inverse import take_back
+from punchlistd.domain.undo.inverse import undo_change
 from punchlistd.engine.lists.history import AT_ONCE, PASTS_KEPT, History, fact_of
 from punchlistd.slices import SLICE_EVENTS
 from punchlistd.store.port import Damaged, Loaded, Side, Stored
@@ -21,7 +21,7 @@ from punchlistd.store.record import seal
 
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
-WORK = (evolve, take_back)
+WORK = (evolve, undo_change)
 """What is done for each event of a history."""
 
 

@@ -163,7 +163,7 @@ async def test_a_list_that_was_deleted_and_made_again_is_told_whole(running: Eng
 async def test_of_more_changes_than_a_list_remembers_only_the_whole_list_can_tell(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "CHANGES_KEPT", kept := 20)
+    monkeypatch.setattr(state, "MAX_CHANGES", kept := 20)
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * (kept + 10))
     early = (await listed(peer))[2]
     await peer.result("task.delete", conversation=C, task="1")
@@ -182,7 +182,7 @@ async def test_of_more_changes_than_a_list_remembers_only_the_whole_list_can_tel
 
 async def test_a_change_of_many_rows_is_told_whole_or_not_at_all(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One event changes more rows than a list remembers: the position before it is no place to go on from."""
-    monkeypatch.setattr(state, "CHANGES_KEPT", 5)
+    monkeypatch.setattr(state, "MAX_CHANGES", 5)
     await peer.result("task.add", conversation=C, title="first")
     for number in range(8):
         await peer.result("task.add", conversation=C, title=str(number), blocked_by=["1"])
