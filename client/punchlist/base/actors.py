@@ -24,12 +24,12 @@ def is_chat(actor: str) -> bool:
     return actor.startswith("chat/")
 
 
-def is_agents(actor: str, agent: str) -> bool:
+def belongs_to_agent(actor: str, agent: str) -> bool:
     """Whether an actor is the agent or one of its sub-agents; without a name an agent has nobody."""
     return bool(agent) and (actor == agent or actor.startswith(f"{agent}/"))
 
 
-def is_persons(actor: str, person: str) -> bool:
+def belongs_to_person(actor: str, person: str) -> bool:
     """Whether an actor is the person of this machine, at the command line or in a chat; without a name nobody is."""
     return bool(person) and (actor == person or is_chat(actor))
 

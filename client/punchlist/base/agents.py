@@ -16,11 +16,11 @@ _PROGRAM = "punch"
 _ANYWHERE = ("name", "pid", "since", "last_call", "left_at")
 """Members of an agent that are shown for any list."""
 
-NOBODY = "no agent or person has been here since the daemon started"
-NOBODY_IN_LIST = "no agent or person works in this list"
+NO_AGENTS = "no agent or person has been here since the daemon started"
+NO_AGENTS_IN_LIST = "no agent or person works in this list"
 
 
-class Held(NamedTuple):
+class HeldTask(NamedTuple):
     """A task that an agent holds: the id and short name of its list, its id, and its title after its parents'.
 
     Attributes:
@@ -39,7 +39,7 @@ class Held(NamedTuple):
         return safe(f"{self.list} #{self.id} {self.title}{free}")
 
 
-class Somebody(NamedTuple):
+class Participant(NamedTuple):
     """An agent or a person.
 
     Attributes:
@@ -52,32 +52,32 @@ class Somebody(NamedTuple):
     name: str
     is_here: bool
     facts: list[str]
-    tasks: list[Held]
+    tasks: list[HeldTask]
 
     def details(self, dot: str) -> str:
         return safe(f" {dot} ".join(self.facts))
 
 
-class Roll(NamedTuple):
+class Roster(NamedTuple):
     """Connected agents, then those that left with tasks. `others` counts in words those that left without."""
 
-    agents: list[Somebody]
+    agents: list[Participant]
     others: str
 
 
-def roll(found: "dict[str, Any]", now: int) -> Roll:
-    agents = without_commands(found)
-    gone = [agent for agent in agents if _left(agent) and not agent.get("tasks")]
+def build_roster(found: "dict[str, Any]", now: int) -> Roster:
+    agents = drop_commands(found)
+    gone = [agent for agent in agents if _left_at(agent) and not agent.get("tasks")]
     names = found.get("names", {})
     others = f"{len(gone)} {'other' if len(gone) == 1 else 'others'} left in the last hours" if gone else ""
-    return Roll([_somebody(agent, names, now) for agent in agents if agent not in gone], others)
+    return Roster([_build_participant(agent, names, now) for agent in agents if agent not in gone], others)
 
 
-def without_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
+def drop_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
     return [agent for agent in found["agents"] if agent["name"] != _PROGRAM]
 
 
-def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
+def filter_for_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
     """Reduce a result of `agent.list` to what a link for one list may show.
 
     It keeps the agents that work in this list, without directories and without other lists and their tasks.
@@ -98,31 +98,33 @@ def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
     return {"agents": agents}
 
 
-def _left(agent: "dict[str, Any]") -> "int | None":
+def _left_at(agent: "dict[str, Any]") -> "int | None":
     return agent.get("left_at") if agent.get("pid") else None
 
 
-def _somebody(agent: "dict[str, Any]", names: "dict[str, str]", now: int) -> Somebody:
-    left, tasks = _left(agent), agent.get("tasks", ())
+def _build_participant(agent: "dict[str, Any]", names: "dict[str, str]", now: int) -> Participant:
+    left, tasks = _left_at(agent), agent.get("tasks", ())
     is_here = not agent.get("left_at")
-    place = _home(agent.get("directory", ""))
+    place = _abbreviate_home(agent.get("directory", ""))
     place += f" ({agent['branch']})" if agent.get("branch") else ""
     when = f"left {ago(left, now)} ago" if left else f"here for {ago(agent['since'], now)}" if is_here else ""
     facts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
     if not tasks and agent.get("conversation"):
-        facts.append(_named(agent, names))
-    return Somebody(agent["name"], is_here, [fact for fact in facts if fact], [_held(task, names) for task in tasks])
+        facts.append(_list_name(agent, names))
+    return Participant(
+        agent["name"], is_here, [fact for fact in facts if fact], [_build_held_task(task, names) for task in tasks]
+    )
 
 
-def _held(task: "dict[str, Any]", names: "dict[str, str]") -> Held:
+def _build_held_task(task: "dict[str, Any]", names: "dict[str, str]") -> HeldTask:
     title = with_path(task["title"], [one["title"] for one in task.get("path", ())])
-    return Held(task["conversation"], _named(task, names), task["id"], title, task.get("lease_expires_at"))
+    return HeldTask(task["conversation"], _list_name(task, names), task["id"], title, task.get("lease_expires_at"))
 
 
-def _named(one: "dict[str, Any]", names: "dict[str, str]") -> str:
+def _list_name(one: "dict[str, Any]", names: "dict[str, str]") -> str:
     return names.get(one["conversation"]) or str(one["conversation"])
 
 
-def _home(path: str) -> str:
+def _abbreviate_home(path: str) -> str:
     home = os.path.expanduser("~")
     return path.replace(home, "~", 1) if path == home or path.startswith(f"{home}/") else path

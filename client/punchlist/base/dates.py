@@ -104,18 +104,18 @@ class When:
         return {"due_by": (day - timedelta(days=1)).isoformat(), "due_before": self.at}
 
 
-def read(text: str, now: datetime | None = None, *, behind: bool = False) -> When | None:
+def parse(text: str, now: datetime | None = None, *, past: bool = False) -> When | None:
     """Return the day or moment that a text names, or None if it names none.
 
     Args:
         text: Such as `2026-12-24`, `tomorrow 17:00`, `friday`, `in 2 weeks`, `eom`, `2 hours ago`.
         now: The local time it is; by default that of the clock.
-        behind: Whether a bare duration and a weekday lie in the past. A duration is then exact.
+        past: Whether a bare duration and a weekday lie in the past. A duration is then exact.
     """
     now = now or datetime.now()
     words = " ".join(text.lower().replace(",", " ").replace(" the ", " ").split())
     try:
-        return _of_calendar(text.strip()) or _of_words(words, now, behind=behind)
+        return _of_calendar(text.strip()) or _of_words(words, now, past=past)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -134,7 +134,7 @@ def duration_ms(text: str) -> int | None:
     return round(value * UNITS_MS[unit])
 
 
-def on(day: str) -> When | None:
+def parse_day(day: str) -> When | None:
     """Return a day of ISO 8601, or None if the calendar has none of that name or it began before 1970."""
     try:
         found = _day(date.fromisoformat(day))
@@ -166,7 +166,7 @@ def _of_calendar(text: str) -> When | None:
     if dot and len(day.split(".")) == 2:  # noqa: PLR2004 - a day and a month
         day, month = day.split(".")
         text = f"{year.strip():0>4}-{month.strip():0>2}-{day.strip():0>2}"
-    if (day := on(text)) is not None:
+    if (day := parse_day(text)) is not None:
         return day
     try:
         return _moment(datetime.fromisoformat(text))
@@ -174,39 +174,39 @@ def _of_calendar(text: str) -> When | None:
         return None
 
 
-def _of_words(words: str, now: datetime, *, behind: bool) -> When | None:
+def _of_words(words: str, now: datetime, *, past: bool) -> When | None:
     for lead_in in _LEAD_INS:
         words = words.removeprefix(lead_in)
     if words == "now":
         return _moment(now)
     if words == "tonight":
         return _moment(datetime.combine(now.date(), _EVENING if now.time() < _EVENING else _LAST_MINUTE))
-    if (distance := _distance(words, now, behind=behind)) is not None:
+    if (distance := _distance(words, now, past=past)) is not None:
         return distance
-    if (day := _named_day(words, now.date(), behind=behind)) is not None:
+    if (day := _named_day(words, now.date(), past=past)) is not None:
         return _day(day)
-    return _timed(words, now, behind=behind)
+    return _timed(words, now, past=past)
 
 
-def _timed(words: str, now: datetime, *, behind: bool) -> When | None:
+def _timed(words: str, now: datetime, *, past: bool) -> When | None:
     """Return the moment of words that end in a time of day. Without a day it is the next one, behind the last one."""
     rest, clock = _split_clock(words)
     if clock is None:
         return None
     if not rest:
         at = datetime.combine(now.date(), clock)
-        return _moment(at + timedelta(days=(at < now and not behind) - (at > now and behind)))
+        return _moment(at + timedelta(days=(at < now and not past) - (at > now and past)))
     found = _of_calendar(rest)
-    day = date.fromisoformat(found.day) if found else _named_day(rest, now.date(), behind=behind)
+    day = date.fromisoformat(found.day) if found else _named_day(rest, now.date(), past=past)
     return None if day is None else _moment(datetime.combine(day, clock))
 
 
-def _distance(words: str, now: datetime, *, behind: bool) -> When | None:
+def _distance(words: str, now: datetime, *, past: bool) -> When | None:
     """Return the date a duration away: a day if counted in days and not in the past."""
     is_ago, is_ahead = words.endswith(" ago"), words.startswith("in ")
     words = words.removesuffix(" ago").removeprefix("in ")
     number, unit = _parts(words)
-    sign = -1 if is_ago or (behind and not is_ahead) else 1
+    sign = -1 if is_ago or (past and not is_ahead) else 1
     number = "1" if number in ("", "a ", "an ") and (is_ago or is_ahead) else number.strip()
     on = _IN_UNITS.get(unit) or _IN_UNITS.get(unit.removesuffix("s"))
     if on is not None and sign > 0 and number.isdecimal():
@@ -215,7 +215,7 @@ def _distance(words: str, now: datetime, *, behind: bool) -> When | None:
     return None if ms is None else _moment(now + sign * timedelta(milliseconds=ms))
 
 
-def _named_day(words: str, today: date, *, behind: bool) -> date | None:
+def _named_day(words: str, today: date, *, past: bool) -> date | None:
     """Return the day that words name. A weekday is the next one after today, behind it the last one up to today."""
     if words in _WORDS:
         return _WORDS[words](today)
@@ -227,7 +227,7 @@ def _named_day(words: str, today: date, *, behind: bool) -> date | None:
         return _next_week(today) + timedelta(days=weekday)
     if head not in ("", "this"):
         return None
-    if behind:
+    if past:
         return today - timedelta(days=(today.weekday() - weekday) % 7)
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
 

@@ -14,6 +14,6 @@ here by the title that it has in the file.
 """
 
 
-def shown(metadata: "Mapping[str, Any]") -> "Iterable[tuple[str, Any]]":
+def visible_items(metadata: "Mapping[str, Any]") -> "Iterable[tuple[str, Any]]":
     """Return the keys and values that say something to people."""
     return ((key, value) for key, value in metadata.items() if key != IMPORTED)

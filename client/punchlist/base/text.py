@@ -38,7 +38,7 @@ MAX_MARKS = 4
 """Combining marks shown on one base character; real writing needs no more, a heap of them paints other lines."""
 
 
-def escaped(char: str) -> str:
+def escape(char: str) -> str:
     r"""The visible form of one character: `\x1b`, `\u202e`, `\U000e0041`."""
     code = ord(char)
     if code < _BYTE:
@@ -70,7 +70,7 @@ def safe(text: str, keep: str = "") -> str:
         if not harmless and _is_writing(before):
             after = text[place + 1 : place + 2]
             harmless = _is_writing(after) if char in JOINERS else _is_selector(char)
-        shown.append(char if harmless else escaped(char))
+        shown.append(char if harmless else escape(char))
         before = char
     return "".join(shown)
 

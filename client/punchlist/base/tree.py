@@ -44,7 +44,7 @@ def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
     return rows
 
 
-def holding(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getattr) -> "set[str | None]":
+def find_open_parents(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getattr) -> "set[str | None]":
     """Return the parents that can't be worked on, since they have unfinished children.
 
     A child that waits for its parent doesn't count.

@@ -80,7 +80,7 @@ def new_tasks(tasks: Iterable[p.NewTask | str]) -> tuple[p.NewTask, ...]:
     return tuple(p.NewTask(title=task) if isinstance(task, str) else task for task in tasks)
 
 
-def one_of_many(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
+def to_task_change(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
     """A change of `list.apply`, from the call that would make it alone, or from the wire's form of it."""
     if isinstance(change, Call):
         members = msgspec.to_builtins(change.request.params)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Literal, Unpack
 
-from punchlist.calls.call import Call, Confirming, Write, itself, new_tasks, one_of_many
+from punchlist.calls.call import Call, Confirming, Write, itself, new_tasks, to_task_change
 from punchlist.calls.tasks import TaskCalls
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -52,7 +52,7 @@ class ConversationCalls(TaskCalls):
         Raises:
             RequestRefused: What the first change that can't be made is refused with; `data["change"]` is its place.
         """
-        members = {"changes": tuple(map(one_of_many, changes)), "confirm": confirm}
+        members = {"changes": tuple(map(to_task_change, changes)), "confirm": confirm}
         return Call("list.apply", self._write(ListApply, write, **members), itself)
 
     def replace(

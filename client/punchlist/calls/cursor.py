@@ -12,7 +12,7 @@ import msgspec
 
 from punchlist.calls.rows import Rows
 from punchlist.connection.core import decode
-from punchlist.errors import RequestRefused, refusal
+from punchlist.errors import RequestRefused, build_error
 from punchlist_schemas.errors import ERRORS, ErrorObject
 from punchlist_schemas.events import AnyEvent, Recorded, decode_event
 from punchlist_schemas.jsonrpc import Notice
@@ -108,7 +108,7 @@ Until = Literal["done", "idle", "change"] | Callable[[TaskList], bool]
 """What to wait for: `done` (no unfinished task), `idle` (none in progress and none ready), `change`, or a predicate."""
 
 
-def condition(until: Until) -> Callable[[TaskList], bool]:
+def to_predicate(until: Until) -> Callable[[TaskList], bool]:
     """A predicate to call for each list in turn, beginning with the current one."""
     if not isinstance(until, str):
         return until
@@ -146,7 +146,7 @@ class View(ABC, Generic[T]):
         """Where the item stands in the log."""
         ...
 
-    def standing(self, item: T) -> str:  # noqa: ARG002 - most items have none
+    def unversioned_state(self, item: T) -> str:  # noqa: ARG002 - most items have none
         """Return the parts of a list that change without an event: how it is shared, and departures; empty for most."""
         return ""
 
@@ -180,7 +180,7 @@ class ListView(View[TaskList]):
         """The version that it is the list of: the log goes on without this conversation."""
         return item.version
 
-    def standing(self, item: TaskList) -> str:
+    def unversioned_state(self, item: TaskList) -> str:
         return _state(item.shared) + " ".join(task.id for task in item if task.left_at is not None)
 
 
@@ -203,7 +203,7 @@ class FoldView(View[Rows]):
     def position(self, item: Rows) -> int:
         return item.seq
 
-    def standing(self, item: Rows) -> str:
+    def unversioned_state(self, item: Rows) -> str:
         return f"{_state(item.shared)}{item.departures or ''}"
 
 
@@ -226,8 +226,8 @@ class RowsView(View[TaskList]):
     def position(self, item: TaskList) -> int:
         return item.seq
 
-    def standing(self, item: TaskList) -> str:  # noqa: ARG002 - the rows know more
-        return self._fold.standing(self._fold.rows)
+    def unversioned_state(self, item: TaskList) -> str:  # noqa: ARG002 - the rows know more
+        return self._fold.unversioned_state(self._fold.rows)
 
 
 def _state(shared: Shared | None) -> str:
@@ -289,7 +289,7 @@ class Cursor(Generic[T]):
         self._view = view
         self._after = after
         self._epoch = epoch
-        self._standing = ""
+        self._unversioned_state = ""
 
     def subscribe(self, epoch: str | None = None) -> EventSubscribe:
         """The parameters that begin, or go on with, this subscription.
@@ -319,7 +319,7 @@ class Cursor(Generic[T]):
         went_back = any(self._view.position(item) < (self._after or 0) for item in items)  # to where its log is damaged
         if is_another or went_back:
             self._after = None
-        items = self._fresh(items)
+        items = self._drop_known(items)
         if self._after is None and self._view.name == "events":
             self._after = result.seq
         return items
@@ -332,17 +332,17 @@ class Cursor(Generic[T]):
         """
         if push.method == "end":
             error = msgspec.convert(decode(push.params, EndPush).error, ErrorObject)
-            raise refusal(error.code, error.message, error.data)
+            raise build_error(error.code, error.message, error.data)
         if push.method != self._view.name:
             return []
-        return self._fresh(self._view.items(push.params))
+        return self._drop_known(self._view.items(push.params))
 
-    def _fresh(self, items: list[T]) -> list[T]:
+    def _drop_known(self, items: list[T]) -> list[T]:
         fresh: list[T] = []
         for item in items:
-            position, standing = self._view.position(item), self._view.standing(item)
-            again = self._view.repeats or standing != self._standing
+            position, standing = self._view.position(item), self._view.unversioned_state(item)
+            again = self._view.repeats or standing != self._unversioned_state
             if self._after is None or position > self._after or (again and position == self._after):
-                self._after, self._standing = position, standing
+                self._after, self._unversioned_state = position, standing
                 fresh.append(item)
         return fresh

@@ -29,18 +29,18 @@ class Rows:
         self.damaged: Damage | None = None
         self.shared: Shared | None = None
         self.departures = 0
-        self._coming: dict[str, Row] | None = None
+        self._incoming: dict[str, Row] | None = None
         self._changed: set[str] = set()
         self._rearranged = True
 
     def fold(self, push: RowsPush) -> bool:
         """Take a push; returns whether this is the whole list, False while more pieces follow."""
         if push.reset:
-            self._coming = {}
-        if self._coming is not None:
+            self._incoming = {}
+        if self._incoming is not None:
             for name in push.gone:
-                self._coming.pop(name, None)
-            self._coming.update((row.id, row) for row in push.rows)
+                self._incoming.pop(name, None)
+            self._incoming.update((row.id, row) for row in push.rows)
         else:
             for name in push.gone:
                 self._remove(name)
@@ -50,8 +50,8 @@ class Rows:
                 self._put(row)
         if push.more:
             return False
-        if self._coming is not None:
-            self.by_id, self._coming = self._coming, None
+        if self._incoming is not None:
+            self.by_id, self._incoming = self._incoming, None
             self.order = sorted(self.by_id.values(), key=_place)
             self._rearranged = True
         self.counts, self.version, self.seq = push.counts, push.version, push.seq
@@ -60,9 +60,9 @@ class Rows:
 
     def begin(self) -> None:
         """A new connection: what came of a whole list that was cut is forgotten."""
-        self._coming = None
+        self._incoming = None
 
-    def taken_changes(self) -> set[str] | None:
+    def take_changes(self) -> set[str] | None:
         """The ids of the rows that look different since the last question; None: rows came, went or moved."""
         changed, rearranged = self._changed, self._rearranged
         self._changed, self._rearranged = set(), False

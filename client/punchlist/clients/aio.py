@@ -15,12 +15,12 @@ from anyio import CancelScope, Lock, current_time, move_on_after, sleep
 
 from punchlist.calls.call import Call
 from punchlist.calls.conversations import ConversationCalls
-from punchlist.calls.cursor import Change, Cursor, EventsView, TaskList, Until, condition
+from punchlist.calls.cursor import Change, Cursor, EventsView, TaskList, Until, to_predicate
 from punchlist.clients import scope
 from punchlist.clients.methods import Awaited, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
 from punchlist.clients.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
-from punchlist.connection.core import Profile, Request, Retry, failure, given_back, is_passing, result_of
+from punchlist.connection.core import Profile, Request, Retry, build_releases, error_of, is_transient, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.connection.link import Link
 from punchlist.connection.options import Options
@@ -55,7 +55,7 @@ class AsyncClient(ClientMethods, Awaited):
         self._profile = Profile(options)
         self._lock = Lock()
         self._watches: set[AsyncWatch[Any]] = set()
-        on_fork(self, AsyncClient._forked)
+        on_fork(self, AsyncClient._reset_after_fork)
 
     def as_user(self, user: str) -> "AsyncClient":
         """Another client of the same daemon, confined to the lists of this user."""
@@ -64,8 +64,8 @@ class AsyncClient(ClientMethods, Awaited):
     async def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
         with move_on_after(self._profile.timeout_s):
-            return (await self._connected()).hello
-        raise self._profile.target.too_late()
+            return (await self._ensure_link()).hello
+        raise self._profile.target.build_timeout_error()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
         """One list. As to all else see `Client.conversation`."""
@@ -97,7 +97,7 @@ class AsyncClient(ClientMethods, Awaited):
 
     def give_back(self, request: Request, result: object) -> None:
         """Release the tasks of a claim whose caller doesn't get the result; must be called on the loop."""
-        for release in given_back(request, result):
+        for release in build_releases(request, result):
             self.post(release)
 
     def follow(self, cursor: Cursor[T]) -> "AsyncWatch[T]":
@@ -113,7 +113,7 @@ class AsyncClient(ClientMethods, Awaited):
             if link is not None:
                 await link.aclose()
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         """The connection and its waiting calls belong to the parent; the child opens its own."""
         self._lock = Lock()
         self._link = None
@@ -140,16 +140,16 @@ class AsyncClient(ClientMethods, Awaited):
                 except PunchlistError as error:
                     pause_s = retry.pause_s(error, current_time())
                 await sleep(pause_s)
-        raise self._profile.target.too_late()
+        raise self._profile.target.build_timeout_error()
 
     async def _exchange(self, request: Request) -> Reply:
-        link = await self._connected()
+        link = await self._ensure_link()
         reply = await link.exchange(request)
-        if (error := failure(reply)) and is_passing(error):
+        if (error := error_of(reply)) and is_transient(error):
             link.close()
         return reply
 
-    async def _connected(self) -> Link:
+    async def _ensure_link(self) -> Link:
         async with self._lock:
             if self._link is None or self._link.is_lost:
                 self._link = await Link.open(self._profile)
@@ -198,8 +198,8 @@ class AsyncConversation(ConversationMethods, Awaited):
         return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list meets a condition, and return it. As to all else see `Conversation.wait`."""
-        satisfied = condition(until)
+        """Wait until the list meets a to_predicate, and return it. As to all else see `Conversation.wait`."""
+        satisfied = to_predicate(until)
         with move_on_after(timeout_s):
             async with self.watch(view="list") as lists:
                 while not satisfied(tasks := await lists.next()):

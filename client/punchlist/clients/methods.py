@@ -60,15 +60,15 @@ class CallMethod(Generic[P, R]):
         self._methods: dict[type, Any] = {}
 
     @overload
-    def __get__(self, face: Blocking, kind: type) -> Callable[P, R]: ...
+    def __get__(self, instance: Blocking, owner: type) -> Callable[P, R]: ...
     @overload
-    def __get__(self, face: Awaited, kind: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, instance: Awaited, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     @overload
-    def __get__(self, face: None, kind: type) -> Callable[..., Any]: ...
-    def __get__(self, face: object, kind: Any) -> Any:
-        if (method := self._methods.get(kind)) is None:
-            method = self._methods[kind] = kind.method_of(self._build)
-        return method if face is None else method.__get__(face, kind)
+    def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
+    def __get__(self, instance: object, owner: Any) -> Any:
+        if (method := self._methods.get(owner)) is None:
+            method = self._methods[owner] = owner.method_of(self._build)
+        return method if instance is None else method.__get__(instance, owner)
 
 
 class ClientMethods:

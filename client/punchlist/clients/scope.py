@@ -116,10 +116,10 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
         while frame is not None:
             is_generator = _is_generator(frame)
             if is_generator:
-                frame = _delegating(frame)
-                if _is_around(frame):
+                frame = _outermost_delegate(frame)
+                if _is_fixture_or_hook(frame):
                     return
-            if is_generator and not _is_entered(frame):
+            if is_generator and not _is_context_manager(frame):
                 raise MisplacedScope(
                     f"A generator can't open the scope of conversation {self.name!r}, which would not hold after its "
                     f"next yield. Give it the scope from outside: "
@@ -163,12 +163,12 @@ def _is_generator(frame: FrameType) -> bool:
     return bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)) and not flags & _CO_ITERABLE_COROUTINE
 
 
-def _is_entered(generator: FrameType) -> bool:
+def _is_context_manager(generator: FrameType) -> bool:
     """Whether a generator is run by what enters it as a context manager."""
     return generator.f_back is not None and generator.f_back.f_code.co_name in _ENTERS
 
 
-def _is_around(generator: FrameType) -> bool:
+def _is_fixture_or_hook(generator: FrameType) -> bool:
     """Return whether a generator wraps a test or a hook, as a fixture or a hook wrapper does."""
     caller = generator.f_back
     if generator.f_code.co_flags & _CO_ASYNC_GENERATOR:
@@ -178,14 +178,14 @@ def _is_around(generator: FrameType) -> bool:
     return caller is not None and caller.f_globals.get("__name__") in _BLOCKS
 
 
-def _delegating(generator: FrameType) -> FrameType:
+def _outermost_delegate(generator: FrameType) -> FrameType:
     """Return the outermost generator whose `yield from` runs this one, or this one itself."""
-    while (outer := generator.f_back) is not None and _is_generator(outer) and _is_sending(outer):
+    while (outer := generator.f_back) is not None and _is_generator(outer) and _is_at_yield_from(outer):
         generator = outer
     return generator
 
 
-def _is_sending(frame: FrameType) -> bool:
+def _is_at_yield_from(frame: FrameType) -> bool:
     """Return whether a generator waits at `yield from`, rather than calling the other one by `next` or a loop."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while at > 0 and code[at] == _CACHE:  # a specialized SEND leaves the position in its cache

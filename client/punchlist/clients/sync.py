@@ -10,7 +10,7 @@ import time
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from punchlist.calls.call import Call
-from punchlist.calls.cursor import Change, Cursor, TaskList, Until, condition
+from punchlist.calls.cursor import Change, Cursor, TaskList, Until, to_predicate
 from punchlist.clients.aio import AsyncClient, AsyncConversation
 from punchlist.clients.methods import Blocking, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
@@ -50,15 +50,15 @@ class Client(ClientMethods, Blocking):
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
-        self._face = AsyncClient(**options)
+        self._async = AsyncClient(**options)
 
     def as_user(self, user: str) -> "Client":
         """Another client of the same daemon, confined to the lists of this user."""
-        return Client(**{**self._face.options, "user": user})
+        return Client(**{**self._async.options, "user": user})
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return who answered."""
-        return portal().call(self._face.open)
+        return portal().call(self._async.open)
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "Conversation":
         """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
@@ -70,36 +70,38 @@ class Client(ClientMethods, Blocking):
         Raises:
             NoConversation: No list is named.
         """
-        return Conversation(self, self._face.conversation(name, actor=actor))
+        return Conversation(self, self._async.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
         """Everything that happens in all lists, from now on or after position `after`."""
-        return Watch(self._face.watch(after=after, epoch=epoch))
+        return Watch(self._async.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
         request = Request.raw(method, params or {})
         return portal().deliver(
-            lambda: self._face.call(method, params), lambda result: self._face.give_back(request, result)
+            lambda: self._async.call(method, params), lambda result: self._async.give_back(request, result)
         )
 
     def run(self, call: Call[R]) -> R:
         """Make a typed call."""
-        return portal().deliver(lambda: self._face.run(call), lambda result: self._face.give_back(call.request, result))
+        return portal().deliver(
+            lambda: self._async.run(call), lambda result: self._async.give_back(call.request, result)
+        )
 
     def _make(self, call: Call[R]) -> R:
         return self.run(call)
 
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
         """A watch on a connection of its own."""
-        return Watch(self._face.follow(cursor))
+        return Watch(self._async.follow(cursor))
 
     def close(self) -> None:
         """Close the connection and end all watches. Calls in other threads end with `ConnectionLost`.
 
         The next call connects again.
         """
-        portal().call(self._face.aclose)
+        portal().call(self._async.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +116,7 @@ class Conversation(ConversationMethods, Blocking):
     def __init__(self, client: Client, face: AsyncConversation) -> None:
         self.client = client
         self.calls = face.calls
-        self._face = face
+        self._async = face
 
     def _make(self, call: Call[R]) -> R:
         return self.client.run(call)
@@ -166,7 +168,7 @@ class Conversation(ConversationMethods, Blocking):
             LeaseLost: A claim was lost while the body ran, and the task is open again.
             LeaseHeld: A claim was lost while the body ran, and somebody else has the task now.
         """
-        return Work(self._face.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
+        return Work(self._async.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
         """One task for a `with`: the named one or the next ready one; None if no task is available.
@@ -179,10 +181,10 @@ class Conversation(ConversationMethods, Blocking):
             lease_ms: How long the claim lasts after the last renewal by this process.
             wait_ms: How long to wait for a task.
         """
-        return Claim(self._face.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
+        return Claim(self._async.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
 
     def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list meets a condition, and return it.
+        """Wait until the list meets a to_predicate, and return it.
 
         Args:
             until: See `Until`.
@@ -191,9 +193,9 @@ class Conversation(ConversationMethods, Blocking):
         Raises:
             TimedOut: The time has passed.
         """
-        satisfied = condition(until)  # called in this thread, where it may make calls of its own
+        satisfied = to_predicate(until)  # called in this thread, where it may make calls of its own
         end = None if timeout_s is None else time.monotonic() + timeout_s
-        lists = self._face.watch(view="list")
+        lists = self._async.watch(view="list")
         try:
             while not satisfied(tasks := portal().call(lists.next, None if end is None else end - time.monotonic())):
                 pass
@@ -213,7 +215,7 @@ class Watch(Generic[T]):
     """
 
     def __init__(self, face: AsyncWatch[T]) -> None:
-        self._face = face
+        self._async = face
         portal().call(face.__aenter__)
 
     def next(self, timeout_s: float | None = None) -> T:
@@ -222,18 +224,18 @@ class Watch(Generic[T]):
         Raises:
             TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
         """
-        return portal().deliver(lambda: self._face.next(timeout_s), self._face.put_back)
+        return portal().deliver(lambda: self._async.next(timeout_s), self._async.put_back)
 
     def close(self) -> None:
         """End the subscription. A loop over it, also in another thread, ends."""
-        portal().call(self._face.aclose)
+        portal().call(self._async.aclose)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
         try:
-            return portal().deliver(self._face.__anext__, self._face.put_back)
+            return portal().deliver(self._async.__anext__, self._async.put_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -244,7 +246,7 @@ class Watch(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if (face := getattr(self, "_face", None)) is not None:  # the constructor may have been interrupted
+        if (face := getattr(self, "_async", None)) is not None:  # the constructor may have been interrupted
             post(face.drop)
 
 
@@ -255,16 +257,16 @@ class Work:
     """
 
     def __init__(self, face: AsyncWork) -> None:
-        self._face = face
+        self._async = face
 
     @property
     def fence(self) -> int | None:
         """The number of the current claim."""
-        return self._face.fence
+        return self._async.fence
 
     def take(self, task: str | None = None) -> Task | None:
         """Claim the next task, or a named one; None if no task is available."""
-        return portal().deliver(lambda: self._face.take(task), self._face.give_back)
+        return portal().deliver(lambda: self._async.take(task), self._async.give_back)
 
     def complete(self, result: str | None = None) -> None:
         """Complete the current task with its result, unless it is finished or paused already.
@@ -273,15 +275,15 @@ class Work:
             LeaseLost: The claim was lost, and the task is open again.
             LeaseHeld: The claim was lost, and somebody else has the task now.
         """
-        portal().call(self._face.complete, result)
+        portal().call(self._async.complete, result)
 
     def fail(self, reason: str) -> None:
         """Mark the current task as failed; raises the same errors as `complete`."""
-        portal().call(self._face.fail, reason)
+        portal().call(self._async.fail, reason)
 
     def release(self) -> None:
         """Release the current task, so that others can claim it."""
-        portal().call(self._face.release)
+        portal().call(self._async.release)
 
     close = release
 
@@ -290,7 +292,7 @@ class Work:
 
     def __next__(self) -> Task:
         try:
-            return portal().deliver(self._face.__anext__, self._face.give_back)
+            return portal().deliver(self._async.__anext__, self._async.give_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -298,17 +300,17 @@ class Work:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        portal().call(self._face.end, error)
+        portal().call(self._async.end, error)
 
 
 class Claim:
     """One claimed task for a `with`. See `Conversation.claim`."""
 
     def __init__(self, face: AsyncClaim) -> None:
-        self._face = face
+        self._async = face
 
     def __enter__(self) -> Task | None:
-        return portal().deliver(self._face.__aenter__, self._face.give_back)
+        return portal().deliver(self._async.__aenter__, self._async.give_back)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        portal().call(self._face.__aexit__, kind, error, trace)
+        portal().call(self._async.__aexit__, kind, error, trace)

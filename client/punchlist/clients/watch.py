@@ -98,7 +98,7 @@ class AsyncWatch(Generic[T]):
             self._link = link
             self._siblings.add(self)
             return
-        raise self._profile.target.too_late()
+        raise self._profile.target.build_timeout_error()
 
     def __aiter__(self) -> Self:
         return self

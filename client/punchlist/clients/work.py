@@ -103,7 +103,7 @@ class AsyncWork:
         self._connection = connection
         self._calls = calls
         self._terms = terms
-        on_fork(self, AsyncWork._forked)
+        on_fork(self, AsyncWork._reset_after_fork)
 
     @property
     def fence(self) -> int | None:
@@ -140,18 +140,18 @@ class AsyncWork:
             LeaseLost: The claim was lost, and the task is open again.
             LeaseHeld: The claim was lost, and somebody else has the task now.
         """
-        if (held := self._let_go()) is None:
+        if (held := self._pop_claim()) is None:
             return None
         return await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
         """Mark the current task as failed; raises the same errors as `complete`."""
-        if (held := self._let_go()) is not None:
+        if (held := self._pop_claim()) is not None:
             await self._finish(self._calls.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
 
     async def postpone(self, reason: str, until_ms: int) -> None:
         """Give the present task back with the reason why it failed, not to be claimed before a time (ms since 1970)."""
-        if (held := self._let_go()) is not None:
+        if (held := self._pop_claim()) is not None:
             task, fence = held.task.id, held.fence
             await self._finish(self._calls.edit(task, not_before=until_ms, owner=None, fence=fence))
             again = self._calls.set_status(task, "pending", fail_reason=reason[:MAX_REASON], fence=fence)
@@ -159,7 +159,7 @@ class AsyncWork:
 
     async def release(self) -> None:
         """Release the current task, so that others can claim it."""
-        if (held := self._let_go()) is not None:
+        if (held := self._pop_claim()) is not None:
             try:
                 await self._connection.run(self._calls.release(held.task.id, self._terms.owner, fence=held.fence))
             except (RequestRefused, ConnectionLost, DaemonUnavailable):
@@ -167,7 +167,7 @@ class AsyncWork:
 
     def give_back(self, _task: Task | None) -> None:
         """Release the current task, which its taker didn't get, without waiting; must be called on the loop."""
-        if (held := self._let_go()) is not None:
+        if (held := self._pop_claim()) is not None:
             self._connection.post(self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request)
 
     async def end(self, error: BaseException | None) -> None:
@@ -181,7 +181,7 @@ class AsyncWork:
             else:
                 await self.release()
 
-    def _let_go(self) -> Held | None:
+    def _pop_claim(self) -> Held | None:
         held, self._held = self._held, None
         if self._renewing is not None:
             self._renewing.cancel()
@@ -212,7 +212,7 @@ class AsyncWork:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         await self.end(error)
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._held = self._renewing = None
 
     def __del__(self) -> None:

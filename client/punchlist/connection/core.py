@@ -32,7 +32,7 @@ from punchlist.errors import (
     PunchlistError,
     RequestRefused,
     ShuttingDown,
-    refusal,
+    build_error,
 )
 from punchlist_schemas import jsonrpc, strict_json
 from punchlist_schemas.errors import ERRORS, Rejection
@@ -179,7 +179,7 @@ class Wire:
             raise ProtocolError(f"The daemon sent something that is no message of this protocol: {error}") from error
         for message in messages:
             if isinstance(message, Reply) and message.id is None:
-                error = failure(message) or ProtocolError("The daemon answered a call that nobody made.")
+                error = error_of(message) or ProtocolError("The daemon answered a call that nobody made.")
                 if not _is_about_a_frame(error):
                     raise error
         return messages
@@ -194,7 +194,7 @@ def _is_about_a_frame(error: PunchlistError) -> bool:
 def _unreadable(method: str, rejection: Rejection) -> RequestRefused:
     kind = "invalid_params" if rejection.kind == "parse_error" else rejection.kind
     message = f"This {method} was not sent, because the daemon can't read it. {rejection.message}"
-    return refusal(ERRORS[kind].code, message, {"kind": kind, **(rejection.data or {})})
+    return build_error(ERRORS[kind].code, message, {"kind": kind, **(rejection.data or {})})
 
 
 def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
@@ -203,14 +203,14 @@ def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
         "make several calls of it, or shorten its texts."
     )
     data = {"limit": "frame_bytes", "value": value, "maximum": maximum}
-    return refusal(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
+    return build_error(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
 
 
-def failure(reply: Reply) -> RequestRefused | None:
+def error_of(reply: Reply) -> RequestRefused | None:
     """The refusal in an answer, or None if it is a result."""
     if reply.error is UNSET:
         return None
-    return refusal(reply.error.code, reply.error.message, reply.error.data)
+    return build_error(reply.error.code, reply.error.message, reply.error.data)
 
 
 def decode(raw: msgspec.Raw, type_: type[T]) -> T:
@@ -233,11 +233,11 @@ def result_of(reply: Reply, type_: type[T]) -> T:
         ProtocolError: The result has another shape.
     """
     if reply.result is UNSET:
-        raise failure(reply) or ProtocolError("The daemon sent an empty answer.")
+        raise error_of(reply) or ProtocolError("The daemon sent an empty answer.")
     return decode(reply.result, type_)
 
 
-def given_back(request: Request, result: object) -> list[Request]:
+def build_releases(request: Request, result: object) -> list[Request]:
     """The calls that give back what a claim got whose caller waits no more."""
     if request.method != "task.claim":
         return []
@@ -274,13 +274,13 @@ class Retry:
             PunchlistError: `error` itself, when trying again is not safe, does not help, or comes too late.
         """
         pause = PAUSES_S[min(self._attempt, len(PAUSES_S) - 1)]
-        if not self._repeatable or not is_passing(error) or now + pause > self._deadline:
+        if not self._repeatable or not is_transient(error) or now + pause > self._deadline:
             raise error
         self._attempt += 1
         return pause
 
 
-def is_passing(error: PunchlistError) -> bool:
+def is_transient(error: PunchlistError) -> bool:
     """Whether a new connection may get what this one could not."""
     if isinstance(error, DaemonUnavailable):
         return error.temporary

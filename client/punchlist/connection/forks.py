@@ -7,20 +7,20 @@ from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
-_inherited: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
+_resets: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
 
 
-def on_fork(thing: T, let_go: Callable[[T], None]) -> None:
-    """Call `let_go(thing)` in every child forked by `os.fork`, right after the fork, as long as the thing lives.
+def on_fork(thing: T, reset: Callable[[T], None]) -> None:
+    """Call `reset(thing)` in every child forked by `os.fork`, right after the fork, as long as the thing lives.
 
     It runs where no other thread of the parent does: it must neither wait nor touch what is still the parent's.
     """
-    _inherited[thing] = let_go
+    _resets[thing] = reset
 
 
-def _in_child() -> None:
-    for thing, let_go in list(_inherited.items()):
-        let_go(thing)
+def _run_resets() -> None:
+    for thing, reset in list(_resets.items()):
+        reset(thing)
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=_run_resets)

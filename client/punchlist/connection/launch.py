@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 """How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
 
-_met: set[str] = set()
+_known_sockets: set[str] = set()
 """The sockets where this process has met a daemon."""
 
-LOOK_S = 1.5
+CHECK_AFTER_S = 1.5
 """How long a command waits for a reply before it looks at the daemon's process, in seconds."""
 
-HOOK_LOOK_S = 0.25
+HOOK_CHECK_AFTER_S = 0.25
 """The same for a hook, which gives up then; also the time that a shell prompt has in all."""
 
 HOOK_S = 8.0
@@ -41,7 +41,7 @@ HOOK_S = 8.0
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
-_MOST_LOCK = 8_192
+_MAX_LOCK_BYTES = 8_192
 _RACE_PAUSE_S = 0.02
 _EXIT_CONFIGURATION = 78
 _WINNER_S = 1.0
@@ -66,13 +66,13 @@ class Target:
         env: The environment variables; by default those of this process.
 
     Attributes:
-        look_s: After how many seconds without a reply a call looks at the daemon's process, and fails if that is
+        check_after_s: After how many seconds without a reply a call looks at the daemon's process, and fails if that is
             suspended. None: never, for programs that stay until the daemon continues.
         note: Prints that the daemon does not reply yet. None: give up then, unless a daemon is just being started.
         until: When all calls end, on the clock of `time.monotonic`.
     """
 
-    look_s: "float | None" = None
+    check_after_s: "float | None" = None
     note: "Callable[[str], None] | None" = None
     until: float = float("inf")
 
@@ -92,7 +92,7 @@ class Target:
             self.options["data_dir"] = data_dir_option
         self._names_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR"))
         self._names_socket = bool(socket or env.get("PUNCHLIST_SOCKET"))
-        self._means_data_dir = self._names_data_dir or not self._names_socket
+        self._requires_data_dir = self._names_data_dir or not self._names_socket
         self._socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
@@ -109,13 +109,13 @@ class Target:
         other.autostart = autostart
         return other
 
-    def look_at(self, note: "Callable[[str], None]") -> None:
-        """Fail for a suspended daemon after `LOOK_S` seconds, and note that a busy one does not reply."""
-        self.look_s, self.note = LOOK_S, note
+    def report_delays(self, note: "Callable[[str], None]") -> None:
+        """Fail for a suspended daemon after `CHECK_AFTER_S` seconds, and note that a busy one does not reply."""
+        self.check_after_s, self.note = CHECK_AFTER_S, note
 
-    def hurry(self) -> None:
+    def fail_fast(self) -> None:
         """Give up a daemon that does not reply: a hook must not hold up its host."""
-        self.look_s, self.note = HOOK_LOOK_S, None
+        self.check_after_s, self.note = HOOK_CHECK_AFTER_S, None
         self.until = time.monotonic() + HOOK_S
 
     def deadline(self, timeout_s: float) -> float:
@@ -135,13 +135,13 @@ class Target:
         """
         deadline = self.deadline(timeout_s)
         try:
-            return self.connected(deadline)
+            return self.connect_running(deadline)
         except TimedOut:
             raise
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
                 raise unavailable(self.socket, error) from error
-        if self.socket in _met and is_stopped(self.socket):
+        if self.socket in _known_sockets and is_stopped(self.socket):
             raise DaemonStopped(
                 f"The daemon on {self.socket} was stopped by `punch daemon stop`. To start it: punch daemon start",
                 temporary=True,
@@ -162,7 +162,7 @@ class Target:
         Raises:
             WrongDataDirectory: The lock in our data directory is another file, or missing.
         """
-        if not self._means_data_dir or not inode:
+        if not self._requires_data_dir or not inode:
             return
         try:
             seen = os.stat(f"{self.data_dir}/lock")
@@ -185,22 +185,24 @@ class Target:
                 exit_code=_EXIT_CONFIGURATION,
             )
 
-    def too_late(self) -> "DaemonUnavailable | TimedOut":
+    def build_timeout_error(self) -> "DaemonUnavailable | TimedOut":
         """The error for a call that ran out of time; it says what to do."""
         if self._starting is not None:
             return DaemonUnavailable(str(self._starting), temporary=True)
         if (pid := self.pid()) and os_calls.is_suspended(pid):
             return TimedOut(f"The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}")
-        return TimedOut(f"No reply from {self._who()} in time; it may be overloaded. For its state: punch doctor")
+        return TimedOut(
+            f"No reply from {self._describe_daemon()} in time; it may be overloaded. For its state: punch doctor"
+        )
 
     def pid(self) -> int:
         """Return the daemon's process id; 0 if it is unknown, or the service manager still has to start one."""
-        if self._means_data_dir and (pid := holder(self.data_dir)):
+        if self._requires_data_dir and (pid := find_lock_holder(self.data_dir)):
             return pid
         peer = os_calls.process(self._pid) if self._pid else None
         return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
 
-    def look(self, *, greeted: bool, on_purpose: bool) -> None:
+    def check_process(self, *, greeted: bool, on_purpose: bool) -> None:
         """Look at a daemon that does not reply.
 
         Args:
@@ -212,19 +214,19 @@ class Target:
         """
         pid = self.pid()
         if pid and os_calls.is_suspended(pid):
-            raise self.too_late()
+            raise self.build_timeout_error()
         if self._is_noted or on_purpose:
             return
         if self.note is None and pid and not greeted:
-            raise self.too_late()
+            raise self.build_timeout_error()
         self._is_noted = self.note is not None or not pid  # without a process it is just being started
         if self.note is not None:
-            self.note(f"punch: no reply from {self._who()} yet, still waiting")
+            self.note(f"punch: no reply from {self._describe_daemon()} yet, still waiting")
 
-    def _who(self) -> str:
+    def _describe_daemon(self) -> str:
         return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
 
-    def connected(self, deadline: float) -> Socket:
+    def connect_running(self, deadline: float) -> Socket:
         """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
 
         Raises:
@@ -238,11 +240,11 @@ class Target:
                 sock = connect(path, waiting.left_s)
                 break
             except OSError as error:
-                if error.errno != errno.EAGAIN or (self.look_s is None and waiting.is_over):
+                if error.errno != errno.EAGAIN or (self.check_after_s is None and waiting.is_over):
                     raise
                 waiting.proceed()
         self._pid = os_calls.peer(sock)[0]
-        _met.add(path)
+        _known_sockets.add(path)
         return sock
 
     @property
@@ -254,28 +256,28 @@ class Target:
         """
         if self._names_socket or os.path.lexists(self._socket):
             return self._socket
-        return self._elsewhere() or self._socket
+        return self._find_other_socket() or self._socket
 
-    def _elsewhere(self) -> str:
+    def _find_other_socket(self) -> str:
         """Another socket, at which the daemon of our data directory listens, or was stopped; "" if there is none."""
-        recorded = self._recorded()
+        recorded = self._read_recorded_socket()
         return recorded if recorded and (os.path.lexists(recorded) or is_stopped(recorded)) else ""
 
-    def _recorded(self) -> str:
+    def _read_recorded_socket(self) -> str:
         """Where else the newest daemon of our data directory has listened; "" if it was here, or does not say."""
         try:
             with open(f"{self.data_dir}/lock", "rb") as lock:
-                (_pid, path, *_) = (*lock.read(_MOST_LOCK).split(b"\n"), b"")
+                (_pid, path, *_) = (*lock.read(_MAX_LOCK_BYTES).split(b"\n"), b"")
         except OSError:
             return ""
         found = os.fsdecode(path)
         return found if found.startswith("/") and "\0" not in found and found != self._socket else ""
 
     def _start(self, deadline: float) -> Socket:
-        from punchlist.connection.starter import Starting, by_manager
+        from punchlist.connection.starter import Starting, start_by_manager
 
-        if by_manager(self.socket):
-            return self._insist(deadline)
+        if start_by_manager(self.socket):
+            return self._connect_to_winner(deadline)
         while True:
             try:
                 starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
@@ -285,15 +287,15 @@ class Target:
                 ) from error
             report = starting.wait(deadline - time.monotonic())
             if report is None:
-                raise self.too_late()
+                raise self.build_timeout_error()
             self._starting = None
             try:
                 if report.lost_race:
                     if not self._names_socket:  # ours may be what a killed daemon has left
-                        self._socket = self._elsewhere() or self._socket
-                    return self._insist(min(deadline, time.monotonic() + _WINNER_S))
+                        self._socket = self._find_other_socket() or self._socket
+                    return self._connect_to_winner(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
-                    return self.connected(deadline)
+                    return self.connect_running(deadline)
             except OSError as error:
                 served = report.lost_race and self._serves_elsewhere()
                 if report.lost_race and error.errno in _NOT_RUNNING and not served and time.monotonic() < deadline:
@@ -308,7 +310,7 @@ class Target:
 
     def _serves_elsewhere(self) -> bool:
         """Whether the daemon of our data directory listens at another socket, within our reach or not."""
-        recorded = self._recorded()
+        recorded = self._read_recorded_socket()
         if not recorded:
             return False
         try:
@@ -319,18 +321,18 @@ class Target:
             return True
         return True
 
-    def _insist(self, deadline: float) -> Socket:
+    def _connect_to_winner(self, deadline: float) -> Socket:
         """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
         while True:
             try:
-                return self.connected(deadline)
+                return self.connect_running(deadline)
             except OSError as error:
                 if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
                     raise
             time.sleep(_RACE_PAUSE_S)
 
 
-def holder(data_dir: str) -> "int | None":
+def find_lock_holder(data_dir: str) -> "int | None":
     """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
     try:
         with open(f"{data_dir}/lock", encoding="ascii", errors="replace") as file:
@@ -340,9 +342,9 @@ def holder(data_dir: str) -> "int | None":
     return int(pid) if os_calls.holds_lock(pid, inode) else None
 
 
-def want(socket: str) -> None:
+def allow_start(socket: str) -> None:
     """This process wants a daemon there after all, though it may have met the one that was stopped."""
-    _met.discard(socket)
+    _known_sockets.discard(socket)
 
 
 def is_stopped(socket: str) -> bool:

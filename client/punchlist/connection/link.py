@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import anyio
 
-from punchlist.connection.core import Profile, Request, Wire, failure, given_back, result_of
+from punchlist.connection.core import Profile, Request, Wire, build_releases, error_of, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
@@ -42,7 +42,7 @@ class Link(asyncio.Protocol):
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()
         self._all.add(self)
-        on_fork(self, Link._forked)
+        on_fork(self, Link._reset_after_fork)
 
     @classmethod
     async def open(cls, profile: Profile) -> "Link":
@@ -61,7 +61,7 @@ class Link(asyncio.Protocol):
                 link.close()
                 raise
             return link
-        raise profile.target.too_late()
+        raise profile.target.build_timeout_error()
 
     @classmethod
     async def close_all(cls) -> None:
@@ -88,7 +88,7 @@ class Link(asyncio.Protocol):
             if answer.done() and not answer.cancelled() and answer.exception() is None:
                 reply = answer.result()
             if self._lost is None and reply is not None:
-                self._give_back(request, reply)
+                self._release_claimed(request, reply)
             elif self._lost is None:
                 self._transport.write(self._wire.cancel(request_id))
                 self._abandoned[request_id] = request
@@ -119,7 +119,7 @@ class Link(asyncio.Protocol):
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.close)
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         """The connection is the parent's: don't shut it down, nor touch the transport, whose loop is the parent's."""
         self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
         if self._socket is not None:
@@ -138,10 +138,10 @@ class Link(asyncio.Protocol):
             for answer in self._waiting.values():
                 _fail_unless_done(answer, error)
 
-    def _take(self, request_id: int, reply: Reply) -> None:
+    def _deliver(self, request_id: int, reply: Reply) -> None:
         self._answered = max(self._answered, request_id)
         if (request := self._abandoned.pop(request_id, None)) is not None:
-            self._give_back(request, reply)
+            self._release_claimed(request, reply)
         elif (answer := self._waiting.get(request_id)) is None:
             return
         elif answer.cancelled():
@@ -150,17 +150,17 @@ class Link(asyncio.Protocol):
         elif not answer.done():
             answer.set_result(reply)
 
-    def _give_back(self, request: Request, reply: Reply) -> None:
-        if failure(reply) is None:
-            for release in given_back(request, result_of(reply, object)):
+    def _release_claimed(self, request: Request, reply: Reply) -> None:
+        if error_of(reply) is None:
+            for release in build_releases(request, result_of(reply, object)):
                 self.post(release)
 
-    def _blame(self, reply: Reply) -> None:
+    def _fail_unanswered(self, reply: Reply) -> None:
         """One of our frames was no request to the daemon: its call fails, and those that it may have been.
 
         The daemon reads frames in their order: what was sent before an answered call was understood.
         """
-        error = failure(reply) or ProtocolError("The daemon answered a call that nobody made.")
+        error = error_of(reply) or ProtocolError("The daemon answered a call that nobody made.")
         for request_id, answer in self._waiting.items():
             if request_id > self._answered:
                 _fail_unless_done(answer, error)
@@ -181,9 +181,9 @@ class Link(asyncio.Protocol):
             if isinstance(message, Notice):
                 self._notices.append(message)
             elif message.id is None:
-                self._blame(message)
+                self._fail_unanswered(message)
             else:
-                self._take(cast(int, message.id), message)
+                self._deliver(cast(int, message.id), message)
         if self._notices:
             self._news.set()
             is_ahead = len(self._notices) > _READ_AHEAD or self._unread_bytes > _READ_AHEAD_BYTES
@@ -198,13 +198,13 @@ class Link(asyncio.Protocol):
 async def dial(profile: Profile) -> socket.socket:
     """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
     loop = asyncio.get_running_loop()
-    dialled: asyncio.Future[socket.socket] = loop.create_future()
+    connection: asyncio.Future[socket.socket] = loop.create_future()
 
     def report(sock: socket.socket) -> None:
-        if dialled.done():
+        if connection.done():
             sock.close()
         else:
-            dialled.set_result(sock)
+            connection.set_result(sock)
 
     def connect() -> None:
         sock: socket.socket | None = None
@@ -213,7 +213,7 @@ async def dial(profile: Profile) -> socket.socket:
             sock.setblocking(False)
             action = partial(report, sock)
         except Exception as error:
-            action = partial(_fail_unless_done, dialled, error)
+            action = partial(_fail_unless_done, connection, error)
         try:
             loop.call_soon_threadsafe(action)
         except RuntimeError:  # the loop is closed
@@ -222,10 +222,10 @@ async def dial(profile: Profile) -> socket.socket:
 
     threading.Thread(target=connect, name="punchlist-dial", daemon=True).start()
     try:
-        return await dialled
+        return await connection
     except asyncio.CancelledError:
-        if dialled.done() and not dialled.cancelled() and dialled.exception() is None:
-            dialled.result().close()
+        if connection.done() and not connection.cancelled() and connection.exception() is None:
+            connection.result().close()
         raise
 
 

@@ -21,12 +21,12 @@ from punchlist.errors import ConnectionLost
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HEED_S = 1.0
+_MAX_SLEEP_S = 1.0
 """Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
 
 _EXITING = "The interpreter is exiting."
 
-_END_S = 2.0
+_CLOSE_TIMEOUT_S = 2.0
 """How long the interpreter's exit waits for connections to close."""
 
 
@@ -77,17 +77,17 @@ class Portal:
     """An event loop in a thread of its own."""
 
     _loop: asyncio.AbstractEventLoop
-    _end: asyncio.Event
+    _stop: asyncio.Event
 
     def __init__(self) -> None:
-        self._begun = threading.Event()
+        self._ready = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="punchlist", daemon=True)
         self._thread.start()
-        self._begun.wait()
+        self._ready.wait()
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.deliver(lambda: function(*args, **kwargs), _drop)
+        return self.deliver(lambda: function(*args, **kwargs), _ignore)
 
     def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
         """Run an async function on the loop and wait for its result.
@@ -111,7 +111,7 @@ class Portal:
                 self._loop.call_soon_threadsafe(call.start)
             except RuntimeError as error:
                 raise ConnectionLost(_EXITING, final=True) from error
-            while not call.done.wait(_HEED_S):
+            while not call.done.wait(_MAX_SLEEP_S):
                 pass
             if self._closing and threading.current_thread().daemon:
                 threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
@@ -133,34 +133,34 @@ class Portal:
     def close(self) -> None:
         """Cancel what runs, close the connections and end the thread."""
         self._closing = True
-        self.post(self._end.set)
-        self._thread.join(_END_S)
+        self.post(self._stop.set)
+        self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _run(self) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
-            self._end = asyncio.Event()
-            self._begun.set()
-            await self._end.wait()
+            self._stop = asyncio.Event()
+            self._ready.set()
+            await self._stop.wait()
             await Link.close_all()
 
         with asyncio.Runner(debug=False, loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(main())
 
 
-def _drop(_result: object) -> None: ...
+def _ignore(_result: object) -> None: ...
 
 
-class _Shared:
+class _PortalSlot:
     """The portal of this process, if it has begun."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.portal: Portal | None = None
-        on_fork(self, _Shared.forked)
+        on_fork(self, _PortalSlot.reset_after_fork)
         atexit.register(self.close)
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         self.lock = threading.Lock()
         self.portal = None
 
@@ -169,17 +169,17 @@ class _Shared:
             self.portal.close()
 
 
-_shared = _Shared()
+_slot = _PortalSlot()
 
 
 def portal() -> Portal:
-    with _shared.lock:
-        if _shared.portal is None:
-            _shared.portal = Portal()
-        return _shared.portal
+    with _slot.lock:
+        if _slot.portal is None:
+            _slot.portal = Portal()
+        return _slot.portal
 
 
 def post(function: Callable[[], object]) -> None:
     """`Portal.post`, if there is a portal: a finalizer begins none, and takes no lock."""
-    if _shared.portal is not None:
-        _shared.portal.post(function)
+    if _slot.portal is not None:
+        _slot.portal.post(function)

@@ -110,7 +110,7 @@ class Starting:
         )
 
 
-def by_manager(socket: str) -> bool:
+def start_by_manager(socket: str) -> bool:
     """Have systemd listen again, if it did before somebody stopped the daemon. Whether it does."""
     try:
         with open(stopped_path(socket), encoding="utf-8") as mark:

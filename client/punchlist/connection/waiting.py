@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     class Daemon(Protocol):
         """Whose reply is waited for: `punchlist.connection.launch.Target`."""
 
-        look_s: float | None
+        check_after_s: float | None
         until: float
 
-        def too_late(self) -> Exception:
+        def build_timeout_error(self) -> Exception:
             """Return the error for a call that ran out of time."""
             ...
 
-        def look(self, *, greeted: bool, on_purpose: bool) -> None:
+        def check_process(self, *, greeted: bool, on_purpose: bool) -> None:
             """Raise if waiting longer is no use."""
 
 
-_HEED_S = 1.0
+_MAX_SLEEP_S = 1.0
 """Longest sleep of one system call, in seconds: a signal that comes just before it is seen only afterwards."""
 
 
@@ -40,14 +40,14 @@ class Waiting:
     def __init__(self, target: "Daemon", deadline: float, *, greeted: bool = False, on_purpose: bool = False) -> None:
         self._target = target
         self._deadline = min(deadline, target.until)
-        self._look_at = deadline if target.look_s is None else time.monotonic() + target.look_s
+        self._check_at = deadline if target.check_after_s is None else time.monotonic() + target.check_after_s
         self.greeted = greeted
         self.on_purpose = on_purpose
 
     @property
     def left_s(self) -> float:
         """How long the next system call may block, in seconds."""
-        return max(0.001, min(self._deadline - time.monotonic(), self._look_at - time.monotonic(), _HEED_S))
+        return max(0.001, min(self._deadline - time.monotonic(), self._check_at - time.monotonic(), _MAX_SLEEP_S))
 
     @property
     def is_over(self) -> bool:
@@ -60,10 +60,10 @@ class Waiting:
             TimedOut: The time is up, or waiting longer is no use.
         """
         if self.is_over:
-            raise self._target.too_late()
-        if self._target.look_s is not None and time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + self._target.look_s
-            self._target.look(greeted=self.greeted, on_purpose=self.on_purpose)
+            raise self._target.build_timeout_error()
+        if self._target.check_after_s is not None and time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + self._target.check_after_s
+            self._target.check_process(greeted=self.greeted, on_purpose=self.on_purpose)
 
     def run(self, sock: "socket.socket", action: "Callable[[A], R]", argument: "A") -> "R":
         """Call a method of a socket until it succeeds.
@@ -78,7 +78,7 @@ class Waiting:
                 return action(argument)
             except TimeoutError:
                 self.proceed()
-        raise self._target.too_late()
+        raise self._target.build_timeout_error()
 
     def send(self, sock: "socket.socket", data: bytes) -> None:
         """Send all of `data`; as to exceptions see `run`."""

@@ -42,12 +42,12 @@ class Checklist:
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
         shown = list(tasks)
-        ids = outside_ids(shown)
+        ids = file_ids(shown)
         items = [{"id": ids[task.id], **self.fields(task)} for task in shown]
         said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
         return {f"{stem}.json": write({"tasks": items, MEMBER: {**said, "digest": digest_of(items)}})}
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
         """The file with members that only the present one has: its own, and those of each task by its id."""
         try:
             ours, theirs = load_object(data), load_object(present)
@@ -83,7 +83,7 @@ class Checklist:
         return {"title": task.title, "description": task.description, "done": task.status == "completed"}
 
 
-def outside_ids(tasks: Iterable[Task]) -> dict[str, str]:
+def file_ids(tasks: Iterable[Task]) -> dict[str, str]:
     """Task id → the id that files call it by: that of whoever added it in a file, where it is unmistakable."""
     shown = list(tasks)
     taken = {task.id for task in shown}

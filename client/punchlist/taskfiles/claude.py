@@ -55,7 +55,7 @@ class Claude:
             files[f"{task.id}.json"] = write({**item, MEMBER: {**said, "digest": digest_of(item)}})
         return files
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
         """The file as it is: in this form a member that is missing has been cleared, and others have `metadata`."""
         return data
 

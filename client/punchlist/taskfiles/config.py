@@ -61,13 +61,13 @@ class Config:
         except (OSError, msgspec.MsgspecError, UnicodeError) as error:
             raise ConfigError(f"{self.path}: {error}") from error
 
-    def set_inbound(self, directory: str, *, wanted: bool) -> bool:
+    def set_inbound(self, directory: str, *, enabled: bool) -> bool:
         """Take a directory of Claude Code's tasks over from now on, or no longer; whether that is new."""
         present = self.read()
-        if (directory in present.inbound) == wanted:
+        if (directory in present.inbound) == enabled:
             return False
         kept = tuple(one for one in present.inbound if one != directory)
-        self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if wanted else kept))
+        self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if enabled else kept))
         return True
 
     def set_plan(self, path: str, conversation: str | None) -> bool:

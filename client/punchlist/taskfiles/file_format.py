@@ -81,7 +81,7 @@ class Form(Protocol):
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]: ...
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
         """A file of ours, with what other programs keep in the one that stands there."""
         ...
 
