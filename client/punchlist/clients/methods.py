@@ -1,4 +1,4 @@
-"""The calls of both clients, declared once: a method blocks or is awaited, as the class says that has it."""
+"""The calls of both clients, declared once. The class decides whether its methods block or are awaited."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Blocking:
-    """A class whose calls block."""
+    """Base of classes whose calls block."""
 
     calls: Any
 
@@ -32,7 +32,7 @@ class Blocking:
 
 
 class Awaited:
-    """A class whose calls are awaited."""
+    """Base of classes whose calls are awaited."""
 
     calls: Any
 
@@ -53,7 +53,7 @@ class Awaited:
 
 
 class CallMethod(Generic[P, R]):
-    """A method that makes the call which `build` describes."""
+    """Descriptor for a method that makes the call returned by `build`, with its signature and docstring."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[R]]) -> None:
         self._build = build
@@ -72,7 +72,7 @@ class CallMethod(Generic[P, R]):
 
 
 class ClientMethods:
-    """What is asked of the daemon as a whole."""
+    """Methods about the daemon as a whole."""
 
     calls: ClassVar = ClientCalls()
 
@@ -92,7 +92,7 @@ class ClientMethods:
 
 
 class ConversationMethods:
-    """What is asked of one list."""
+    """Methods about one list."""
 
     calls: ConversationCalls
 

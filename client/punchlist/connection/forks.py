@@ -1,4 +1,4 @@
-"""What a forked child must not share with its parent: connections, claims, and what belongs to the parent's loop."""
+"""Resets objects in a forked child that it must not share with its parent: connections, claims, loop-bound state."""
 
 import os
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _resets: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
 
 
 def on_fork(thing: T, reset: Callable[[T], None]) -> None:
-    """Call `reset(thing)` in every child forked by `os.fork`, right after the fork, as long as the thing lives.
+    """Call `reset(thing)` in each child right after `os.fork`, as long as `thing` exists.
 
-    It runs where no other thread of the parent does: it must neither wait nor touch what is still the parent's.
+    The parent's other threads don't exist in the child, so `reset` must not wait, and must not touch the parent's loop.
     """
     _resets[thing] = reset
 

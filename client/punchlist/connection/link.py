@@ -19,11 +19,11 @@ from punchlist_schemas.results import HelloResult
 
 _READ_AHEAD = 64
 _READ_AHEAD_BYTES = 64 << 10
-"""Notifications, or bytes of them, taken before the loop that watches asks for more. The rest waits in the socket."""
+"""Limits of the notifications buffered for a consumer, in number and bytes. The rest stays in the socket."""
 
 
 class Link(asyncio.Protocol):
-    """One connection: it hands answers to the calls that wait for them and keeps notifications for `receive`."""
+    """One connection. It passes replies to the calls that wait for them, and queues notifications for `receive`."""
 
     hello: HelloResult
     _all: "ClassVar[WeakSet[Link]]" = WeakSet()
@@ -37,7 +37,7 @@ class Link(asyncio.Protocol):
         self._unread: dict[int, Reply] = {}
         self._answered = 0
         self._notices: deque[Notice] = deque()
-        self._unread_bytes = 0  # that came in since there was no notification
+        self._unread_bytes = 0  # received since the queue of notifications was last empty
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()
@@ -46,10 +46,10 @@ class Link(asyncio.Protocol):
 
     @classmethod
     async def open(cls, profile: Profile) -> "Link":
-        """Connect, starting a daemon if need be, and introduce ourselves.
+        """Connect, starting a daemon if needed, and send `daemon.hello`.
 
         Raises:
-            TimedOut, DaemonUnavailable: All of that took longer than a call may take (`timeout_s`).
+            TimedOut, DaemonUnavailable: Connecting failed, or took longer than a call may take (`timeout_s`).
         """
         with anyio.move_on_after(profile.timeout_s):
             sock = await dial(profile)
@@ -74,12 +74,13 @@ class Link(asyncio.Protocol):
         return self._lost is not None
 
     async def exchange(self, request: Request) -> Reply:
-        """Send a request and wait for its answer; if the wait is cancelled, the daemon is told."""
+        """Send a request and return its reply. Cancelling the wait cancels the call in the daemon."""
         if self._lost is not None:
             raise self._lost
         request_id, data = self._wire.send(request)
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
-        self._transport.resume_reading()  # the answer comes after notifications that nobody has taken yet
+        # The reply comes after notifications that fill the buffer, so reading must not stay paused.
+        self._transport.resume_reading()
         self._transport.write(data)
         try:
             return await answer
@@ -100,7 +101,7 @@ class Link(asyncio.Protocol):
         self._transport.write(self._wire.send(request)[1])
 
     async def receive(self) -> Notice:
-        """The next notification."""
+        """Wait for the next notification and return it."""
         while not self._notices:
             if self._lost is not None:
                 raise self._lost
@@ -111,22 +112,22 @@ class Link(asyncio.Protocol):
         return self._notices.popleft()
 
     def close(self) -> None:
-        """End the connection; whoever waits on it gets `ConnectionLost`."""
+        """Close the connection. Waiting calls get `ConnectionLost` and may be retried on another one."""
         self._fail(ConnectionLost("The connection was closed."))
 
     def abandon(self) -> None:
-        """Have the loop end the connection, and wait for nothing: for finalizers, which run in any thread."""
+        """Close the connection from any thread without waiting. For finalizers."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.close)
 
     def _reset_after_fork(self) -> None:
-        """The connection is the parent's: don't shut it down, nor touch the transport, whose loop is the parent's."""
+        # The connection is still the parent's: close the descriptor only, and leave the transport and its loop alone.
         self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
         if self._socket is not None:
             self._socket.close()
 
     async def aclose(self) -> None:
-        """End the connection for good, and wait until it is gone: the calls that wait on it are not made again."""
+        """Close the connection permanently, and wait until it is closed. Waiting calls fail and are not retried."""
         self._fail(ConnectionLost("The connection was closed.", final=True))
         await self._ended.wait()
 
@@ -156,10 +157,8 @@ class Link(asyncio.Protocol):
                 self.post(release)
 
     def _fail_unanswered(self, reply: Reply) -> None:
-        """One of our frames was no request to the daemon: its call fails, and those that it may have been.
-
-        The daemon reads frames in their order: what was sent before an answered call was understood.
-        """
+        """Fail the calls that a rejected frame may belong to: the daemon replied without an id."""
+        # The daemon reads frames in order, so all frames up to the latest answered call were valid.
         error = error_of(reply) or ProtocolError("The daemon answered a call that nobody made.")
         for request_id, answer in self._waiting.items():
             if request_id > self._answered:
@@ -196,7 +195,8 @@ class Link(asyncio.Protocol):
 
 
 async def dial(profile: Profile) -> socket.socket:
-    """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
+    """Run `Target.dial` in a thread. A connection that is made after a cancellation is closed."""
+    # A daemon thread, so that the interpreter can exit while it dials.
     loop = asyncio.get_running_loop()
     connection: asyncio.Future[socket.socket] = loop.create_future()
 

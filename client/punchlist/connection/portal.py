@@ -1,10 +1,9 @@
-"""The way from threads into the one event loop that all blocking clients of a process share.
+"""Runs coroutines from any thread on the event loop shared by all blocking clients of this process.
 
-The loop runs in a daemon thread, begun by the first call. Each call is a task of the loop, so calls of several threads
-go on at the same time and none waits for another. A call holds no lock while it waits. An interrupt (Ctrl-C) ends
-the wait and cancels the task. If the task has ended, its result is not lost: a claim is released, and an item of a
-watch is kept for the next call. A forked child begins a loop of its own, and at the interpreter's exit the connections
-are closed and the thread ends.
+The loop runs in a daemon thread, started by the first call. Each call is a task of the loop, so calls of several
+threads run concurrently and without locks. An interrupt (Ctrl-C) ends the wait and cancels the task. If the task has
+already finished, its result is not lost: a claim is released, and an item of a watch is kept for the next call. A
+forked child starts its own loop. When the interpreter exits, the connections are closed and the thread ends.
 """
 
 import asyncio
@@ -22,21 +21,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MAX_SLEEP_S = 1.0
-"""Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
+"""Longest time a thread waits without checking for signals, in seconds. A signal that arrives just before the wait does
+not interrupt it."""
 
 _EXITING = "The interpreter is exiting."
 
 _CLOSE_TIMEOUT_S = 2.0
-"""How long the interpreter's exit waits for connections to close."""
+"""Longest time that the interpreter's exit waits for connections to close, in seconds."""
 
 
 class _Call(Generic[R]):
-    """One call. Its methods run on the loop, so that its end and an interrupt can't meet halfway.
+    """One call. Its methods run on the loop, so that completion and an interrupt can't race.
 
     Attributes:
         done: Set when `result` and `error` are final.
-        result: The function's result, if it has returned.
-        error: Its exception; as long as it runs, the error for a loop that ends before.
+        result: Result of the function, if it has returned.
+        error: Exception of the function; while it runs, the error to raise if the loop ends first.
     """
 
     result: R
@@ -54,7 +54,7 @@ class _Call(Generic[R]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def abandon(self) -> None:
-        """Cancel the function, or return its result: the caller was interrupted."""
+        """Cancel the function after an interrupt of its caller, or pass its result to `on_unread`."""
         self._is_abandoned = True
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -74,7 +74,7 @@ class _Call(Generic[R]):
 
 
 class Portal:
-    """An event loop in a thread of its own."""
+    """An event loop in its own thread."""
 
     _loop: asyncio.AbstractEventLoop
     _stop: asyncio.Event
@@ -94,11 +94,11 @@ class Portal:
 
         Args:
             function: Called on the loop.
-            on_unread: Called on the loop with the result, if an interrupt ends this call and the function has
-                returned already. It must not wait.
+            on_unread: Called on the loop with the result, if an interrupt ends this call after the function has
+                returned. It must not wait.
 
         Raises:
-            RuntimeError: This is the loop's own thread, which would wait for itself.
+            RuntimeError: Called in the loop's own thread, which would wait for itself.
             ConnectionLost: The interpreter is exiting.
         """
         if threading.get_ident() == self._thread.ident:
@@ -114,7 +114,8 @@ class Portal:
             while not call.done.wait(_MAX_SLEEP_S):
                 pass
             if self._closing and threading.current_thread().daemon:
-                threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
+                # The interpreter is exiting and ends this thread, which must not fail with an error first.
+                threading.Event().wait()
             if call.error is None:
                 return call.result
         except BaseException:
@@ -124,14 +125,14 @@ class Portal:
         try:
             raise error
         finally:
-            del error  # else the traceback keeps this frame, and the frame the error
+            del error  # breaks the reference cycle between this frame and the error's traceback
 
     def post(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
-        """Cancel what runs, close the connections and end the thread."""
+        """Cancel running calls, close the connections and end the thread."""
         self._closing = True
         self.post(self._stop.set)
         self._thread.join(_CLOSE_TIMEOUT_S)
@@ -152,7 +153,7 @@ def _ignore(_result: object) -> None: ...
 
 
 class _PortalSlot:
-    """The portal of this process, if it has begun."""
+    """The portal of this process, if one was started."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -180,6 +181,6 @@ def portal() -> Portal:
 
 
 def post(function: Callable[[], object]) -> None:
-    """`Portal.post`, if there is a portal: a finalizer begins none, and takes no lock."""
+    """Call `Portal.post` if the portal was started. For finalizers, which must not start one or take its lock."""
     if _slot.portal is not None:
         _slot.portal.post(function)
