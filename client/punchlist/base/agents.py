@@ -1,6 +1,6 @@
-"""Texts about agents and people, for every application.
+"""Texts about connected agents and people, for all applications.
 
-Works on the plain JSON values of `agent.list`, and is light enough for a shell prompt.
+Works on the plain JSON values of `agent.list`. Light enough for a shell prompt.
 """
 
 import os
@@ -11,20 +11,23 @@ from punchlist.base.text import safe
 from punchlist.base.tree import with_path
 
 _PROGRAM = "punch"
-"""Client name of a command; its actor is a parameter of its calls."""
+"""Client name of the command line, whose actor is a parameter of its calls."""
 
-_ANYWHERE = ("name", "pid", "since", "last_call", "left_at")
-"""Members of an agent that are shown for any list."""
+_PUBLIC_MEMBERS = ("name", "pid", "since", "last_call", "left_at")
+"""Members of an agent that may be shown to viewers of a single list."""
 
 NO_AGENTS = "no agent or person has been here since the daemon started"
 NO_AGENTS_IN_LIST = "no agent or person works in this list"
 
 
 class HeldTask(NamedTuple):
-    """A task that an agent holds: the id and short name of its list, its id, and its title after its parents'.
+    """A task claimed by an agent.
 
     Attributes:
-        lease_expires_at: When it is free, in milliseconds; None while its owner is there.
+        conversation: Id of its list.
+        list: Short name of its list.
+        title: Its title after those of its parents.
+        lease_expires_at: When the claim ends, in milliseconds since 1970 UTC; None while its owner is connected.
     """
 
     conversation: str
@@ -43,10 +46,11 @@ class Participant(NamedTuple):
     """An agent or a person.
 
     Attributes:
-        name: The full name.
-        is_here: Whether a connection of it is open.
-        facts: When it came or left, its last call, its directory and branch, and its list if it has no task.
-        tasks: What it has claimed.
+        name: Full name.
+        is_here: Whether it has an open connection.
+        facts: Texts for display: when it came or left, its last call, its directory and branch, and its list if it has
+            no task.
+        tasks: Tasks that it has claimed.
     """
 
     name: str
@@ -59,42 +63,47 @@ class Participant(NamedTuple):
 
 
 class Roster(NamedTuple):
-    """Connected agents, then those that left with tasks. `others` counts in words those that left without."""
+    """The agents and people to show.
+
+    Attributes:
+        agents: Those that are connected, then those that left with claimed tasks.
+        others: Text with the number of those that left without tasks.
+    """
 
     agents: list[Participant]
     others: str
 
 
-def build_roster(found: "dict[str, Any]", now: int) -> Roster:
-    agents = drop_commands(found)
+def build_roster(result: "dict[str, Any]", now: int) -> Roster:
+    agents = drop_commands(result)
     gone = [agent for agent in agents if _left_at(agent) and not agent.get("tasks")]
-    names = found.get("names", {})
+    names = result.get("names", {})
     others = f"{len(gone)} {'other' if len(gone) == 1 else 'others'} left in the last hours" if gone else ""
     return Roster([_build_participant(agent, names, now) for agent in agents if agent not in gone], others)
 
 
-def drop_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
-    return [agent for agent in found["agents"] if agent["name"] != _PROGRAM]
+def drop_commands(result: "dict[str, Any]") -> "list[dict[str, Any]]":
+    return [agent for agent in result["agents"] if agent["name"] != _PROGRAM]
 
 
-def filter_for_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
-    """Reduce a result of `agent.list` to what a link for one list may show.
+def filter_for_list(result: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
+    """Reduce a result of `agent.list` to what viewers of one list may see.
 
-    It keeps the agents that work in this list, without directories and without other lists and their tasks.
+    Keeps the agents that work in this list, without their directories, their other lists and the tasks of those.
 
     Args:
-        found: The result.
-        conversation: The list as the link names it: its id or its short name.
+        result: The result.
+        conversation: Id or short name of the list. The returned values contain it as it is passed here.
     """
-    ids = {conversation, *(id for id, name in found.get("names", {}).items() if name == conversation)}
+    ids = {conversation, *(id for id, name in result.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []
-    for agent in found["agents"]:
+    for agent in result["agents"]:
         tasks = [
             task | {"conversation": conversation} for task in agent.get("tasks", ()) if task["conversation"] in ids
         ]
         if tasks or agent.get("conversation") in ids:
-            known = {name: agent[name] for name in _ANYWHERE if name in agent}
-            agents.append({**known, "conversation": conversation, "tasks": tasks})
+            public = {name: agent[name] for name in _PUBLIC_MEMBERS if name in agent}
+            agents.append({**public, "conversation": conversation, "tasks": tasks})
     return {"agents": agents}
 
 
@@ -117,12 +126,12 @@ def _build_participant(agent: "dict[str, Any]", names: "dict[str, str]", now: in
 
 
 def _build_held_task(task: "dict[str, Any]", names: "dict[str, str]") -> HeldTask:
-    title = with_path(task["title"], [one["title"] for one in task.get("path", ())])
+    title = with_path(task["title"], [parent["title"] for parent in task.get("path", ())])
     return HeldTask(task["conversation"], _list_name(task, names), task["id"], title, task.get("lease_expires_at"))
 
 
-def _list_name(one: "dict[str, Any]", names: "dict[str, str]") -> str:
-    return names.get(one["conversation"]) or str(one["conversation"])
+def _list_name(item: "dict[str, Any]", names: "dict[str, str]") -> str:
+    return names.get(item["conversation"]) or str(item["conversation"])
 
 
 def _abbreviate_home(path: str) -> str:

@@ -231,7 +231,7 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
 
 
 def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punchlist.connection.waiting._HEED_S", 0.05)
+    monkeypatch.setattr("punchlist.connection.waiting._MAX_SLEEP_S", 0.05)
     with listener(tmp_path / "run" / "s") as listening:
         listening.listen(0)
         with closing(launch.connect(str(tmp_path / "run" / "s"), 0.1)) as first:
