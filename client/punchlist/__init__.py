@@ -12,8 +12,8 @@ with punchlist.connect() as client:
     print(done.next_task, done.unblocked, done.remaining)
 ```
 
-`connect_async()` gives the same with `async with` and `await`. Names load on first use, so importing the package
-costs nothing.
+`connect_async()` returns the same client for `async with` and `await`. Public names load on first use, so importing the
+package is cheap.
 """
 
 from typing import TYPE_CHECKING
@@ -109,10 +109,10 @@ if TYPE_CHECKING:
     from punchlist_schemas.things import Note as Note
     from punchlist_schemas.things import SettingsPatch as SettingsPatch
     from punchlist_schemas.things import Task as Task
-else:  # or any misspelt name would pass for one of ours
+else:  # hidden from type checkers, which would otherwise accept any misspelled name
 
     def __getattr__(name: str) -> object:
-        """Load what a public name stands for (PEP 562)."""
+        """Import a public name on first access (PEP 562)."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module

@@ -1,17 +1,17 @@
-"""Everything that can go wrong, as exceptions that carry the facts.
+"""Exceptions of the library. Their attributes carry the details of an error.
 
-The branches tell whose fault it is:
+The class hierarchy:
 
     PunchlistError
     ├── DaemonUnavailable        no daemon answers and none could be started; the message says what to change
-    │   ├── DaemonStopped        somebody stopped it on purpose (`punch daemon stop`)
-    │   └── WrongDataDirectory   the daemon that answers keeps its lists elsewhere
-    ├── ConnectionLost           the daemon went away and did not come back while we retried
-    ├── TimedOut                 the time that the caller gave has passed (also a TimeoutError)
-    ├── NoConversation           no conversation was named, by argument, scope or environment
-    ├── MisplacedScope           a scope was opened where it would not hold, such as in a generator
-    ├── ProtocolError            the answer does not follow the protocol that we speak
-    └── RequestRefused           the daemon refused the call and changed nothing (but see OutcomeUnknown)
+    │   ├── DaemonStopped        the daemon was stopped on purpose (`punch daemon stop`)
+    │   └── WrongDataDirectory   the daemon on this socket uses another data directory
+    ├── ConnectionLost           the connection ended and retries did not restore it
+    ├── TimedOut                 the caller's timeout has passed (also a TimeoutError)
+    ├── NoConversation           no conversation was named by argument, scope or environment
+    ├── MisplacedScope           a scope was opened where it would not cover its block, such as in a generator
+    ├── ProtocolError            the daemon's message does not follow this version of the protocol
+    └── RequestRefused           the daemon rejected the call and changed nothing (but see OutcomeUnknown)
         ├── ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError
         ├── NotFound, Forbidden, LimitExceeded, KeyConflict, VersionConflict, UndoConflict
         ├── IllegalTransition, Blocked, DependencyCycle, LeaseHeld, LeaseLost, ConfirmationRequired
@@ -19,23 +19,25 @@ The branches tell whose fault it is:
         ├── Unreachable, Diverged, UpgradeNeeded
         └── Gap, WrongEpoch, Cancelled
 
-There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`; its annotations name the
-members that the data of this kind may carry; each is an attribute (None when the daemon left it out).
+There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`. Its annotations are the
+members of the error's data. Each becomes an attribute, None if the daemon did not send it.
 
-This module imports nothing heavy: each command of the command line loads it.
+This module imports nothing heavy, since every command of the command line loads it.
 """
 
 from typing import Any, ClassVar
 
 
 class PunchlistError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base class of all errors of this library."""
 
 
 class DaemonUnavailable(PunchlistError):
-    """No daemon answers. `temporary`: trying again later may help, with nothing changed in between.
+    """No daemon answers, and none could be started.
 
-    `exit_code` is the exit code of a daemon that was started and ended at once.
+    Attributes:
+        temporary: Whether a later retry may succeed without any change by the user.
+        exit_code: Exit code of the daemon, if one was started and ended immediately.
     """
 
     def __init__(self, message: str, *, temporary: bool = False, exit_code: int | None = None) -> None:
@@ -45,18 +47,22 @@ class DaemonUnavailable(PunchlistError):
 
 
 class DaemonStopped(DaemonUnavailable):
-    """Somebody stopped the daemon on purpose, and this process, which was connected to it, does not start it again."""
+    """The daemon was stopped on purpose. A process that was connected to it does not start it again."""
 
 
 class WrongDataDirectory(DaemonUnavailable):
-    """The daemon on the socket serves another data directory than the one that this process asked for.
+    """The daemon on the socket uses another data directory than this process requested.
 
-    It was started for another directory, or in a sandbox that sees other files. The message says what to set.
+    It was started with other settings, or in a sandbox with files of its own. The message says what to set.
     """
 
 
 class ConnectionLost(PunchlistError):
-    """The connection to the daemon ended before the answer came. `final`: this program closed it."""
+    """The connection to the daemon ended before the response arrived.
+
+    Attributes:
+        final: Whether this program closed the connection, so that the call is not retried.
+    """
 
     def __init__(self, message: str = "", *, final: bool = False) -> None:
         super().__init__(message)
@@ -64,7 +70,7 @@ class ConnectionLost(PunchlistError):
 
 
 class TimedOut(PunchlistError, TimeoutError):
-    """The call, or the change that was waited for, did not happen in the given time."""
+    """The call did not finish, or the awaited change did not happen, within the timeout."""
 
 
 class NoConversation(PunchlistError):
@@ -72,25 +78,28 @@ class NoConversation(PunchlistError):
 
 
 class MisplacedScope(PunchlistError):
-    """A scope would not hold for its block: a generator or a thread opened it, or it was closed elsewhere."""
+    """A scope would not cover its block.
+
+    It was opened by a generator or in another thread, or closed in another task or thread than it was opened in.
+    """
 
 
 class ProtocolError(PunchlistError):
-    """The daemon does not speak this version of the protocol."""
+    """The daemon speaks another version of the protocol, or sent an invalid message."""
 
 
 class RequestRefused(PunchlistError):
-    """The daemon refused a call.
+    """The daemon rejected a call. There is a subclass for each kind of error.
 
     Attributes:
-        kind: The stable name of the refusal, a key of the error table.
-        code: Its JSON-RPC error code.
+        kind: Stable name of the error, a key of the error table.
+        code: JSON-RPC error code.
         message: One sentence that says what to do.
-        data: All facts that came with the error.
+        data: All members of the error's data.
     """
 
     kinds: "ClassVar[dict[str, type[RequestRefused]]]" = {}
-    """Kind to class, for every kind of the contract."""
+    """Subclass of each kind in the error table."""
 
     def __init_subclass__(cls, *, kind: str) -> None:
         super().__init_subclass__()
@@ -110,12 +119,12 @@ class RequestRefused(PunchlistError):
 
     @classmethod
     def facts(cls) -> tuple[str, ...]:
-        """Names of the attributes that this class adds; a trailing underscore is not part of the name on the wire."""
+        """Return the names of the attributes this class adds. On the wire they have no trailing underscore."""
         return () if cls is RequestRefused else tuple(cls.__dict__.get("__annotations__", ()))
 
 
-def refusal(code: int, message: str, data: "dict[str, Any]") -> RequestRefused:
-    """The exception for an error object from the wire; a kind that this version does not know is a `RequestRefused`."""
+def build_error(code: int, message: str, data: "dict[str, Any]") -> RequestRefused:
+    """Return the exception for an error object; a plain `RequestRefused` if this version does not know its kind."""
     kind = str(data.get("kind", "internal_error"))
     return RequestRefused.kinds.get(kind, RequestRefused)(kind, code, message, data)
 
@@ -129,14 +138,24 @@ class InvalidRequest(RequestRefused, kind="invalid_request"):
 
 
 class MethodNotFound(RequestRefused, kind="method_not_found"):
-    """There is no such method; `nearest` is the most similar name."""
+    """The daemon has no such method.
+
+    Attributes:
+        nearest: The most similar method name.
+    """
 
     method: str | None
     nearest: str | None
 
 
 class InvalidParams(RequestRefused, kind="invalid_params"):
-    """A parameter is missing, unknown or wrong."""
+    """A parameter is missing, unknown or invalid.
+
+    Attributes:
+        field: The parameter.
+        expected: What is valid there.
+        nearest: The most similar parameter name, if `field` is unknown.
+    """
 
     field: str | None
     expected: str | None
@@ -148,10 +167,12 @@ class InternalError(RequestRefused, kind="internal_error"):
 
 
 class NotFound(RequestRefused, kind="not_found"):
-    """No such task, conversation, message or subscription.
+    """No such task, conversation, message, space, subscription or confirmation token.
 
     Attributes:
-        names: The lists that share this short name.
+        what: What was not found, such as `task` or `conversation`.
+        id: The id that was passed.
+        names: Lists that share this short name, so that it is ambiguous.
     """
 
     what: str
@@ -160,7 +181,7 @@ class NotFound(RequestRefused, kind="not_found"):
 
 
 class VersionConflict(RequestRefused, kind="version_conflict"):
-    """`expect_version` did not match: somebody else changed the list."""
+    """`expect_version` did not match because the list has changed, or `min_version` did not arrive in time."""
 
     expected: int
     actual: int
@@ -169,8 +190,10 @@ class VersionConflict(RequestRefused, kind="version_conflict"):
 class IllegalTransition(RequestRefused, kind="illegal_transition"):
     """The task can't change from its status to the new one.
 
-    In a serial list `running` is the task in the way. `open_children` are the unfinished children that keep a parent
-    from being completed, each a mapping with its `id`, `title` and `status`.
+    Attributes:
+        allowed: The statuses that it can change to.
+        running: In a serial list, the task in progress that has to finish first.
+        open_children: Unfinished children that prevent completion, each with `id`, `title` and `status`.
     """
 
     task: str
@@ -182,10 +205,12 @@ class IllegalTransition(RequestRefused, kind="illegal_transition"):
 
 
 class Blocked(RequestRefused, kind="blocked"):
-    """The task has open blockers, each a mapping with its `id` and `title`, or is deferred until `not_before`.
+    """The task has open blockers or unfinished children, or is deferred.
 
-    `not_before` is in milliseconds since 1970 UTC, and None if the task is not deferred. Where the blockers are the
-    task's own unfinished children, `open_children` holds them as well.
+    Attributes:
+        blockers: The tasks to complete first, each with `id` and `title`.
+        not_before: End of the deferral in milliseconds since 1970 UTC; None if the task is not deferred.
+        open_children: The task's own unfinished children, which `blockers` contains as well.
     """
 
     task: str
@@ -195,15 +220,21 @@ class Blocked(RequestRefused, kind="blocked"):
 
 
 class DependencyCycle(RequestRefused, kind="dependency_cycle"):
-    """The dependency would close a cycle; `path` holds the ids along it, with the first one repeated at the end."""
+    """The dependency would close a cycle.
+
+    Attributes:
+        path: Task ids along the cycle; the last one equals the first.
+    """
 
     path: list[str]
 
 
 class LeaseHeld(RequestRefused, kind="lease_held"):
-    """Another owner holds the task, until `expires_at` (milliseconds since 1970 UTC).
+    """Another owner has claimed the task, or it is reserved for one.
 
-    With `reserved` nobody has claimed it: it is pending, and only its owner can claim it.
+    Attributes:
+        expires_at: End of the claim, in milliseconds since 1970 UTC.
+        reserved: Whether the task is pending and only `owner` can claim it.
     """
 
     task: str
@@ -213,7 +244,12 @@ class LeaseHeld(RequestRefused, kind="lease_held"):
 
 
 class LeaseLost(RequestRefused, kind="lease_lost"):
-    """The claim that the call refers to has ended; `status` is the status of the task now."""
+    """The claim the call refers to has ended.
+
+    Attributes:
+        fence: Number of that claim.
+        status: Current status of the task.
+    """
 
     task: str
     fence: int | None
@@ -227,7 +263,13 @@ class KeyConflict(RequestRefused, kind="key_conflict"):
 
 
 class LimitExceeded(RequestRefused, kind="limit_exceeded"):
-    """The call exceeds a limit."""
+    """The call exceeds a limit.
+
+    Attributes:
+        limit: Name of the limit.
+        value: Value of the call.
+        maximum: Largest accepted value.
+    """
 
     limit: str
     value: int
@@ -235,7 +277,12 @@ class LimitExceeded(RequestRefused, kind="limit_exceeded"):
 
 
 class RateLimited(RequestRefused, kind="rate_limited"):
-    """The actor makes more changes than the list allows: `maximum` per minute; the next one in `retry_after_ms`."""
+    """The actor exceeds the list's rate limit.
+
+    Attributes:
+        maximum: Changes an actor may make per minute.
+        retry_after_ms: Milliseconds until the next change is accepted.
+    """
 
     actor: str
     maximum: int
@@ -243,9 +290,11 @@ class RateLimited(RequestRefused, kind="rate_limited"):
 
 
 class Unreachable(RequestRefused, kind="unreachable"):
-    """A space can't be reached or used, `since` then (milliseconds since 1970 UTC); nothing was written.
+    """A space can't be reached or used. Nothing was written.
 
-    `reason` is a word for programs where it is known.
+    Attributes:
+        since: When it became unreachable, in milliseconds since 1970 UTC.
+        reason: Machine-readable reason, if known.
     """
 
     space: str
@@ -254,34 +303,39 @@ class Unreachable(RequestRefused, kind="unreachable"):
 
 
 class Diverged(RequestRefused, kind="diverged"):
-    """The shared list in the space does not go on from what this machine has: it can be read, not written."""
+    """The history of the shared list differs between the space and this machine. The list is read-only."""
 
     conversation: str
     space: str
 
 
 class UpgradeNeeded(RequestRefused, kind="upgrade_needed"):
-    """A later version of punchlist has written to the shared list: it can be read, not written."""
+    """A later version of punchlist has written to the shared list. It is read-only for this version."""
 
     conversation: str
     space: str
 
 
 class StorageFull(RequestRefused, kind="storage_full"):
-    """The disk is full; nothing was written, and reads still work."""
+    """The disk is full. Nothing was written; reads still work."""
 
 
 class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
-    """The write failed, and may have happened all the same. Repeat the call with the same key to find out.
+    """The write failed and may have been made anyway. Repeat the call with the same key to find out.
 
-    `space` names the space of a shared list if it was that which did not answer.
+    Attributes:
+        space: Space of the shared list, if it was the space that did not answer.
     """
 
     space: str
 
 
 class Forbidden(RequestRefused, kind="forbidden"):
-    """Outside the connection's user scope, or for somebody else to do."""
+    """The call is outside the connection's user scope, or only another user or machine may make it.
+
+    Attributes:
+        what: What denies it, such as `user`, `gate` or `space`.
+    """
 
     what: str
 
@@ -291,9 +345,13 @@ class ShuttingDown(RequestRefused, kind="shutting_down"):
 
 
 class UndoConflict(RequestRefused, kind="undo_conflict"):
-    """The call `newer` of `actor` rests on what `call` did to `task`; without a newer call it just can't go as a whole.
+    """The undo was requested as a whole and can be made only in part.
 
-    `newer` and `actor` are None then.
+    Attributes:
+        call: Version of the call to undo.
+        newer: Version of a newer call that depends on it; None if no newer call does.
+        actor: Actor of the newer call; None without one.
+        task: The task concerned.
     """
 
     call: int
@@ -303,9 +361,13 @@ class UndoConflict(RequestRefused, kind="undo_conflict"):
 
 
 class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
-    """Show `summary` to the person who decides; with their yes, repeat the call with `confirm=error.token`.
+    """The call needs confirmation. If the user agrees to `summary`, repeat it with `confirm=error.token`.
 
-    `space` names the space of a shared list that would be deleted on every machine; else it is None.
+    Attributes:
+        token: Pass it as `confirm`.
+        summary: What the call would do, for the user who decides.
+        expires_at: When the token expires, in milliseconds since 1970 UTC.
+        space: Space of a shared list that would be deleted on every machine; otherwise None.
     """
 
     token: str
@@ -315,30 +377,44 @@ class ConfirmationRequired(RequestRefused, kind="confirmation_required"):
 
 
 class Gap(RequestRefused, kind="gap"):
-    """Events after this position are no longer available; `first` is the position of the next one that is."""
+    """Events after a position are no longer available.
+
+    Attributes:
+        after: The requested position.
+        first: Position of the first available event.
+    """
 
     after: int
     first: int
 
     @property
     def behind(self) -> int:
-        """Where to continue: pass it as `after`."""
+        """Position to continue from: pass it as `after`."""
         return self.first - 1
 
 
 class WrongEpoch(RequestRefused, kind="wrong_epoch"):
-    """The position belongs to another log: start again from the current list."""
+    """The position belongs to another log. Start again from the current list.
+
+    Attributes:
+        epoch: The epoch that was passed.
+        expected: The epoch of the log.
+    """
 
     epoch: str | None
     expected: str
 
 
 class Damaged(RequestRefused, kind="damaged"):
-    """The conversation's log is damaged; it is read-only."""
+    """The conversation's log is damaged. The conversation is read-only.
+
+    Attributes:
+        seq: Position of the damage in the log.
+    """
 
     conversation: str
     seq: int
 
 
 class Cancelled(RequestRefused, kind="cancelled"):
-    """The waiting call was cancelled."""
+    """The waiting call was cancelled by `rpc.cancel`."""

@@ -1,3 +1,3 @@
-"""Small things that every room uses, and that import nothing of ours but the schemas."""
+"""Small helpers for the whole library and the applications. They import nothing of this project but the schemas."""
 
 __version__ = "0.2.0.dev0"

@@ -1,6 +1,6 @@
-"""Texts about agents and people, for every application.
+"""Texts about connected agents and people, for all applications.
 
-Works on the plain JSON values of `agent.list`, and is light enough for a shell prompt.
+Works on the plain JSON values of `agent.list`. Light enough for a shell prompt.
 """
 
 import os
@@ -11,20 +11,23 @@ from punchlist.base.text import safe
 from punchlist.base.tree import with_path
 
 _PROGRAM = "punch"
-"""Client name of a command; its actor is a parameter of its calls."""
+"""Client name of the command line, whose actor is a parameter of its calls."""
 
-_ANYWHERE = ("name", "pid", "since", "last_call", "left_at")
-"""Members of an agent that are shown for any list."""
+_PUBLIC_MEMBERS = ("name", "pid", "since", "last_call", "left_at")
+"""Members of an agent that may be shown to viewers of a single list."""
 
-NOBODY = "no agent or person has been here since the daemon started"
-NOBODY_IN_LIST = "no agent or person works in this list"
+NO_AGENTS = "no agent or person has been here since the daemon started"
+NO_AGENTS_IN_LIST = "no agent or person works in this list"
 
 
-class Held(NamedTuple):
-    """A task that an agent holds: the id and short name of its list, its id, and its title after its parents'.
+class HeldTask(NamedTuple):
+    """A task claimed by an agent.
 
     Attributes:
-        lease_expires_at: When it is free, in milliseconds; None while its owner is there.
+        conversation: Id of its list.
+        list: Short name of its list.
+        title: Its title after those of its parents.
+        lease_expires_at: When the claim ends, in milliseconds since 1970 UTC; None while its owner is connected.
     """
 
     conversation: str
@@ -39,90 +42,98 @@ class Held(NamedTuple):
         return safe(f"{self.list} #{self.id} {self.title}{free}")
 
 
-class Somebody(NamedTuple):
+class Participant(NamedTuple):
     """An agent or a person.
 
     Attributes:
-        name: The full name.
-        is_here: Whether a connection of it is open.
-        facts: When it came or left, its last call, its directory and branch, and its list if it has no task.
-        tasks: What it has claimed.
+        name: Full name.
+        is_here: Whether it has an open connection.
+        facts: Texts for display: when it came or left, its last call, its directory and branch, and its list if it has
+            no task.
+        tasks: Tasks that it has claimed.
     """
 
     name: str
     is_here: bool
     facts: list[str]
-    tasks: list[Held]
+    tasks: list[HeldTask]
 
     def details(self, dot: str) -> str:
         return safe(f" {dot} ".join(self.facts))
 
 
-class Roll(NamedTuple):
-    """Connected agents, then those that left with tasks. `others` counts in words those that left without."""
+class Roster(NamedTuple):
+    """The agents and people to show.
 
-    agents: list[Somebody]
+    Attributes:
+        agents: Those that are connected, then those that left with claimed tasks.
+        others: Text with the number of those that left without tasks.
+    """
+
+    agents: list[Participant]
     others: str
 
 
-def roll(found: "dict[str, Any]", now: int) -> Roll:
-    agents = without_commands(found)
-    gone = [agent for agent in agents if _left(agent) and not agent.get("tasks")]
-    names = found.get("names", {})
+def build_roster(result: "dict[str, Any]", now: int) -> Roster:
+    agents = drop_commands(result)
+    gone = [agent for agent in agents if _left_at(agent) and not agent.get("tasks")]
+    names = result.get("names", {})
     others = f"{len(gone)} {'other' if len(gone) == 1 else 'others'} left in the last hours" if gone else ""
-    return Roll([_somebody(agent, names, now) for agent in agents if agent not in gone], others)
+    return Roster([_build_participant(agent, names, now) for agent in agents if agent not in gone], others)
 
 
-def without_commands(found: "dict[str, Any]") -> "list[dict[str, Any]]":
-    return [agent for agent in found["agents"] if agent["name"] != _PROGRAM]
+def drop_commands(result: "dict[str, Any]") -> "list[dict[str, Any]]":
+    return [agent for agent in result["agents"] if agent["name"] != _PROGRAM]
 
 
-def of_list(found: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
-    """Reduce a result of `agent.list` to what a link for one list may show.
+def filter_for_list(result: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
+    """Reduce a result of `agent.list` to what viewers of one list may see.
 
-    It keeps the agents that work in this list, without directories and without other lists and their tasks.
+    Keeps the agents that work in this list, without their directories, their other lists and the tasks of those.
 
     Args:
-        found: The result.
-        conversation: The list as the link names it: its id or its short name.
+        result: The result.
+        conversation: Id or short name of the list. The returned values contain it as it is passed here.
     """
-    ids = {conversation, *(id for id, name in found.get("names", {}).items() if name == conversation)}
+    ids = {conversation, *(id for id, name in result.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []
-    for agent in found["agents"]:
+    for agent in result["agents"]:
         tasks = [
             task | {"conversation": conversation} for task in agent.get("tasks", ()) if task["conversation"] in ids
         ]
         if tasks or agent.get("conversation") in ids:
-            known = {name: agent[name] for name in _ANYWHERE if name in agent}
-            agents.append({**known, "conversation": conversation, "tasks": tasks})
+            public = {name: agent[name] for name in _PUBLIC_MEMBERS if name in agent}
+            agents.append({**public, "conversation": conversation, "tasks": tasks})
     return {"agents": agents}
 
 
-def _left(agent: "dict[str, Any]") -> "int | None":
+def _left_at(agent: "dict[str, Any]") -> "int | None":
     return agent.get("left_at") if agent.get("pid") else None
 
 
-def _somebody(agent: "dict[str, Any]", names: "dict[str, str]", now: int) -> Somebody:
-    left, tasks = _left(agent), agent.get("tasks", ())
+def _build_participant(agent: "dict[str, Any]", names: "dict[str, str]", now: int) -> Participant:
+    left, tasks = _left_at(agent), agent.get("tasks", ())
     is_here = not agent.get("left_at")
-    place = _home(agent.get("directory", ""))
+    place = _abbreviate_home(agent.get("directory", ""))
     place += f" ({agent['branch']})" if agent.get("branch") else ""
     when = f"left {ago(left, now)} ago" if left else f"here for {ago(agent['since'], now)}" if is_here else ""
     facts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
     if not tasks and agent.get("conversation"):
-        facts.append(_named(agent, names))
-    return Somebody(agent["name"], is_here, [fact for fact in facts if fact], [_held(task, names) for task in tasks])
+        facts.append(_list_name(agent, names))
+    return Participant(
+        agent["name"], is_here, [fact for fact in facts if fact], [_build_held_task(task, names) for task in tasks]
+    )
 
 
-def _held(task: "dict[str, Any]", names: "dict[str, str]") -> Held:
-    title = with_path(task["title"], [one["title"] for one in task.get("path", ())])
-    return Held(task["conversation"], _named(task, names), task["id"], title, task.get("lease_expires_at"))
+def _build_held_task(task: "dict[str, Any]", names: "dict[str, str]") -> HeldTask:
+    title = with_path(task["title"], [parent["title"] for parent in task.get("path", ())])
+    return HeldTask(task["conversation"], _list_name(task, names), task["id"], title, task.get("lease_expires_at"))
 
 
-def _named(one: "dict[str, Any]", names: "dict[str, str]") -> str:
-    return names.get(one["conversation"]) or str(one["conversation"])
+def _list_name(item: "dict[str, Any]", names: "dict[str, str]") -> str:
+    return names.get(item["conversation"]) or str(item["conversation"])
 
 
-def _home(path: str) -> str:
+def _abbreviate_home(path: str) -> str:
     home = os.path.expanduser("~")
     return path.replace(home, "~", 1) if path == home or path.startswith(f"{home}/") else path

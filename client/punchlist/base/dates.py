@@ -1,6 +1,6 @@
-"""Dates and durations as people write them: a day where no time of day is named, else a moment.
+"""Parses dates and durations as people write them.
 
-A day stays that day in every time zone; `at` is when it begins here.
+Without a time of day the result is a day, which is the same day in every time zone. Otherwise it is a moment.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,14 +24,15 @@ def _next_week(day: date) -> date:
     return day + timedelta(days=7 - day.weekday())
 
 
-def _month_begins(day: date, on: int) -> date:
-    years, month = divmod(day.month - 1 + on, 12)
+def _month_start(day: date, months: int) -> date:
+    years, month = divmod(day.month - 1 + months, 12)
     return date(day.year + years, month + 1, 1)
 
 
-def _months_on(day: date, on: int) -> date:
-    begins, ends = _month_begins(day, on), _month_begins(day, on + 1) - timedelta(days=1)
-    return begins.replace(day=min(day.day, ends.day))
+def _add_months(day: date, months: int) -> date:
+    first = _month_start(day, months)
+    last = _month_start(day, months + 1) - timedelta(days=1)
+    return first.replace(day=min(day.day, last.day))
 
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -39,8 +40,8 @@ _MONTHS = tuple("january february march april may june july august september oct
 _IN_UNITS: "dict[str, Callable[[date, int], date]]" = {
     **dict.fromkeys(("d", "day"), lambda day, count: day + timedelta(days=count)),
     **dict.fromkeys(("w", "week"), lambda day, count: day + timedelta(weeks=count)),
-    **dict.fromkeys(("mo", "month"), _months_on),
-    **dict.fromkeys(("y", "year"), lambda day, count: _months_on(day, 12 * count)),
+    **dict.fromkeys(("mo", "month"), _add_months),
+    **dict.fromkeys(("y", "year"), lambda day, count: _add_months(day, 12 * count)),
 }
 _WORDS: "dict[str, Callable[[date], date]]" = {
     **dict.fromkeys(("today", "eod", "end of day"), lambda day: day),
@@ -49,17 +50,15 @@ _WORDS: "dict[str, Callable[[date], date]]" = {
     "day after tomorrow": lambda day: day + timedelta(days=2),
     **dict.fromkeys(("weekend", "this weekend"), lambda day: day + timedelta(days=max(5 - day.weekday(), 0))),
     **dict.fromkeys(("eow", "end of week", "end of this week"), lambda day: _next_week(day) - timedelta(days=1)),
-    **dict.fromkeys(
-        ("eom", "end of month", "end of this month"), lambda day: _month_begins(day, 1) - timedelta(days=1)
-    ),
+    **dict.fromkeys(("eom", "end of month", "end of this month"), lambda day: _month_start(day, 1) - timedelta(days=1)),
     **dict.fromkeys(("eoy", "end of year", "end of this year"), lambda day: date(day.year, 12, 31)),
     "next week": _next_week,
-    "next month": lambda day: _month_begins(day, 1),
+    "next month": lambda day: _month_start(day, 1),
     "next year": lambda day: date(day.year + 1, 1, 1),
     "end of next week": lambda day: _next_week(day) + timedelta(days=6),
-    "end of next month": lambda day: _month_begins(day, 2) - timedelta(days=1),
+    "end of next month": lambda day: _month_start(day, 2) - timedelta(days=1),
 }
-"""Words for a day, counted from today. Weeks begin on Monday."""
+"""Words for a day, relative to today. Weeks start on Monday."""
 
 _EVENING, _LAST_MINUTE = time(20), time(23, 59)
 _CLOCK_WORDS = {"noon": time(12), "midday": time(12)}
@@ -67,7 +66,12 @@ _LEAD_INS = ("on ", "by ", "at ", "due ")
 
 
 class When:
-    """A moment in milliseconds since 1970 UTC, 0 for none. With `day` that day, and `at` is when it begins here."""
+    """A moment or a day.
+
+    Attributes:
+        at: The moment in milliseconds since 1970 UTC, or the local start of the day; 0 for none.
+        day: The day in ISO 8601; empty for a moment.
+    """
 
     __slots__ = ("at", "day")
 
@@ -85,62 +89,65 @@ class When:
         return f"When({self.at}, {self.day!r})"
 
     def members(self, name: str) -> "dict[str, Any]":
-        """Return this as the members of a task on the wire: `due` or `not_before`, or its day.
+        """Return this as members of a task on the wire.
 
-        Which moment a due day stands for is the daemon's rule; a deferral ends when the day begins here.
+        A due day has no time, because the daemon decides when it passes. A deferral ends at the local start of the day.
+
+        Args:
+            name: `due` or `not_before`.
         """
         if self.day and name == "due":
             return {"due_day": self.day}
         return {name: self.at or None} | ({f"{name}_day": self.day} if self.day else {})
 
     def is_due_by(self) -> "dict[str, Any]":
-        """Return this as the filters of `task.list`: what is due on that day or before, or before that moment."""
+        """Return this as filters of `task.list` for tasks due on that day or earlier, or before that moment."""
         if not self.at:
             return {}
         day = date.fromisoformat(self.day) if self.day else datetime.fromtimestamp(self.at / 1000).date()
         if self.day:
-            return {"due_by": self.day, "due_before": _begins(day + timedelta(days=1))}
-        # What is due on a day is due until its end, so not before a time of that day.
+            return {"due_by": self.day, "due_before": _start_ms(day + timedelta(days=1))}
+        # A task due on a day is due at the end of that day, so not before a moment within it.
         return {"due_by": (day - timedelta(days=1)).isoformat(), "due_before": self.at}
 
 
-def read(text: str, now: datetime | None = None, *, behind: bool = False) -> When | None:
-    """Return the day or moment that a text names, or None if it names none.
+def parse(text: str, now: datetime | None = None, *, past: bool = False) -> When | None:
+    """Parse a day or moment. Return None if the text is neither.
 
     Args:
         text: Such as `2026-12-24`, `tomorrow 17:00`, `friday`, `in 2 weeks`, `eom`, `2 hours ago`.
-        now: The local time it is; by default that of the clock.
-        behind: Whether a bare duration and a weekday lie in the past. A duration is then exact.
+        now: Local time to start from; by default the current one.
+        past: Whether weekdays, times and bare durations are in the past. A duration then gives a moment, not a day.
     """
     now = now or datetime.now()
     words = " ".join(text.lower().replace(",", " ").replace(" the ", " ").split())
     try:
-        return _of_calendar(text.strip()) or _of_words(words, now, behind=behind)
+        return _parse_calendar(text.strip()) or _parse_words(words, now, past=past)
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def duration_ms(text: str) -> int | None:
-    """Return `90`, `90s`, `1.5m`, `500ms`, `2 hours` in milliseconds; None if it is not a duration."""
-    number, unit = _parts(text)
+    """Parse a duration such as `90`, `90s`, `1.5m`, `500ms` or `2 hours` into milliseconds; None if it is invalid."""
+    number, unit = _split_unit(text)
     unit = unit or "s"
     unit = unit if unit in UNITS_MS else unit.removesuffix("s")
     try:
         value = float(number)
     except ValueError:
         value = -1.0
-    if unit not in UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - a bound of sense, against overflow
+    if unit not in UNITS_MS or not 0 <= value < 1e9:  # noqa: PLR2004 - against overflow
         return None
     return round(value * UNITS_MS[unit])
 
 
-def on(day: str) -> When | None:
-    """Return a day of ISO 8601, or None if the calendar has none of that name or it began before 1970."""
+def parse_day(day: str) -> When | None:
+    """Parse a day in ISO 8601. Return None if it is invalid or starts before 1970."""
     try:
-        found = _day(date.fromisoformat(day))
+        when = _day(date.fromisoformat(day))
     except (ValueError, OverflowError, OSError):
         return None
-    return found if found.at > 0 else None
+    return when if when.at > 0 else None
 
 
 def is_late(due: int | None, due_day: str | None, now_ms: int) -> bool:
@@ -154,19 +161,19 @@ def due_at(task: "Mapping[str, Any]") -> float:
     """Return when a task (plain JSON) is due, in milliseconds: a day at its local end; infinity if never."""
     if day := task.get("due_day"):
         try:
-            return _begins(date.fromisoformat(day) + timedelta(days=1))
+            return _start_ms(date.fromisoformat(day) + timedelta(days=1))
         except (OverflowError, OSError):
-            pass  # the calendar ends with that day
+            pass  # the last day of the calendar
     return task.get("due") or inf
 
 
-def _of_calendar(text: str) -> When | None:
-    """Return a date as ISO 8601 has it, with or without a time, or as `24.12.2026`."""
+def _parse_calendar(text: str) -> When | None:
+    """Parse a date in ISO 8601, with or without a time, or like `24.12.2026`."""
     day, dot, year = text.rpartition(".")
     if dot and len(day.split(".")) == 2:  # noqa: PLR2004 - a day and a month
         day, month = day.split(".")
         text = f"{year.strip():0>4}-{month.strip():0>2}-{day.strip():0>2}"
-    if (day := on(text)) is not None:
+    if (day := parse_day(text)) is not None:
         return day
     try:
         return _moment(datetime.fromisoformat(text))
@@ -174,92 +181,92 @@ def _of_calendar(text: str) -> When | None:
         return None
 
 
-def _of_words(words: str, now: datetime, *, behind: bool) -> When | None:
+def _parse_words(words: str, now: datetime, *, past: bool) -> When | None:
     for lead_in in _LEAD_INS:
         words = words.removeprefix(lead_in)
     if words == "now":
         return _moment(now)
     if words == "tonight":
         return _moment(datetime.combine(now.date(), _EVENING if now.time() < _EVENING else _LAST_MINUTE))
-    if (distance := _distance(words, now, behind=behind)) is not None:
+    if (distance := _parse_distance(words, now, past=past)) is not None:
         return distance
-    if (day := _named_day(words, now.date(), behind=behind)) is not None:
+    if (day := _parse_day_name(words, now.date(), past=past)) is not None:
         return _day(day)
-    return _timed(words, now, behind=behind)
+    return _parse_time_of_day(words, now, past=past)
 
 
-def _timed(words: str, now: datetime, *, behind: bool) -> When | None:
-    """Return the moment of words that end in a time of day. Without a day it is the next one, behind the last one."""
+def _parse_time_of_day(words: str, now: datetime, *, past: bool) -> When | None:
+    """Parse words that end in a time of day. Without a day it is the next such time, or with `past` the latest one."""
     rest, clock = _split_clock(words)
     if clock is None:
         return None
     if not rest:
         at = datetime.combine(now.date(), clock)
-        return _moment(at + timedelta(days=(at < now and not behind) - (at > now and behind)))
-    found = _of_calendar(rest)
-    day = date.fromisoformat(found.day) if found else _named_day(rest, now.date(), behind=behind)
+        return _moment(at + timedelta(days=(at < now and not past) - (at > now and past)))
+    calendar_day = _parse_calendar(rest)
+    day = date.fromisoformat(calendar_day.day) if calendar_day else _parse_day_name(rest, now.date(), past=past)
     return None if day is None else _moment(datetime.combine(day, clock))
 
 
-def _distance(words: str, now: datetime, *, behind: bool) -> When | None:
-    """Return the date a duration away: a day if counted in days and not in the past."""
+def _parse_distance(words: str, now: datetime, *, past: bool) -> When | None:
+    """Parse a duration from now. It gives a day if it is counted in days or longer units and is in the future."""
     is_ago, is_ahead = words.endswith(" ago"), words.startswith("in ")
     words = words.removesuffix(" ago").removeprefix("in ")
-    number, unit = _parts(words)
-    sign = -1 if is_ago or (behind and not is_ahead) else 1
+    number, unit = _split_unit(words)
+    sign = -1 if is_ago or (past and not is_ahead) else 1
     number = "1" if number in ("", "a ", "an ") and (is_ago or is_ahead) else number.strip()
-    on = _IN_UNITS.get(unit) or _IN_UNITS.get(unit.removesuffix("s"))
-    if on is not None and sign > 0 and number.isdecimal():
-        return _day(on(now.date(), int(number)))
+    add = _IN_UNITS.get(unit) or _IN_UNITS.get(unit.removesuffix("s"))
+    if add is not None and sign > 0 and number.isdecimal():
+        return _day(add(now.date(), int(number)))
     ms = duration_ms(f"{number}{unit}")
     return None if ms is None else _moment(now + sign * timedelta(milliseconds=ms))
 
 
-def _named_day(words: str, today: date, *, behind: bool) -> date | None:
-    """Return the day that words name. A weekday is the next one after today, behind it the last one up to today."""
+def _parse_day_name(words: str, today: date, *, past: bool) -> date | None:
+    """Parse words for a day. A weekday is the next one after today, or with `past` the latest one up to today."""
     if words in _WORDS:
         return _WORDS[words](today)
     head, _, name = words.rpartition(" ")
-    weekday = _abbreviated(name, _WEEKDAYS)
+    weekday = _match_prefix(name, _WEEKDAYS)
     if weekday is None:
-        return _in_month(words, today)
+        return _parse_month_day(words, today)
     if head == "next":
         return _next_week(today) + timedelta(days=weekday)
     if head not in ("", "this"):
         return None
-    if behind:
+    if past:
         return today - timedelta(days=(today.weekday() - weekday) % 7)
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
 
 
-def _in_month(words: str, today: date) -> date | None:
-    """Return `24 dec`, `december 24th` or `24 dec 2026` as a day; without a year the next one."""
+def _parse_month_day(words: str, today: date) -> date | None:
+    """Parse `24 dec`, `december 24th` or `24 dec 2026`. Without a year it is the next such day."""
     parts = words.split()
-    months = [month for part in parts if (month := _abbreviated(part, _MONTHS)) is not None]
+    months = [month for part in parts if (month := _match_prefix(part, _MONTHS)) is not None]
     numbers = [number for part in parts if (number := part.rstrip("stndrh.")).isdecimal()]
     if len(months) != 1 or len(months) + len(numbers) != len(parts) or len(numbers) not in (1, 2):
         return None
     day, year = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else today.year
-    found = date(year, months[0] + 1, day)
-    return found.replace(year=year + 1) if found < today and len(numbers) == 1 else found
+    result = date(year, months[0] + 1, day)
+    return result.replace(year=year + 1) if result < today and len(numbers) == 1 else result
 
 
-def _abbreviated(word: str, names: tuple[str, ...]) -> int | None:
-    """Return which of the names a word of three letters or more begins."""
+def _match_prefix(word: str, names: tuple[str, ...]) -> int | None:
+    """Return the index of the name that starts with `word`, which needs at least three letters."""
     return next((index for index, name in enumerate(names) if len(word) > 2 and name.startswith(word)), None)  # noqa: PLR2004
 
 
 def _split_clock(words: str) -> tuple[str, time | None]:
-    """Split words that end in a time of day: return the rest and that time."""
+    """Split off a time of day at the end of words. Return the rest and the time."""
     rest, _, last = words.rpartition(" ")
     if last in ("am", "pm"):
         rest, _, number = rest.rpartition(" ")
         last = number + last
-    clock = _CLOCK_WORDS.get(last) or _clock(last)
+    clock = _CLOCK_WORDS.get(last) or _parse_clock(last)
     return (" " + rest).removesuffix(" at").strip(), clock
 
 
-def _clock(text: str) -> time | None:
+def _parse_clock(text: str) -> time | None:
     half = text[-2:] if text.endswith(("am", "pm")) else ""
     hour, colon, minute = text.removesuffix(half).partition(":")
     if not hour.isdecimal() or not (colon or half) or (colon and len(minute) != 2):  # noqa: PLR2004
@@ -269,18 +276,17 @@ def _clock(text: str) -> time | None:
     return time(int(hour) % 12 + 12 * (half == "pm") if half else int(hour), int(minute or 0))
 
 
-def _parts(text: str) -> tuple[str, str]:
-    """Return a number and its unit as texts."""
-    spelled = text.strip()
-    number = spelled.rstrip("abcdefghijklmnopqrstuvwxyz")
-    return number, spelled[len(number) :]
+def _split_unit(text: str) -> tuple[str, str]:
+    text = text.strip()
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return number, text[len(number) :]
 
 
 def _day(day: date) -> When:
-    return When(_begins(day), day.isoformat())
+    return When(_start_ms(day), day.isoformat())
 
 
-def _begins(day: date) -> int:
+def _start_ms(day: date) -> int:
     return round(datetime.combine(day, time()).timestamp() * 1000)
 
 

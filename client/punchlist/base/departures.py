@@ -1,4 +1,4 @@
-"""Texts about tasks whose owner has left: its session has ended, or its machine is silent.
+"""Texts about tasks whose owner has left: its session has ended, or its machine sends no sign of life.
 
 Light enough for a shell prompt.
 """
@@ -23,11 +23,11 @@ def is_gone(task: "Mapping[str, Any]") -> bool:
 
 
 def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
-    """Return when the owner left and when the task becomes free: `left 20 min ago, free at 23:10`; empty if present.
+    """Describe the owner's departure, such as `left 20 min ago, free at 23:10`. Empty if the owner is present.
 
     Args:
-        task: A task, or the reason or error that names one, as the wire has it.
-        now: In milliseconds; 0 for times of day alone, which stay the same in a file.
+        task: JSON form of a task, or of the reason or error about one.
+        now: Milliseconds since 1970 UTC. With 0 only times of day are used, for text that must not change over time.
     """
     left, silent, until = task.get("left_at"), task.get("silent_at"), task.get("lease_expires_at")
     if left:
@@ -41,7 +41,7 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
 
 
 def free_at(until: int) -> str:
-    """Return when the task of a departed owner becomes free."""
+    """Format when the task of a departed owner becomes free, in milliseconds since 1970 UTC."""
     return f"free at {clock(until)}"
 
 
@@ -51,20 +51,20 @@ def facts_of(task: "Task | Running") -> "dict[str, Any]":
 
 
 def ago(at: int, now: int) -> str:
-    """Return how long ago a time in milliseconds was, in its largest unit: `20 min`."""
+    """Format the time between two times in milliseconds, in its largest unit: `20 min`."""
     count, unit = largest_unit(now - at)
     return f"{count} {unit}"
 
 
 def largest_unit(ms: int) -> "tuple[int, str]":
-    """Return a duration in its largest unit, d, h, min or s."""
+    """Convert milliseconds to the largest unit of d, h, min and s that fits."""
     seconds = max(ms, 0) // 1000
     size, unit = next((row for row in _UNITS if seconds >= row[0]), _UNITS[-1])
     return seconds // size, unit
 
 
 def clock(at: int) -> str:
-    """Return a time in milliseconds as the local time of day, with the date unless that is today."""
+    """Format a time in milliseconds since 1970 UTC as local time of day, with the date unless it is today."""
     try:
         then = localtime(at / 1000)
     except (OverflowError, ValueError, OSError):

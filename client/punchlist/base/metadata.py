@@ -1,19 +1,19 @@
-"""Keys of a task's metadata that importers keep there, and what of it people are shown."""
+"""Keys that importers use in a task's metadata, and the part of the metadata to show to people."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 SOURCE = "source"
-"""Where a task came from: `beads:bd-12`."""
+"""Origin of a task, such as `beads:bd-12`."""
 
 IMPORTED = "imported"
-"""Marks of the values that the last import gave a task.
+"""Digests of the values that the last import gave a task.
 
-An import separates by them what a person changed here from what changed in the file, and finds a task that was renamed
-here by the title that it has in the file.
+They tell an import which values were changed here and which in the file, and identify a task that was renamed here by
+its title in the file.
 """
 
 
-def shown(metadata: "Mapping[str, Any]") -> "Iterable[tuple[str, Any]]":
-    """Return the keys and values that say something to people."""
+def visible_items(metadata: "Mapping[str, Any]") -> "Iterable[tuple[str, Any]]":
+    """Return the keys and values that are meaningful to people."""
     return ((key, value) for key, value in metadata.items() if key != IMPORTED)

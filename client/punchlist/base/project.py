@@ -1,9 +1,9 @@
-"""Which list is meant where a call names none: for the command line, hooks and tools alike.
+"""Finds the list to use if a call names none, for the command line, hooks and tools.
 
-The order: the argument or option (the id of an attached session finds its list), the library's scope,
-PUNCHLIST_CONVERSATION, and then what the directory means (`punchlist_schemas.directory`): its project file or its git
-repository. Where nothing names a list, the command line takes `default` and agents take none. The library alone never
-looks at a directory. Light on purpose: shell prompts come through here.
+The order: the argument or option (an attached session's id leads to its list), the library's scope,
+PUNCHLIST_CONVERSATION, and then the directory's list by its project file or git repository
+(`punchlist_schemas.directory`). If nothing names a list, the command line uses `default`, and agents use none. The
+clients of the library never look at directories. Light enough for a shell prompt.
 """
 
 import os
@@ -14,46 +14,49 @@ from punchlist_schemas.directory import Meant
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
 
-_OF_HOSTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
-"""Where hosts tell their hooks, and Claude Code its MCP servers too, which project a session is about."""
+_HOST_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+"""Variables in which hosts pass a session's project to their hooks, and Claude Code to its MCP servers too."""
 
 _DAY_S = 86_400
 
 
 def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None":
-    """The project's directory by a host's variables, else `otherwise`; None: the working directory.
+    """Return the project directory from a host's variables, else `otherwise`, else None for the working directory.
 
-    It stays the same when a session changes its working directory, and also when it is gone: `of_directory` refuses it.
+    It does not depend on a session's working directory, and it may no longer exist, which `of_directory` rejects.
     """
-    named = (env.get(name, "") for name in _OF_HOSTS)
-    return next((path for path in (*named, otherwise) if path), None)
+    candidates = (env.get(name, "") for name in _HOST_VARIABLES)
+    return next((path for path in (*candidates, otherwise) if path), None)
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, Meant | None] | None":
-    """The list where nothing is named in a call: its id, and what the directory said where that decided.
+    """Return the list for calls that name none: its id, and the directory's rule if the list comes from that.
 
     Raises:
-        DirectoryError: The directory's project file or repository can't be used, or there is no such directory.
+        DirectoryError: The project file or repository can't be used, or the directory does not exist.
     """
     if name := env.get("PUNCHLIST_CONVERSATION"):
         return name, None
     if place is not None and not os.path.isdir(place):
-        # What is around it would be somebody else's project.
+        # Its parent directories may belong to another project.
         raise DirectoryError(f"The project's directory {place} is gone", "name one that exists, or a list: -c NAME")
-    found = directory.meant(place)
-    return None if found is None else (found.conversation, found)
+    meant = directory.meant(place)
+    return None if meant is None else (meant.conversation, meant)
 
 
 def own(name: str, user: "str | None") -> str:
-    """The name by which a connection of this user names a list: the user's own of that name, whoever else has one."""
+    """Return the name for the user's own list of this name, on a connection of this user."""
     return name if user is None or name.startswith(("my:", "of:")) else f"my:{name}"
 
 
 def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
-    """Return whether a project's list may be worked on, given the id that its name leads to (None: nobody used it yet).
+    """Return whether a project may use its list. An unused list is recorded as the project's, except for `default`.
 
-    A list that nobody used is the project's from now on, but for `default`, which belongs to no project. With a user it
-    is about the user's own list of that name.
+    Args:
+        meant: The list according to the directory; None if the list does not come from there.
+        data_dir: Data directory of the daemon.
+        used: Id of the existing list of this name; None if it has not been used yet.
+        user: The user whose own list it is, if any.
     """
     if meant is None or meant.is_allowed(data_dir, user):
         return True
@@ -64,7 +67,7 @@ def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user:
 
 
 def not_allowed(meant: Meant) -> DirectoryError:
-    """The refusal of a project file that names a list which was not made for its project."""
+    """Return the error for a project file that names a list of another project."""
     return DirectoryError(
         f"{meant.file} names the list {meant.conversation}, which was not made for this project",
         f"if you trust it: punch init --trust in {meant.root}; otherwise name another list: punch -c NAME",
@@ -72,23 +75,23 @@ def not_allowed(meant: Meant) -> DirectoryError:
 
 
 def was_announced(data_dir: str, conversation: str, now: float) -> bool:
-    """Whether somebody at the command line was told within a day that this list is taken for its repository."""
+    """Return whether the command line announced within the last day that it uses this list for its repository."""
     try:
-        return abs(now - os.stat(_announced(data_dir, conversation)).st_mtime) < _DAY_S
+        return abs(now - os.stat(_announcement_path(data_dir, conversation)).st_mtime) < _DAY_S
     except OSError:
         return False
 
 
 def note_announced(data_dir: str, conversation: str) -> None:
-    """Remember that it was told now; where nothing can be written it is told again."""
-    path = _announced(data_dir, conversation)
+    """Record that the list was announced now."""
+    path = _announcement_path(data_dir, conversation)
     try:
         make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.utime(path)
     except OSError:
-        pass
+        pass  # it is announced again next time
 
 
-def _announced(data_dir: str, conversation: str) -> str:
+def _announcement_path(data_dir: str, conversation: str) -> str:
     return os.path.join(data_dir, "told", conversation)

@@ -1,7 +1,7 @@
-"""Text from others, made fit to show: unsafe characters become visible escapes, long text is cut, lines are joined.
+"""Sanitizes text for display: escapes unsafe characters, clips long text, joins lines.
 
-Light enough for a shell prompt: imports nothing. `punchlist_packages.words` writes the tables for the page and the
-editors.
+Imports nothing, so that it is light enough for a shell prompt. `punchlist_packages.words` generates the tables of the
+web page and the editors from the constants here.
 """
 
 _BYTE = 0x100
@@ -17,29 +17,29 @@ IGNORABLE = (
     (0xFFA0, 0xFFA0),
     (0xE0000, 0xE0FFF),
 )
-"""Code points that count as printable and yet show nothing (Default_Ignorable_Code_Point and blank Braille).
+"""Code points that Python considers printable but that are invisible (Default_Ignorable_Code_Point, blank Braille).
 
-U+FE0E and U+FE0F stay: they choose the text or emoji form of the character before them.
+Without U+FE0E and U+FE0F, which select the text or emoji form of the preceding character.
 """
 
 SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""Space separators are not "printable" to Python and harmless to a terminal."""
+"""Space separators, which Python does not consider printable but which are harmless on a terminal."""
 
 MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
-"""The blocks of combining marks."""
+"""Blocks of combining marks."""
 
 JOINERS = "\u00ad\u200c\u200d"
-"""Soft hyphen, ZWNJ and ZWJ: they show nothing, and Persian, Indic scripts and emoji are not written without them."""
+"""Soft hyphen, ZWNJ and ZWJ: invisible, but required by Persian, Indic scripts and emoji."""
 
 SELECTORS = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF))
-"""Variation selectors beside U+FE0E and U+FE0F: they choose the form of the character before them."""
+"""Variation selectors other than U+FE0E and U+FE0F. They select the form of the preceding character."""
 
 MAX_MARKS = 4
-"""Combining marks shown on one base character; real writing needs no more, a heap of them paints other lines."""
+"""Maximum number of combining marks on one character. Real text needs no more; many marks draw over other lines."""
 
 
-def escaped(char: str) -> str:
-    r"""The visible form of one character: `\x1b`, `\u202e`, `\U000e0041`."""
+def escape(char: str) -> str:
+    r"""Return the escape of one character: `\x1b`, `\u202e`, `\U000e0041`."""
     code = ord(char)
     if code < _BYTE:
         return f"\\x{code:02x}"
@@ -47,7 +47,7 @@ def escaped(char: str) -> str:
 
 
 def is_safe(char: str) -> bool:
-    """Whether a character may reach a terminal as it is. Newline and tab are for the caller to allow."""
+    """Return whether a character is harmless on a terminal. Newline and tab are not; callers may allow them."""
     if char in SPACES:
         return True
     code = ord(char)
@@ -55,13 +55,13 @@ def is_safe(char: str) -> bool:
 
 
 def safe(text: str, keep: str = "") -> str:
-    """Escape everything in `text` that could steer or deceive a terminal, but for the characters in `keep`.
+    """Escape all characters that could control a terminal or deceive its user, except those in `keep`.
 
-    Joiners and variation selectors stay where writing needs them: one between two letters or pictures, or behind one.
+    A joiner between two letters or pictures stays, and so does a variation selector after one, because text needs them.
     """
     if text.isascii() and text.isprintable():
         return text
-    shown: list[str] = []
+    parts: list[str] = []
     marks = 0
     before = ""
     for place, char in enumerate(text):
@@ -70,13 +70,13 @@ def safe(text: str, keep: str = "") -> str:
         if not harmless and _is_writing(before):
             after = text[place + 1 : place + 2]
             harmless = _is_writing(after) if char in JOINERS else _is_selector(char)
-        shown.append(char if harmless else escaped(char))
+        parts.append(char if harmless else escape(char))
         before = char
-    return "".join(shown)
+    return "".join(parts)
 
 
 def _is_writing(char: str) -> bool:
-    """Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture."""
+    """Return whether a joiner next to this character is part of text: a letter, a digit, a mark or a picture."""
     return char.isalnum() or (char > "\xff" and is_safe(char) and char not in SPACES)
 
 
@@ -85,24 +85,24 @@ def _is_selector(char: str) -> bool:
 
 
 def safe_block(text: str) -> str:
-    """As `safe`, for text of several lines: newline and tab stay."""
+    """Escape as `safe` does, but keep newlines and tabs."""
     return safe(text, "\n\t")
 
 
 def safe_json(text: str) -> str:
-    r"""The same JSON value with everything unsafe inside its strings written as `\uXXXX`."""
+    r"""Return JSON text of the same value with all unsafe characters written as `\uXXXX`."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(char if char in "\n\r\t" or is_safe(char) else _json_escape(ord(char)) for char in text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line: each run of white space becomes one space."""
+    """Replace each run of white space with one space."""
     return " ".join(text.split())
 
 
 def joined_text(title: str, description: str, between: str) -> str:
-    """A title and a description as one text; a description whose first line begins with the title stands alone."""
+    """Join a title and a description. The title is left out if the description's first line starts with it."""
     if not description:
         return title
     first = one_line(description.splitlines()[0]) if description.strip() else ""
@@ -110,22 +110,21 @@ def joined_text(title: str, description: str, between: str) -> str:
 
 
 def clip(text: str, most: int) -> str:
-    """At most `most` characters of a text; a text that was cut ends in `…`."""
+    """Truncate a text to `most` characters, ending it in `…` if it was longer."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def task_id(text: str) -> str:
-    """The id in a task's name as people write it: `3` or `#3`."""
+    """Return the id in a task reference as people write it: `3` or `#3`."""
     return text.removeprefix("#")
 
 
 def _is_combining(char: str) -> bool:
-    """Whether a character is painted onto the one before it."""
     return _is_within(ord(char), MARKS)
 
 
 def _is_within(code: int, ranges: "tuple[tuple[int, int], ...]") -> bool:
-    """Whether a code point lies in one of these ranges, which are in their order."""
+    """Return whether a code point is in one of these ranges, which must be sorted."""
     for low, high in ranges:
         if code <= high:
             return code >= low

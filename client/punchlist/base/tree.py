@@ -1,6 +1,6 @@
-"""Trees of tasks: children after their parent, and the path to a task.
+"""Trees of tasks: tree order, and the path to a task.
 
-Works on the plain JSON values of the wire, and is light enough for a shell prompt.
+Works on the plain JSON values of the wire. Light enough for a shell prompt.
 """
 
 from typing import TYPE_CHECKING
@@ -14,25 +14,27 @@ if TYPE_CHECKING:
 
     Task = dict[str, Any]
 
-_NAME = 40
-"""Characters of each title in a path."""
-_ENDS = 2
+_MAX_TITLE = 40
+"""Longest title in a path, in characters."""
+
+_MAX_TITLES = 2
+"""Titles in a path before the middle ones are left out."""
 
 
 def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
-    """Depth and task, children behind their parent, otherwise in the order given.
+    """Return depth and task in tree order: children after their parent, otherwise in the original order.
 
-    A task whose parent is not among them stands at the top level; so do the members of a parent cycle.
+    A task whose parent is missing is at the top level. The first task of a parent cycle is too.
     """
-    given = list(tasks)
-    ids = {task["id"] for task in given}
+    tasks = list(tasks)
+    ids = {task["id"] for task in tasks}
     children: dict[str | None, list[Task]] = {}
-    for task in given:
+    for task in tasks:
         parent = task.get("parent")
         children.setdefault(parent if parent in ids and parent != task["id"] else None, []).append(task)
     rows: list[tuple[int, Task]] = []
     seen: set[str] = set()
-    for root in [*children.get(None, ()), *given]:
+    for root in [*children.get(None, ()), *tasks]:
         stack = [(0, root)]
         while stack:
             depth, task = stack.pop()
@@ -44,14 +46,14 @@ def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
     return rows
 
 
-def holding(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getattr) -> "set[str | None]":
-    """Return the parents that can't be worked on, since they have unfinished children.
+def find_open_parents(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getattr) -> "set[str | None]":
+    """Return the parents that can't be worked on because they have unfinished children.
 
-    A child that waits for its parent doesn't count.
+    Children that are blocked by their parent don't count.
 
     Args:
-        tasks: All unfinished tasks of a list, or more.
-        member: Reads a member of a task; by default an attribute.
+        tasks: All unfinished tasks of a list; finished ones are ignored.
+        member: Returns a member of a task; by default an attribute.
     """
     unfinished = (task for task in tasks if member(task, "status") not in FINISHED)
     parents = ((member(task, "parent"), member(task, "open_blockers") or ()) for task in unfinished)
@@ -59,15 +61,15 @@ def holding(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]" = getatt
 
 
 def with_path(title: str, above: "Sequence[str]") -> str:
-    """Return a task's title after those of its parents, `Backend › tests`: of more than two the first and the last."""
-    shown = [clip(one_line(name), _NAME) for name in above]
-    if len(shown) > _ENDS:
-        shown = [shown[0], "…", shown[-1]]
-    return " › ".join([*shown, title])
+    """Return a task's title after those of its parents, `Backend › tests`; the first and the last of more than two."""
+    parents = [clip(one_line(name), _MAX_TITLE) for name in above]
+    if len(parents) > _MAX_TITLES:
+        parents = [parents[0], "…", parents[-1]]
+    return " › ".join([*parents, title])
 
 
 def titles_above(task: "Task", by_id: "dict[str, Task]") -> "list[str]":
-    """Return the titles of the parents of a task that are among these tasks, the outermost first."""
+    """Return the titles of a task's parents that are in `by_id`, outermost first."""
     above: dict[str, str] = {}
     parent = by_id.get(task.get("parent") or "")
     while parent is not None and parent["id"] not in above:

@@ -1,1 +1,1 @@
-"""What can be asked and what comes back, once for all clients, without input or output."""
+"""Typed calls and cursors, shared by all clients. No I/O."""

@@ -1,8 +1,7 @@
-"""Everything that can be asked, written down once: each method builds a `Call`, and the faces run it.
+"""The calls about the daemon, declared once: each method builds a `Call`, which both clients can run.
 
-Both faces take a method over by `clients.methods.CallMethod`, which keeps its parameters, its documentation and its
-result, so that they have the same and an editor shows it. A test compares the parameters with the structs of
-`punchlist_schemas.params`.
+`clients.methods.CallMethod` turns each method into one of the clients, with the same signature and docstring. A test
+compares the parameters with the structs of `punchlist_schemas.params`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,9 +26,9 @@ class Call(Generic[R]):
     """A typed call that has not been made yet.
 
     Args:
-        method: The wire's name of it.
-        params: Its parameters.
-        pick: What the caller wants of the result.
+        method: JSON-RPC method name.
+        params: Parameters of the call.
+        pick: Extracts the value to return from the result.
     """
 
     def __init__(self, method: str, params: p.Params, pick: Callable[[Any], R]) -> None:
@@ -41,29 +40,30 @@ class Call(Generic[R]):
 
 
 class Write(TypedDict, total=False):
-    """What every mutation accepts besides its own parameters."""
+    """Parameters that every change accepts."""
 
     key: str
-    """Idempotency key: the same call with the same key happens once. A fresh one is drawn if none is given."""
+    """Idempotency key: the same call with the same key is made only once. Generated if left out."""
 
     expect_version: int
-    """Refuse with `VersionConflict` unless the conversation is at this version."""
+    """Raise `VersionConflict` unless the conversation is at this version."""
 
     actor: str
-    """Who does it, instead of the facade's or the connection's name."""
+    """Actor recorded with the change, instead of that of the conversation object or the connection."""
 
 
 class Confirming(Write, total=False):
-    """What a call that may have to be confirmed accepts besides."""
+    """Additional parameters of changes that may need confirmation."""
 
     ask: bool
-    """Raise `ConfirmationRequired` unless `confirm` is its token, which is for a later turn of a model."""
+    """Raise `ConfirmationRequired` unless `confirm` is its token. The process that received the token can use it only
+    after a moment, in a later turn of the model, unless `answered` is set."""
 
     answered: bool
-    """Beside `confirm`: the person has answered the question, so nobody has to wait."""
+    """With `confirm`: the user has answered the question, so that the token is accepted immediately."""
 
     quote: str
-    """The person's own words by which they agreed beforehand; kept in the event."""
+    """The user's own words by which they agreed in advance. Recorded in the event; `ask` then has no effect."""
 
 
 def itself(result: R) -> R:
@@ -71,17 +71,17 @@ def itself(result: R) -> R:
 
 
 def ids_of(ids: Iterable[str]) -> tuple[str, ...]:
-    """Task ids; one bare id counts as a list of one, since the letters of it are never meant."""
+    """Return ids as a tuple. A string is one id, not one for each character."""
     return (ids,) if isinstance(ids, str) else tuple(ids)
 
 
 def new_tasks(tasks: Iterable[p.NewTask | str]) -> tuple[p.NewTask, ...]:
-    """New tasks; a bare text is the title of one."""
+    """Return new tasks. A string is the title of one."""
     return tuple(p.NewTask(title=task) if isinstance(task, str) else task for task in tasks)
 
 
-def one_of_many(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
-    """A change of `list.apply`, from the call that would make it alone, or from the wire's form of it."""
+def to_task_change(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
+    """Return a change for `list.apply`, from a `Call` that would make it alone or from its JSON form."""
     if isinstance(change, Call):
         members = msgspec.to_builtins(change.request.params)
         members = {name: value for name, value in members.items() if name not in OF_THE_CALL}
@@ -93,27 +93,27 @@ def one_of_many(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
 
 
 class ClientCalls:
-    """What is asked of the daemon as a whole."""
+    """Calls about the daemon as a whole."""
 
     def status(self) -> Call[r.StatusResult]:
-        """What the daemon knows about itself: uptime, clients, subscriptions with their lag, sizes, last errors."""
+        """Return the daemon's status: uptime, clients, subscriptions with their lag, sizes, latest errors."""
         return Call("daemon.status", p.Nothing(), itself)
 
     def discover(self) -> Call[dict[str, Any]]:
-        """The OpenRPC document of the contract."""
+        """Return the OpenRPC document of the protocol."""
         return Call("rpc.discover", p.Nothing(), itself)
 
     def backup(self, path: str, *, check: bool = True) -> Call[r.BackupResult]:
-        """A copy of the log at an absolute path where nothing is, made by the daemon while it serves.
+        """Copy the log to a new file while the daemon keeps running.
 
         Args:
-            path: Where to; the daemon writes it.
-            check: Look through the whole copy, and keep it only if it is sound.
+            path: Absolute path of the new file, which the daemon writes.
+            check: Verify the whole copy, and delete it if it is damaged.
 
         Raises:
-            InvalidParams: The name is taken, or the daemon can't write there.
-            Damaged: The log is not sound; nothing was left behind.
-            StorageFull: There is no space for it; nothing was left behind.
+            InvalidParams: The file exists, or the daemon can't write there.
+            Damaged: The log is damaged. No file was kept.
+            StorageFull: The disk is full. No file was kept.
         """
         return Call("daemon.backup", p.Backup(path=path, check=check), itself)
 
@@ -127,45 +127,48 @@ class ClientCalls:
         monitors: Iterable[str] = (),
         replicas: int | None = None,
     ) -> Call[SpaceResult]:
-        """Adds a space, where several machines share lists, after trying everything that it needs.
+        """Add a space, where several machines share lists, or change the one of this name.
+
+        The daemon first tests everything that it needs of the servers.
 
         Args:
-            space: Its name, the same on all machines.
-            urls: Its servers, as `tls://HOST` or `tls://HOST:PORT`.
-            creds: Absolute path of the file that lets this machine in.
-            ca: Absolute path of the authorities that are trusted instead of the system's.
-            monitors: Addresses that tell whether the servers write to their disks before they acknowledge.
-            replicas: How many servers hold each change where the space has to be made; by default three in a cluster.
+            space: Name of the space, the same on all machines: 1 to 32 of a-z 0-9 -.
+            urls: Servers of the space: `tls://HOST`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.
+            creds: Absolute path of the credentials file of this machine.
+            ca: Absolute path of the certificate authorities to trust instead of the system's.
+            monitors: Monitoring addresses, to check that the servers sync their disks before they acknowledge.
+            replicas: Number of servers that store each change of a space that is created now. By default three in a
+                cluster, else one.
 
         Raises:
-            Unreachable: It can't be used; the message says why and what to do.
-            Forbidden: The creds do not suffice.
+            Unreachable: The space can't be used. The message says why and what to do.
+            Forbidden: The credentials lack permissions.
         """
         addresses = (urls,) if isinstance(urls, str) else tuple(urls)
         params = SpaceAdd(space=space, urls=addresses, creds=creds, ca=ca, monitors=tuple(monitors), replicas=replicas)
         return Call("space.add", params, itself)
 
     def agents(self, *, conversation: str | None = None) -> Call[tuple[Agent, ...]]:
-        """Who is connected, and then who has left lately, with what each has claimed.
+        """Return connected agents and people, then those that left recently, with the tasks each has claimed.
 
         Args:
-            conversation: Only those who have a task of this list, or whose last call was about it.
+            conversation: Keep those that have claimed a task of this list, or whose last call was about it.
         """
         return Call("agent.list", p.AgentList(conversation=conversation), attrgetter("agents"))
 
     def spaces(self) -> Call[tuple[SpaceView, ...]]:
-        """The spaces of this daemon: how the way to each stands, and which lists are shared there."""
+        """Return the spaces of this daemon, with the state of each connection and the lists shared there."""
         return Call("space.list", p.Nothing(), attrgetter("spaces"))
 
     def remove_space(self, space: str) -> Call[str]:
-        """Forgets a space in which nothing is shared any more; returns its name."""
+        """Remove a space that has no shared lists left on this machine. Returns its name."""
         return Call("space.remove", SpacePlace(space=space), attrgetter("removed"))
 
     def shutdown(self, *, if_idle: bool = False) -> Call[bool]:
-        """Asks the daemon to answer what it has taken and to stop; true when it does.
+        """Stop the daemon after it has finished accepted calls. Returns whether it stops.
 
         Args:
-            if_idle: Only if nobody else is connected and no claim is in force.
+            if_idle: Stop only if no other client is connected and no claim is in force.
         """
         return Call("daemon.shutdown", p.Shutdown(if_idle=if_idle), attrgetter("stopping"))
 
@@ -178,14 +181,14 @@ class ClientCalls:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Call[r.ConversationListResult]:
-        """Conversations by last change, newest first.
+        """Return one page of conversations by last change, newest first.
 
         Args:
-            query: Text to be found in id or title.
+            query: Text that id or title must contain.
             active: Keep those with unfinished tasks (True) or without (False).
-            kind: The lists, the threads of chats, or both.
-            limit: At most so many.
-            cursor: `next_cursor` of the page before.
+            kind: `list` for task lists, `chat` for chat threads, `any` for both.
+            limit: Maximum number of conversations, 1 to 10,000.
+            cursor: `next_cursor` of the previous page.
         """
         params = p.ConversationList(query=query, active=active, kind=kind, limit=limit, cursor=cursor)
         return Call("conversation.list", params, itself)
@@ -198,40 +201,51 @@ class ClientCalls:
         status: Status | Iterable[Status] | None = None,
         limit: int = 50,
     ) -> Call[r.TaskSearchResult]:
-        """Tasks with all these words in title, labels, description, notes or result, the best match first.
+        """Search tasks for words in title, labels, description, notes or result. Best matches come first.
 
         Args:
-            query: Words, of which the beginning is enough, and `"several words"` as they stand.
-            conversation: Only in this list; by default in all.
-            status: Keep these statuses.
-            limit: At most so many, up to 500.
+            query: Words that must all occur, each possibly as a prefix; a phrase in double quotes matches exactly. Case
+                and accents are ignored.
+            conversation: Search this list only; by default all.
+            status: Keep tasks with one of these statuses.
+            limit: Maximum number of tasks, 1 to 500.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskSearch(query=query, conversation=conversation, status=statuses, limit=limit)
         return Call("task.search", params, itself)
 
     def confirmation(self, token: str) -> Call[r.ConfirmationResult]:
-        """What a confirmation token would do. Repeat that call with `confirm` to do it.
+        """Return the call that a confirmation token stands for. Repeat that call with `confirm` to make it.
 
         Raises:
-            NotFound: It was used, has expired, is another user's, or the daemon was restarted since.
+            NotFound: The token was used, has expired, belongs to another user, or was lost in a daemon restart.
         """
         return Call("confirmation.get", p.ConfirmationGet(token=token), itself)
 
     def resolve(self, path: str) -> Call[r.ConversationResolveResult]:
-        """The list that a directory means, by its project file or its git repository.
+        """Return the list of a directory, according to its project file or its git repository.
 
         Args:
-            path: The directory, or a file in it, as an absolute path.
+            path: Absolute path of the directory, or of a file in it.
 
         Raises:
-            InvalidParams: There is a project file or a repository that can't be used; the message says what to do.
+            InvalidParams: The project file or the repository can't be used. The message says what to do.
         """
         return Call("conversation.resolve", p.ConversationResolve(path=path), itself)
 
     def read(
         self, after: int, conversation: str | None = None, *, limit: int = 1_000, epoch: str | None = None
     ) -> Call[list[Change]]:
-        """What happened behind position `after`, in one conversation or in all of them, at most `limit` events."""
+        """Return the events after a position, oldest first.
+
+        Args:
+            after: Position in the log; 0 for all events.
+            conversation: Return events of this conversation only; by default of all.
+            limit: Maximum number of events, 1 to 10,000.
+            epoch: Raise `WrongEpoch` if the log has another epoch.
+
+        Raises:
+            Gap: Events after this position are no longer available.
+        """
         params = p.EventRead(after=after, conversation=conversation, limit=limit, epoch=epoch)
         return Call("event.read", params, lambda result: [Change.of(event) for event in result.events])

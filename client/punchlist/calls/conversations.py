@@ -1,10 +1,10 @@
-"""What can be asked about a conversation, its tasks included, written down once for both clients."""
+"""Calls about a conversation as a whole, declared once for both clients; see `punchlist.calls.call`."""
 
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Literal, Unpack
 
-from punchlist.calls.call import Call, Confirming, Write, itself, new_tasks, one_of_many
+from punchlist.calls.call import Call, Confirming, Write, itself, new_tasks, to_task_change
 from punchlist.calls.tasks import TaskCalls
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -31,7 +31,7 @@ from punchlist_schemas.things import (
 
 
 class ConversationCalls(TaskCalls):
-    """What can be asked of one conversation. The conversations of both clients have these methods."""
+    """Calls about one conversation and its tasks. The conversations of both clients have these methods."""
 
     def apply(
         self,
@@ -40,19 +40,19 @@ class ConversationCalls(TaskCalls):
         confirm: str | None = None,
         **write: Unpack[Confirming],
     ) -> Call[r.ApplyResult]:
-        """Makes several changes of the tasks as one call, all or none, each on the list as the ones before it left it.
+        """Make several changes to tasks in one call, all or none. Each sees the results of the previous ones.
 
         Args:
-            changes: What `calls` of this conversation builds (`plan.calls.edit("3", title="x")`; of `add`, `edit`,
-                `set_status`, `move`, `delete`, `note`), or the wire's form of it (`{"method": "task.edit", …}`), in
-                which an addition may have a `ref` for the changes behind it.
-            confirm: See `delete`; asked for on connections with `confirm=True` if it deletes tasks.
-            **write: As for every mutation, for all of them together.
+            changes: Calls built by `calls` of this conversation, such as `plan.calls.edit("3", title="x")`: `add`,
+                `edit`, `set_status`, `move`, `delete` or `note`. Or their JSON form, `{"method": "task.edit", …}`,
+                where an added task may have a `ref` that later changes can use as its id.
+            confirm: Token; see `delete`. Connections with `confirm=True` need it if tasks are deleted.
+            **write: See `Write` and `Confirming`; for all changes together.
 
         Raises:
-            RequestRefused: What the first change that can't be made is refused with; `data["change"]` is its place.
+            RequestRefused: The error of the first change that can't be made; `data["change"]` is its index.
         """
-        members = {"changes": tuple(map(one_of_many, changes)), "confirm": confirm}
+        members = {"changes": tuple(map(to_task_change, changes)), "confirm": confirm}
         return Call("list.apply", self._write(ListApply, write, **members), itself)
 
     def replace(
@@ -63,62 +63,72 @@ class ConversationCalls(TaskCalls):
         confirm: str | None = None,
         **write: Unpack[Confirming],
     ) -> Call[tuple[Task, ...]]:
-        """Makes the list be these tasks. One of the same title is kept and brought up to date.
+        """Replace the tasks of the list. Existing tasks with the same title are kept and updated.
 
-        Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false. As to `confirm` see
-        `delete`.
+        Args:
+            tasks: The new tasks. A string is the title of one.
+            keep_unfinished: Keep other unfinished tasks, before the new ones.
+            confirm: Token; see `delete`.
+            **write: See `Write` and `Confirming`.
         """
         members = {"tasks": new_tasks(tasks), "keep_unfinished": keep_unfinished, "confirm": confirm}
         return Call("list.replace", self._write(p.ListReplace, write, **members), attrgetter("tasks"))
 
     def share(self, space: str, *, repair: bool = False) -> Call[SharedResult]:
-        """Shares the list with its whole history in a space; repeating it goes on where it stopped.
+        """Share the list in a space, with its whole history. Repeating the call resumes an interrupted one.
 
         Args:
-            space: Where.
-            repair: Whether the list is shared already, and the space lost changes that are to be put back from here.
+            space: Name of the space.
+            repair: Restore changes of an already shared list that the space has lost, from this machine's copy.
 
         Raises:
             Unreachable: The space can't be reached.
-            Forbidden: This machine may not change what is there, or a list of this name is there already; or another
-                machine has more of a list that is to be put back.
-            Diverged: The space has other changes than those that are to be put back.
+            Forbidden: This machine may not write to the space, or the space already has a list of this name. With
+                `repair`: another machine has a more complete copy.
+            Diverged: The space has other changes than the ones to restore.
         """
         return Call("list.share", ListShare(conversation=self.id, space=space, repair=repair), itself)
 
     def repair_space(self, space: str, *, remove: Iterable[str] = ()) -> Call[SpaceRepaired]:
-        """Finds the posts of the list in a space that no machine can follow.
+        """Find the posts of the list that no machine can apply, and remove some of them.
 
         Args:
-            space: Where.
-            remove: Ids of such posts that are removed from the space.
+            space: Name of the space.
+            remove: Ids of the posts to remove from the space.
 
         Raises:
             Unreachable: The space can't be reached.
-            Forbidden: The creds of this machine are not a keeper's.
-            NotFound: There is no such space here, or no such list in it.
+            Forbidden: This machine's credentials are not those of a keeper.
+            NotFound: This machine has no such space, or the space has no such list.
         """
         return Call("space.repair", SpaceRepair(conversation=self.id, space=space, remove=tuple(remove)), itself)
 
     def join(self, space: str) -> Call[SharedResult]:
-        """Gets the list of this name from a space, and follows it; repeating it goes on where it stopped.
+        """Join the list of this name in a space, with its whole history. Repeating the call resumes an interrupted one.
 
         Raises:
-            NotFound: There is no such list in the space.
-            Forbidden: A list of this name is here already, and not empty.
+            NotFound: The space has no such list.
+            Forbidden: This machine has a list of this name that is not empty.
         """
         return Call("list.join", ListJoin(conversation=self.id, space=space), itself)
 
     def leave(self, *, keep_as: str | None = None) -> Call[LeftResult]:
-        """Follows a shared list no more; its copy here goes, or stays as a list of another name."""
+        """Stop following a shared list. This machine's copy stays and becomes read-only.
+
+        Args:
+            keep_as: Name of a new local list that starts with the list's history.
+        """
         return Call("list.leave", ListLeave(conversation=self.id, keep_as=keep_as), itself)
 
     def clear(self, *, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[int]:
-        """Removes all tasks and returns how many; numbering restarts at 1. As to `confirm` see `delete`."""
+        """Remove all tasks and return how many. Numbering restarts at 1. For `confirm` see `delete`."""
         return Call("list.clear", self._write(p.ListClear, write, confirm=confirm), attrgetter("cleared"))
 
     def end_turn(self, **write: Unpack[Write]) -> Call[int]:
-        """Ends a turn: a finished list whose `auto_clear` is `idle` is cleared. Returns how many tasks went."""
+        """End a turn: clear the list if all tasks are finished and its `auto_clear` is `idle`.
+
+        Returns the number of tasks removed.
+        """
         return Call("turn.end", self._write(p.TurnEnd, write), attrgetter("cleared"))
 
     def undo(  # noqa: PLR0913 - one parameter for each member of the wire
@@ -137,28 +147,31 @@ class ConversationCalls(TaskCalls):
         key: str | None = None,
         expect_version: int | None = None,
     ) -> Call[tuple[str, ...]]:
-        """Takes back the newest `count` calls (by default one), and returns a readable line for each change.
+        """Undo the latest `count` calls (default: 1) and return a readable line for each change.
 
         Args:
-            count: How many calls.
-            of: Take back this actor's calls alone, by default all of them.
-            actor: Who does it, as recorded in the log. Without `of` it also says whose calls.
-            preview: Only tell what would happen.
-            call: Take back the one call that made this version, whoever's it is.
-            redo: Take back undos instead of other calls.
-            to_version: Make the list what it was right after this version instead.
-            whole: Refuse where something newer rests on what would be taken back, by `UndoConflict`.
-            claims: Take back claims and releases as well, instead of passing over them.
-            also: Actors whose calls are taken back like those of `of`.
-            key: As for every mutation.
-            expect_version: As for every mutation.
+            count: Number of calls.
+            of: Undo only calls by this actor; `count` then defaults to all of them.
+            actor: Actor recorded with the undo. Without `of`, `call` and `to_version`, only this actor's calls are
+                undone.
+            preview: Return what would change, without changing it.
+            call: Undo the one call that made this version, by any actor.
+            redo: Undo undos instead of other calls.
+            to_version: Restore the list as it was right after this version.
+            whole: Raise `UndoConflict` unless everything can be undone. Otherwise, changes that newer calls depend on
+                stay.
+            claims: Undo claims and releases too, instead of skipping them.
+            also: Further actors whose calls are undone like those of `of`.
+            key: See `Write`.
+            expect_version: See `Write`.
         """
-        says_whose = (of, call, to_version) == (None, None, None)  # then `actor` does
+        # The daemon then takes `actor` for the actor whose calls to undo, so the conversation's own must not be sent.
+        selects_by_actor = (of, call, to_version) == (None, None, None)
         params = p.ListUndo(
             conversation=self.id,
             count=count,
             of=of,
-            actor=self.actor if actor is None and not says_whose else actor,
+            actor=self.actor if actor is None and not selects_by_actor else actor,
             preview=preview,
             call=call,
             redo=redo,
@@ -183,12 +196,21 @@ class ConversationCalls(TaskCalls):
         metadata: Metadata | None = None,
         **write: Unpack[Write],
     ) -> Call[r.ConversationResult]:
-        """Opens the conversation, or finds it; `created` tells which. Adding a task opens it just as well."""
+        """Open the conversation, creating it if needed; `created` of the result tells. Adding a task creates it too.
+
+        Args:
+            title: Title of a new conversation.
+            user: User that it belongs to.
+            settings: Settings of a new conversation.
+            kind: `list`, or `chat` for a chat thread.
+            metadata: Any JSON object.
+            **write: See `Write`.
+        """
         members = {"title": title, "user": user, "settings": settings, "kind": kind, "metadata": metadata or {}}
         return Call("conversation.open", self._write(p.ConversationOpen, write, **members), itself)
 
     def info(self) -> Call[ConversationThing]:
-        """Title, settings, counts and times of the conversation."""
+        """Return the title, settings, counts and times of the conversation."""
         return Call("conversation.get", p.Place(conversation=self.id), attrgetter("conversation"))
 
     def configure(
@@ -199,23 +221,26 @@ class ConversationCalls(TaskCalls):
         metadata: Metadata | None = None,
         **write: Unpack[Write],
     ) -> Call[ConversationThing]:
-        """Changes title or settings; what is left out keeps its value. `metadata` merges, and None deletes a key."""
+        """Change the title or settings; omitted values are kept. Merge `metadata`; a value of None deletes a key."""
         members = {"title": title, "settings": settings, "metadata": metadata}
         params = self._write(p.ConversationConfigure, write, **members)
         return Call("conversation.configure", params, attrgetter("conversation"))
 
     def attach(self, session: str, **write: Unpack[Write]) -> Call[ConversationThing]:
-        """Lets an outside id (a host's session, a thread) find this conversation wherever one is named."""
+        """Make an external id, such as a host's session, an alias of this conversation.
+
+        An id that is attached to another conversation moves here.
+        """
         params = self._write(p.ConversationAttach, write, session=session)
         return Call("conversation.attach", params, attrgetter("conversation"))
 
     def detach(self, session: str, **write: Unpack[Write]) -> Call[ConversationThing]:
-        """Undoes an attach."""
+        """Remove an alias made by `attach`."""
         params = self._write(p.ConversationDetach, write, session=session)
         return Call("conversation.detach", params, attrgetter("conversation"))
 
     def erase(self, *, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[str]:
-        """Erases the conversation from the disk, for good. Always in two steps: see `delete`."""
+        """Erase the conversation from the disk, permanently. It always needs confirmation; see `delete`."""
         params = self._write(p.ConversationDelete, write, confirm=confirm)
         return Call("conversation.delete", params, attrgetter("deleted"))
 
@@ -230,39 +255,44 @@ class ConversationCalls(TaskCalls):
         supersedes: str | None = None,
         **write: Unpack[Write],
     ) -> Call[Message]:
-        """Appends a message for ever. `content` is anything that JSON can hold; `message` may bring its own id.
+        """Append a message. It can later be superseded or retracted, but not deleted.
 
-        With `supersedes` it is shown instead of that message, which is neither a user's nor an assistant's.
+        Args:
+            role: Role of the author, such as `user` or `assistant`.
+            content: Any JSON value.
+            message: Id of the new message; generated by default.
+            supersedes: Id of a message to show this one instead of. Neither may have the role `user` or `assistant`.
+            **write: See `Write`.
         """
         members = {"role": role, "content": content, "message": message, "supersedes": supersedes}
         return Call("message.append", self._write(p.MessageAppend, write, **members), attrgetter("message"))
 
     def retract(self, message: str, reason: str = "", **write: Unpack[Write]) -> Call[r.MessageRetractResult]:
-        """Takes a message out of what is shown; the log keeps it.
+        """Hide a message. The log keeps it. Retracting it again changes nothing.
 
         Raises:
-            NotFound: There is none with this id.
+            NotFound: The conversation has no message with this id.
         """
         return Call("message.retract", self._write(p.MessageRetract, write, message=message, reason=reason), itself)
 
     def message(self, message: str) -> Call[Message]:
-        """One message.
+        """Return one message.
 
         Raises:
-            NotFound: There is none with this id.
+            NotFound: The conversation has no message with this id.
         """
         params = p.MessageGet(conversation=self.id, message=message)
         return Call("message.get", params, attrgetter("message"))
 
     def presence(self) -> Call[tuple[r.Present, ...]]:
-        """Who follows this conversation now: the actors whose connections have a subscription to it, first come first.
+        """Return the actors whose connections are subscribed to this conversation, in the order they subscribed.
 
-        `since` is in milliseconds since 1970. A list that nobody has used yet can be followed too.
+        `since` is in milliseconds since 1970 UTC. A conversation can have subscribers before its first change.
         """
         return Call("conversation.presence", p.Place(conversation=self.id), attrgetter("present"))
 
     def find(self, key: str) -> Call[tuple[Recorded, ...]]:
-        """What the mutation with this idempotency key did: its events, none if it changed nothing or never happened."""
+        """Return the events of the change with this idempotency key; none if it changed nothing or was never made."""
         return Call("event.find", p.EventFind(conversation=self.id, key=key), attrgetter("events"))
 
     def messages(
@@ -274,9 +304,14 @@ class ConversationCalls(TaskCalls):
         roles: Iterable[str] = (),
         all: bool = False,
     ) -> Call[r.MessageListResult]:
-        """One page of messages behind the one with id `after`; `has_more` tells whether there are others.
+        """Return one page of messages; `has_more` of the result tells whether more follow.
 
-        `roles` keeps those of these roles; `all` shows superseded and retracted ones too.
+        Args:
+            after: Return messages after the one with this id.
+            limit: Maximum number of messages, 1 to 10,000.
+            order: `asc` for oldest first, `desc` for newest first.
+            roles: Keep messages with one of these roles; by default all.
+            all: Include superseded and retracted messages.
         """
         params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order, roles=tuple(roles), all=all)
         return Call("message.list", params, itself)

@@ -1,7 +1,7 @@
-"""The position of a subscription and the items that it delivers, without any input or output.
+"""The position of a subscription and the items it delivers. No I/O.
 
-One cursor outlives many connections: it asks for what follows the last delivered item, drops what it has seen before,
-and refuses positions of another log.
+A cursor survives reconnects: it requests the items after the last delivered one, drops duplicates, and rejects
+positions of another log.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import msgspec
 
 from punchlist.calls.rows import Rows
 from punchlist.connection.core import decode
-from punchlist.errors import RequestRefused, refusal
+from punchlist.errors import RequestRefused, build_error
 from punchlist_schemas.errors import ERRORS, ErrorObject
 from punchlist_schemas.events import AnyEvent, Recorded, decode_event
 from punchlist_schemas.jsonrpc import Notice
@@ -34,10 +34,13 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened.
+    """An event of a conversation.
 
-    `seq` is its position in the whole log (pass it as `after` to continue from here), `version` its position in the
-    conversation, and `at` its time in milliseconds since 1970 UTC. `event` is a struct of `punchlist_schemas.events`.
+    Attributes:
+        seq: Position in the whole log. Pass it as `after` to continue from here.
+        version: Position in the conversation.
+        at: Time in milliseconds since 1970 UTC.
+        event: A struct of `punchlist_schemas.events`.
     """
 
     seq: int
@@ -54,18 +57,18 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskList(list[Task]):
-    """Tasks in the order of their list, with facts about the whole list.
+    """Tasks in list order, with attributes of the whole list.
 
     Attributes:
-        counts: How many tasks of the whole list are in each state.
-        version: The version of the conversation that these tasks show.
-        seq: The position in the log: watch with `after=tasks.seq` to miss nothing.
-        total: How many tasks matched before `offset` and `limit` cut them.
-        damaged: Where the list ends because its log is damaged; None if the list is whole.
-        shared: Why the newest changes of a list of a space may be missing here; None if they are not.
+        counts: Number of tasks of the whole list in each state.
+        version: Version of the conversation that these tasks show.
+        seq: Position in the log. Watch with `after=tasks.seq` to get every later change.
+        total: Number of matching tasks before `offset` and `limit` were applied.
+        damaged: Where the list ends because its log is damaged; None if it is complete.
+        shared: Why a shared list may lack its latest changes here; None if it doesn't.
     """
 
-    def __init__(  # noqa: PLR0913 - tasks, and what is said of their list
+    def __init__(  # noqa: PLR0913 - the tasks and the attributes of their list
         self,
         tasks: Iterable[Task],
         counts: Counts,
@@ -85,31 +88,31 @@ class TaskList(list[Task]):
         self.shared = shared
 
     @classmethod
-    def of(cls, shown: TaskListResult | ListPush | SubscribeResult | Rows) -> "TaskList":
-        """The list in an answer or a push, or made of rows."""
-        tasks = (shown.order if isinstance(shown, Rows) else shown.tasks) or ()
+    def of(cls, source: TaskListResult | ListPush | SubscribeResult | Rows) -> "TaskList":
+        """Return the list in a result, a push or rows."""
+        tasks = (source.order if isinstance(source, Rows) else source.tasks) or ()
         return cls(
             tasks,
-            shown.counts or Counts(),
-            version=shown.version or 0,
-            seq=shown.seq,
-            total=shown.total if isinstance(shown, TaskListResult) else len(tasks),
-            damaged=shown.damaged,
-            shared=shown.shared,
+            source.counts or Counts(),
+            version=source.version or 0,
+            seq=source.seq,
+            total=source.total if isinstance(source, TaskListResult) else len(tasks),
+            damaged=source.damaged,
+            shared=source.shared,
         )
 
     @property
     def remaining(self) -> int:
-        """How many tasks of the whole list are unfinished."""
+        """Number of unfinished tasks of the whole list."""
         return self.counts.pending + self.counts.in_progress + self.counts.paused
 
 
 Until = Literal["done", "idle", "change"] | Callable[[TaskList], bool]
-"""What to wait for: `done` (no unfinished task), `idle` (none in progress and none ready), `change`, or a predicate."""
+"""Condition to wait for: `done` (no unfinished task), `idle` (none in progress or ready), `change`, or a predicate."""
 
 
-def condition(until: Until) -> Callable[[TaskList], bool]:
-    """A predicate to call for each list in turn, beginning with the current one."""
+def to_predicate(until: Until) -> Callable[[TaskList], bool]:
+    """Return a predicate for the condition. Call it for each list in turn, starting with the current one."""
     if not isinstance(until, str):
         return until
     if until == "done":
@@ -121,38 +124,37 @@ def condition(until: Until) -> Callable[[TaskList], bool]:
 
 
 class View(ABC, Generic[T]):
-    """What a subscription delivers: events one by one, or (`shows_lists`) the newest state.
-
-    With `resumes` it continues from a position.
-    """
+    """The kind of items that a subscription delivers, and how to decode them."""
 
     name: Literal["events", "list", "rows", "board", "presence"]
     resumes = True
+    """Whether the subscription continues from a position after a reconnect."""
     shows_lists = False
+    """Whether items are current states, not events. With another log these start over; events raise `WrongEpoch`."""
     repeats = False
-    """Whether several items may stand at one position."""
+    """Whether several items may have the same position."""
 
-    def first(self, result: SubscribeResult) -> list[T]:  # noqa: ARG002 - most views begin with a notification
-        """What the answer to the subscription holds already."""
+    def first(self, result: SubscribeResult) -> list[T]:  # noqa: ARG002 - most views start with a notification
+        """Return the items in the response to the subscription."""
         return []
 
     @abstractmethod
     def items(self, params: msgspec.Raw) -> list[T]:
-        """What a notification holds."""
+        """Return the items in a notification."""
         ...
 
     @abstractmethod
     def position(self, item: T) -> int:
-        """Where the item stands in the log."""
+        """Return the item's position in the log."""
         ...
 
-    def standing(self, item: T) -> str:  # noqa: ARG002 - most items have none
-        """Return the parts of a list that change without an event: how it is shared, and departures; empty for most."""
+    def unversioned_state(self, item: T) -> str:  # noqa: ARG002 - most items have none
+        """Return the state that changes without an event and so without a new position: sharing, departed owners."""
         return ""
 
 
 class EventsView(View[Change]):
-    """Every event, once and in order."""
+    """Every event, once and in order, as a `Change`."""
 
     name = "events"
 
@@ -164,7 +166,7 @@ class EventsView(View[Change]):
 
 
 class ListView(View[TaskList]):
-    """The newest list after each change; intermediate ones may be skipped."""
+    """The current list after each change. Intermediate states may be skipped."""
 
     name = "list"
     shows_lists = True
@@ -177,15 +179,15 @@ class ListView(View[TaskList]):
         return [TaskList.of(decode(params, ListPush))]
 
     def position(self, item: TaskList) -> int:
-        """The version that it is the list of: the log goes on without this conversation."""
+        # Not `seq`, which also grows with changes to other conversations.
         return item.version
 
-    def standing(self, item: TaskList) -> str:
+    def unversioned_state(self, item: TaskList) -> str:
         return _state(item.shared) + " ".join(task.id for task in item if task.left_at is not None)
 
 
 class FoldView(View[Rows]):
-    """The rows of the newest list after each change: always the same object, which tells what changed."""
+    """The rows of the current list after each change: always the same `Rows` object, which records what changed."""
 
     name = "rows"
     shows_lists = True
@@ -203,12 +205,12 @@ class FoldView(View[Rows]):
     def position(self, item: Rows) -> int:
         return item.seq
 
-    def standing(self, item: Rows) -> str:
+    def unversioned_state(self, item: Rows) -> str:
         return f"{_state(item.shared)}{item.departures or ''}"
 
 
 class RowsView(View[TaskList]):
-    """The newest list after each change, folded from the rows that changed: for long lists."""
+    """The current list after each change, built from the changed rows only. Suits long lists."""
 
     name = "rows"
     shows_lists = True
@@ -226,8 +228,8 @@ class RowsView(View[TaskList]):
     def position(self, item: TaskList) -> int:
         return item.seq
 
-    def standing(self, item: TaskList) -> str:  # noqa: ARG002 - the rows know more
-        return self._fold.standing(self._fold.rows)
+    def unversioned_state(self, item: TaskList) -> str:  # noqa: ARG002 - the rows also count departures
+        return self._fold.unversioned_state(self._fold.rows)
 
 
 def _state(shared: Shared | None) -> str:
@@ -235,13 +237,13 @@ def _state(shared: Shared | None) -> str:
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):
-    """A board begins behind `seq`: `conversation.list` tells the lists that there are by now."""
+    """Start of a board, after position `seq`. Get the present lists from `conversation.list`."""
 
     seq: int
 
 
 class BoardView(View[BoardPush | BoardStart]):
-    """Every list that changes, as a card. `BoardStart` comes first, and again if another log answers."""
+    """A card for each list that changes. `BoardStart` comes first, and again after a change to another log."""
 
     name = "board"
     shows_lists = True
@@ -260,12 +262,12 @@ class BoardView(View[BoardPush | BoardStart]):
         return [decode(params, BoardPush)]
 
     def position(self, item: BoardPush | BoardStart) -> int:
-        """The position up to which every card was told: several that come together share it."""
+        # Cards delivered together share the position up to which the board is complete.
         return item.seq
 
 
 class PresenceView(View[tuple[Present, ...]]):
-    """Who follows a list, at first and each time that this changes; after a reconnect it is told again."""
+    """The subscribers of a list: at the start, after each change, and again after a reconnect."""
 
     name = "presence"
     shows_lists = True
@@ -280,7 +282,14 @@ class PresenceView(View[tuple[Present, ...]]):
 
 
 class Cursor(Generic[T]):
-    """Where a subscription stands. One cursor outlives many connections."""
+    """The position of one subscription, across reconnects.
+
+    Args:
+        conversation: Its conversation; None for all.
+        view: The kind of items to deliver.
+        after: Position to start after; None for now.
+        epoch: Epoch of the log that `after` belongs to.
+    """
 
     def __init__(
         self, conversation: str | None, view: View[T], after: int | None = None, epoch: str | None = None
@@ -289,14 +298,15 @@ class Cursor(Generic[T]):
         self._view = view
         self._after = after
         self._epoch = epoch
-        self._standing = ""
+        self._unversioned_state = ""
 
     def subscribe(self, epoch: str | None = None) -> EventSubscribe:
-        """The parameters that begin, or go on with, this subscription.
+        """Return the parameters that start or resume this subscription.
 
         Args:
-            epoch: That of the log which answers, if known. Of another log lists are shown from their beginning.
+            epoch: Epoch of the connected daemon's log, if known.
         """
+        # Positions of another log mean nothing, so views of lists start from the beginning.
         if self._view.shows_lists and epoch is not None and self._epoch not in (None, epoch):
             self._after = None
         after = self._after if self._view.resumes else None
@@ -304,10 +314,10 @@ class Cursor(Generic[T]):
         return EventSubscribe(conversation=self._conversation, after=after, view=self._view.name, epoch=epoch)
 
     def begin(self, result: SubscribeResult) -> list[T]:
-        """Take the answer to `subscribe`; returns what there is to hand out at once.
+        """Process the response to `subscribe`, and return the items to deliver.
 
         Raises:
-            WrongEpoch: The log is not the one that this subscription to events began with.
+            WrongEpoch: This subscription to events started with another log.
         """
         is_another = self._epoch not in (None, result.epoch)
         if is_another and not self._view.shows_lists:
@@ -316,33 +326,34 @@ class Cursor(Generic[T]):
             raise RequestRefused.kinds[row.kind](row.kind, row.code, row.meaning, facts)
         self._epoch = result.epoch
         items = self._view.first(result)
-        went_back = any(self._view.position(item) < (self._after or 0) for item in items)  # to where its log is damaged
+        # A list whose log was found damaged ends at an earlier version.
+        went_back = any(self._view.position(item) < (self._after or 0) for item in items)
         if is_another or went_back:
             self._after = None
-        items = self._fresh(items)
+        items = self._drop_known(items)
         if self._after is None and self._view.name == "events":
             self._after = result.seq
         return items
 
     def take(self, push: Notice) -> list[T]:
-        """What a notification adds, without what is known already.
+        """Process a notification, and return the items that were not delivered before.
 
         Raises:
-            RequestRefused: The subscription is over, and why.
+            RequestRefused: The daemon ended the subscription; the error is its reason.
         """
         if push.method == "end":
             error = msgspec.convert(decode(push.params, EndPush).error, ErrorObject)
-            raise refusal(error.code, error.message, error.data)
+            raise build_error(error.code, error.message, error.data)
         if push.method != self._view.name:
             return []
-        return self._fresh(self._view.items(push.params))
+        return self._drop_known(self._view.items(push.params))
 
-    def _fresh(self, items: list[T]) -> list[T]:
+    def _drop_known(self, items: list[T]) -> list[T]:
         fresh: list[T] = []
         for item in items:
-            position, standing = self._view.position(item), self._view.standing(item)
-            again = self._view.repeats or standing != self._standing
-            if self._after is None or position > self._after or (again and position == self._after):
-                self._after, self._standing = position, standing
+            position, state = self._view.position(item), self._view.unversioned_state(item)
+            may_repeat = self._view.repeats or state != self._unversioned_state
+            if self._after is None or position > self._after or (may_repeat and position == self._after):
+                self._after, self._unversioned_state = position, state
                 fresh.append(item)
         return fresh

@@ -1,4 +1,4 @@
-"""Calls about the tasks of a conversation, once for both clients: see `punchlist.calls.call`."""
+"""Calls about the tasks of a conversation, declared once for both clients; see `punchlist.calls.call`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 
 class TaskCalls:
-    """The calls about tasks. `ConversationCalls` adds those about the list as a whole."""
+    """Calls about tasks. `ConversationCalls` adds those about the list as a whole."""
 
     def __init__(self, conversation: str, actor: str | None = None) -> None:
         self.id = conversation
@@ -63,37 +63,38 @@ class TaskCalls:
         keep_equal: bool = False,
         **write: Unpack[Write],
     ) -> Call[Task]:
-        """Adds a task at the end of the list, or where `before` or `after` says.
+        """Add a task at the end of the list, or at the place of `before` or `after`.
 
         Args:
             title: One line of 1 to 500 characters.
-            description: Free text up to 64 Ki characters.
-            status: Its first status.
+            description: Text of up to 64 Ki characters.
+            status: Initial status.
             priority: `low`, `normal`, `high` or `urgent`.
-            active_form: What to show while it is in progress ("Writing the copy").
-            owner: Who works on it.
-            parent: Id of the task it is a part of.
+            active_form: Text to show while the task is in progress ("Writing the copy").
+            owner: Name of the owner. A pending task with an owner is reserved for that owner.
+            parent: Id of the parent task.
             blocked_by: Ids of the tasks that have to be completed first.
-            blocks: Ids of the tasks that have to wait for this one.
-            metadata: Anything that JSON can hold.
-            result_summary: What came of it, if it is completed already.
-            fail_reason: Why it failed, if it has failed already.
-            due: When it should be completed, in milliseconds since 1970 UTC. Nothing follows from it.
-            not_before: The task is deferred: it is not ready before this time.
-            due_day: The day by which it should be completed, such as "2026-12-24", in place of `due`.
-            not_before_day: The day until which it is deferred; `not_before` is then when that day begins here.
-            labels: Up to 32 words to find it by, each without commas.
-            links: Where it leads: an address, a place in a file, a commit, another task.
-            estimate_ms: How much work it is thought to be, in milliseconds.
-            gate: What it needs before it counts as completed.
-            before: Id of the task to stand in front of.
-            after: Id of the task to stand behind.
-            keep_equal: Return the open task with this title and parent instead, if there is one.
-            **write: `key`, `expect_version`, `actor`.
+            blocks: Ids of the tasks that this task blocks.
+            metadata: Any JSON object.
+            result_summary: Result of a task that is already completed.
+            fail_reason: Failure reason of a task that has already failed.
+            due: Due date in milliseconds since 1970 UTC. It has no effect on the task.
+            not_before: End of a deferral in milliseconds since 1970 UTC. The task is not ready before this time.
+            due_day: Due date without a time, such as "2026-12-24", instead of `due`.
+            not_before_day: Day on which a deferral ends. `not_before` is then the start of that day in the caller's
+                time zone.
+            labels: Up to 32 labels without commas.
+            links: Links to an address, a place in a file, a commit or another task.
+            estimate_ms: Estimated work in milliseconds.
+            gate: Check or approval that the task needs to be completed.
+            before: Id of the task to insert this one before.
+            after: Id of the task to insert this one after.
+            keep_equal: If an open task with the same title and parent exists, add none and return that task.
+            **write: See `Write`.
 
         Raises:
-            NotFound: An id is unknown.
-            DependencyCycle: The edges would close a cycle.
+            NotFound: The list has no task with one of these ids.
+            DependencyCycle: The dependencies would close a cycle.
         """
         members = {
             "title": title,
@@ -125,25 +126,37 @@ class TaskCalls:
     def add_many(
         self, tasks: Iterable[NewTask | str], *, keep_equal: bool = False, **write: Unpack[Write]
     ) -> Call[tuple[Task, ...]]:
-        """Adds many tasks with the edges between them, all or none. A string is a task of that title.
+        """Add many tasks with the dependencies between them, all or none.
 
-        With `ref` a new task gets a temporary name, which others may use in `blocked_by` and `parent`. With
-        `keep_equal`, an open task of the list with the same title and parent stands for a new one.
+        Args:
+            tasks: 1 to 10,000 new tasks. A string is the title of one. A task's `ref` is a temporary id that others can
+                use in `blocked_by` and `parent`.
+            keep_equal: Instead of adding a task, use an open task of the list with the same title and parent, if one
+                exists.
+            **write: See `Write`.
         """
         members = {"tasks": new_tasks(tasks), "keep_equal": keep_equal}
         return Call("task.add_many", self._write(p.TaskAddMany, write, **members), attrgetter("tasks"))
 
     def get(self, task: str, *, min_version: int | None = None) -> Call[Task]:
-        """One task, or `NotFound`; as to `min_version` see `list`."""
+        """Return one task. For `min_version` see `list`.
+
+        Raises:
+            NotFound: The list has no such task.
+            VersionConflict: The list did not reach `min_version` in time.
+        """
         params = p.TaskGet(conversation=self.id, task=task, min_version=min_version)
         return Call("task.get", params, attrgetter("task"))
 
     def explain(
         self, task: str | None = None, *, owner: str = "", min_version: int | None = None
     ) -> Call[r.TaskExplainResult]:
-        """Why a task can't be started or completed now; without `task`, why the list gives out none.
+        """Explain why a task can't be started or completed now; without `task`, why no task of the list is available.
 
-        With `owner`, what is reserved for that owner counts as ready. As to `min_version` see `list`.
+        Args:
+            task: Id of the task.
+            owner: Explain for this owner: tasks reserved for it count as ready.
+            min_version: See `list`.
 
         Raises:
             NotFound: The list has no such task.
@@ -169,28 +182,28 @@ class TaskCalls:
         waits_for: Waits | None = None,
         sort: p.Sort | None = None,
     ) -> Call[TaskList]:
-        """The tasks in their order: a list that also has `counts`, `version`, `seq` and `total`.
+        """Return the tasks in list order, with `counts`, `version`, `seq` and `total` as attributes.
 
         Args:
-            status: Keep these statuses.
-            owner: Keep this owner's.
-            ready: Keep those that could be started now (True) or not (False).
-            limit: At most so many.
-            offset: Skip so many first.
-            at_version: As the list was right after that version.
-            min_version: Wait until the list has this version here, five seconds at most: with a version that another
-                machine was told, what it did to a shared list is seen here, too.
-            label: Keep those that have this label, or all of these.
-            parent: Keep the parts of this task.
-            due_before: Keep those that are due before this time, in milliseconds since 1970 UTC.
-            due_by: Keep those that are due on a day up to this one, such as "2026-12-24". With `due_before` as well,
-                that is for those that are due at a time.
-            text: Keep those with these words in title, description, labels or notes, in any case.
-            waits_for: Keep those that were completed and wait for a `check` or a `yes`.
-            sort: By this instead of the list's own order: `due`, `priority`, `created`, `updated` or `title`.
+            status: Keep tasks with one of these statuses.
+            owner: Keep tasks of this owner.
+            ready: Keep tasks that can be started now (True) or can't (False).
+            limit: Maximum number of tasks, 1 to 10,000; by default all.
+            offset: Number of tasks to skip first.
+            at_version: Return the list as it was right after this version.
+            min_version: Wait up to 5 seconds for the list to reach this version on this machine. With the version
+                returned on another machine, the result includes that machine's changes to a shared list.
+            label: Keep tasks with this label, or with all of these.
+            parent: Keep children of this task.
+            due_before: Keep tasks due before this time, in milliseconds since 1970 UTC.
+            due_by: Keep tasks due on this day or earlier, such as "2026-12-24". Together with `due_before`, `due_by`
+                applies to due days and `due_before` to due times.
+            text: Keep tasks with these words in title, description, labels or notes, ignoring case.
+            waits_for: Keep completed tasks that wait for a `check` or a `yes`.
+            sort: Sort by `due`, `priority`, `created`, `updated` or `title` instead of list order.
 
         Raises:
-            VersionConflict: `min_version` did not come.
+            VersionConflict: The list did not reach `min_version` in time.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
@@ -241,12 +254,21 @@ class TaskCalls:
         confirm: str | None = None,
         **write: Unpack[Confirming],
     ) -> Call[Task]:
-        """Sets members and edges of a task. None clears one; `metadata` merges, and None deletes a key of it.
+        """Change a task. Omitted values are kept, and None clears a value. The other parameters are those of `add`.
 
-        `labels` sets all of them, `add_labels` and `remove_labels` leave the others as they are.
+        Args:
+            task: Id of the task.
+            metadata: Merged into the present metadata; a value of None deletes a key.
+            labels: Replaces all labels; `add_labels` and `remove_labels` keep the others.
+            fence: Number of the claim that must be in force.
+            confirm: Token; see `delete`.
+            **write: See `Write` and `Confirming`.
 
-        With `fence` it is refused with `LeaseHeld` or `LeaseLost` unless the claim of that number is in force. As to
-        `confirm` see `delete`.
+        Raises:
+            NotFound: The list has no such task.
+            DependencyCycle: The dependencies would close a cycle.
+            LeaseHeld: Another claim than `fence` is in force.
+            LeaseLost: `fence` was passed, and the task is not claimed.
         """
         members = {
             "confirm": confirm,
@@ -285,14 +307,19 @@ class TaskCalls:
         version: int | None = None,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Says yes to a completed task that waits for it, or that its check has passed; `text` becomes a note.
+        """Approve a completed task that waits for a yes, or report that its check has passed.
 
-        Without `accept` it says no: the task is pending again, and `text` is the reason; `reject` reads better.
-        With `version` it is refused with `VersionConflict` unless the task still has that version.
+        Args:
+            task: Id of the task.
+            text: Becomes a note; with `accept=False` the reason.
+            waits_for: `yes` for an approval, `check` for the result of a check.
+            accept: False makes the task pending again; see also `reject`.
+            version: Raise `VersionConflict` unless the task still has this version.
+            **write: See `Write`.
 
         Raises:
             IllegalTransition: The task does not wait for this.
-            Forbidden: The yes is somebody else's to give.
+            Forbidden: Another actor has to approve.
         """
         members = {"task": task, "waits_for": waits_for, "accept": accept, "text": text, "version": version}
         return Call("task.approve", self._write(p.TaskApprove, write, **members), itself)
@@ -300,15 +327,15 @@ class TaskCalls:
     def reject(
         self, task: str, reason: str, *, waits_for: Waits = "yes", version: int | None = None, **write: Unpack[Write]
     ) -> Call[r.SetStatusResult]:
-        """Says no to a completed task that waits for a yes or a check: it is pending again, with this reason."""
+        """Reject a completed task that waits for a yes or a check. It becomes pending again, with this reason."""
         return self.approve(task, reason, waits_for=waits_for, accept=False, version=version, **write)
 
     def note(self, task: str, text: str, **write: Unpack[Write]) -> Call[Task]:
-        """Adds a note of up to 8,192 characters to a task, with actor and time. It stays as it was written.
+        """Add a note of up to 8,192 characters to a task, with actor and time. Notes can't be changed.
 
         Raises:
             NotFound: The list has no such task.
-            LimitExceeded: The task has 200 notes, or 256 Ki characters of them.
+            LimitExceeded: The task has 200 notes, or its notes have 256 Ki characters.
         """
         return Call("task.note", self._write(p.TaskNote, write, task=task, text=text), attrgetter("task"))
 
@@ -323,23 +350,32 @@ class TaskCalls:
         force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Moves a task through its life; `start`, `complete` and the others read better.
+        """Set the status of a task; `start`, `complete` and the others read better.
 
-        Repeating the present status changes nothing and is no error. With `force` a task is completed without its
-        unfinished children.
+        Setting the present status again changes nothing and is not an error.
+
+        Args:
+            task: Id of the task.
+            status: The new status.
+            result_summary: Result of a completed task.
+            fail_reason: Reason why the task failed.
+            fence: Number of the claim that must be in force.
+            force: Complete the task even if it has unfinished children.
+            **write: See `Write`.
 
         Raises:
-            Blocked: It has open blockers, or is to be started and has unfinished children.
-            IllegalTransition: The status can't go there from here, or `open_children` keep it from being completed.
-            LeaseHeld: `fence` is not the number of the claim in force, or another connection holds the task.
-            LeaseLost: `fence` was given and nobody holds the task.
+            Blocked: The task has open blockers, or is started while it has unfinished children.
+            IllegalTransition: The task can't change to this status, or unfinished children (`open_children`) prevent
+                its completion.
+            LeaseHeld: Another claim than `fence` is in force, or another connection has claimed the task.
+            LeaseLost: `fence` was passed, and the task is not claimed.
         """
         texts = {"result_summary": result_summary, "fail_reason": fail_reason}
         params = self._write(p.TaskSetStatus, write, task=task, status=status, fence=fence, force=force, **texts)
         return Call("task.set_status", params, itself)
 
     def start(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Takes up a task: it is in progress. `Blocked` if others have to be completed first."""
+        """Start a task: set it in progress. Raises `Blocked` if other tasks have to be completed first."""
         return self.set_status(task, "in_progress", **write)
 
     def complete(
@@ -351,28 +387,28 @@ class TaskCalls:
         force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Completes a task, saying in `result` what came of it; with `force` also if it has unfinished children.
+        """Complete a task and record its `result`. With `force`, even if it has unfinished children.
 
-        The answer tells what comes next: `next_task`, the ids that are `unblocked`, how many are `remaining`.
+        The returned value contains `next_task`, the ids `unblocked` by this, and the number of `remaining` tasks.
         """
         return self.set_status(task, "completed", result_summary=result, fence=fence, force=force, **write)
 
     def fail(
         self, task: str, reason: str | None = None, *, fence: int | None = None, **write: Unpack[Write]
     ) -> Call[r.SetStatusResult]:
-        """Gives a task up, saying in `reason` why."""
+        """Mark a task as failed and record the `reason`."""
         return self.set_status(task, "failed", fail_reason=reason, fence=fence, **write)
 
     def pause(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Lays a task aside."""
+        """Pause a task."""
         return self.set_status(task, "paused", **write)
 
     def resume(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Goes on with a paused task: it is in progress again."""
+        """Resume a paused task: set it in progress again."""
         return self.set_status(task, "in_progress", **write)
 
     def reopen(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Makes a task pending again, whatever it was."""
+        """Make a task pending again, whatever its status."""
         return self.set_status(task, "pending", **write)
 
     def move(
@@ -384,7 +420,7 @@ class TaskCalls:
         to_end: bool = False,
         **write: Unpack[Write],
     ) -> Call[Task]:
-        """Moves a task in front of `before`, behind `after`, or to the end: exactly one of the three."""
+        """Move a task before the task `before`, after the task `after`, or to the end. Pass exactly one of these."""
         members = {"task": task, "before": before, "after": after, "to_end": to_end}
         return Call("task.move", self._write(p.TaskMove, write, **members), attrgetter("task"))
 
@@ -400,21 +436,24 @@ class TaskCalls:
         keep: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.ClaimResult]:
-        """Claims a task: the named one, or the next ready one. `claim` and `work` also renew and finish it.
+        """Claim a task: the one with id `task`, or the next ready one. `claim` and `work` also renew and finish it.
 
         Args:
-            owner: Who takes it.
-            task: Its id; by default the next ready one.
-            also: Further names whose reserved tasks it may get.
-            count: Up to so many of the next ready ones.
-            lease_ms: How long the claim lasts after the last sign of life: 1 second to 24 hours.
-            wait_ms: How long to wait for one; then the answer's `task` is None.
-            keep: Keep it when the connection closes; then only `lease_ms` counts.
+            owner: Name of the worker, recorded as the task's owner.
+            task: Id of the task; by default the next ready one.
+            also: Further names whose reserved tasks may be claimed; up to 8.
+            count: Maximum number of ready tasks to claim, 1 to 100.
+            lease_ms: Milliseconds the claim lasts after this connection's last call or a renewal, from 1 second to 24
+                hours.
+            wait_ms: Milliseconds to wait for a task, up to 24 hours. If none becomes available, `task` of the result is
+                None.
+            keep: Keep the claim when the connection closes, until `lease_ms` is over.
+            **write: See `Write`.
 
         Raises:
-            LeaseHeld: Somebody else has the named task.
-            Blocked: The named task has open blockers.
-            IllegalTransition: The named task is not pending.
+            LeaseHeld: Another owner has claimed the task, or it is reserved.
+            Blocked: The task has open blockers.
+            IllegalTransition: The task is not pending.
         """
         how = {"also": tuple(also), "lease_ms": lease_ms, "wait_ms": wait_ms, "keep": keep}
         return Call("task.claim", self._write(p.TaskClaim, write, owner=owner, task=task, count=count, **how), itself)
@@ -422,24 +461,25 @@ class TaskCalls:
     def renew(
         self, task: str, owner: str, *, lease_ms: int | None = None, fence: int | None = None, **write: Unpack[Write]
     ) -> Call[Task]:
-        """Keeps a claim in force for `lease_ms` from now, by default for as long as it was claimed.
+        """Renew a claim for `lease_ms` milliseconds from now; by default for the length of the claim.
 
         Raises:
-            LeaseHeld: Another owner, or another claim than that of number `fence`, has it; `LeaseLost`: nobody has.
+            LeaseHeld: Another owner has claimed the task, or another claim than `fence` is in force.
+            LeaseLost: The task is not claimed.
         """
         members = {"task": task, "owner": owner, "lease_ms": lease_ms, "fence": fence}
         return Call("task.renew", self._write(p.TaskRenew, write, **members), attrgetter("task"))
 
     def release(self, task: str, owner: str, *, fence: int | None = None, **write: Unpack[Write]) -> Call[Task]:
-        """Gives a claimed task back, for another to claim. Raises as `renew` does."""
+        """Release a claimed task so that others can claim it. Raises the same errors as `renew`."""
         params = self._write(p.TaskRelease, write, task=task, owner=owner, fence=fence)
         return Call("task.release", params, attrgetter("task"))
 
     def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[tuple[str, ...]]:
-        """Deletes tasks, all or none, and returns their ids.
+        """Delete tasks, all or none, and return their ids.
 
-        On a connection made with `confirm=True`, or with `ask=True`, the first call raises `ConfirmationRequired`;
-        repeat it with `confirm=error.token`.
+        With `ask=True`, or on a connection with `confirm=True`, the first call raises `ConfirmationRequired`. Repeat it
+        with `confirm=error.token`.
         """
         members: dict[str, Any] = {"task": tasks[0]} if len(tasks) == 1 else {"tasks": tasks}
         return Call("task.delete", self._write(p.TaskDelete, write, confirm=confirm, **members), attrgetter("deleted"))

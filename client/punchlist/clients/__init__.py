@@ -1,1 +1,1 @@
-"""What `punchlist.connect()` and `connect_async()` give."""
+"""The clients that `punchlist.connect()` and `connect_async()` return."""

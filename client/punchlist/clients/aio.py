@@ -1,26 +1,26 @@
-"""The client for asyncio: `AsyncClient`, its conversations and watches, over `connection.core`, which does no I/O.
+"""The asyncio client: `AsyncClient` and its conversations.
 
-Calls of one client share a connection and may run at the same time; each answer finds its call. Cancelling a call
-cancels it at the daemon too. A watch has a connection of its own: while its loop is slow we stop reading, and the
-daemon stores nothing but a position for us.
+Calls of one client run concurrently over one connection. Cancelling a call cancels it in the daemon too. Each watch has
+a connection of its own. If its consumer is slow, the client stops reading from the socket, and the daemon stores
+nothing but the watch's position.
 """
 
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
-# By name, which loads them now: anyio loads a part of itself when it is first asked for. An import that an interrupt
-# ends may leave its lock taken, and the loop's thread would wait for that for good: no call may import anything.
+# Imported by name, because anyio loads parts of itself on first access. An import during a call could be ended by an
+# interrupt and leave the import lock taken, and the loop's thread would then wait for the lock forever.
 from anyio import CancelScope, Lock, current_time, move_on_after, sleep
 
 from punchlist.calls.call import Call
 from punchlist.calls.conversations import ConversationCalls
-from punchlist.calls.cursor import Change, Cursor, EventsView, TaskList, Until, condition
+from punchlist.calls.cursor import Change, Cursor, EventsView, TaskList, Until, to_predicate
 from punchlist.clients import scope
 from punchlist.clients.methods import Awaited, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
 from punchlist.clients.work import FOLLOW_MS, AsyncClaim, AsyncWork, Terms
-from punchlist.connection.core import Profile, Request, Retry, failure, given_back, is_passing, result_of
+from punchlist.connection.core import Profile, Request, Retry, build_releases, error_of, is_transient, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.connection.link import Link
 from punchlist.connection.options import Options
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def connect_async(**options: Unpack[Options]) -> "AsyncClient":
-    """A client for `async with`, which connects and starts a daemon if none runs.
+    """Return a client for `async with`, which connects and starts a daemon if none is running.
 
     Args:
         **options: See `Options`.
@@ -42,66 +42,74 @@ def connect_async(**options: Unpack[Options]) -> "AsyncClient":
 
 
 class AsyncClient(ClientMethods, Awaited):
-    """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
+    """A connection to the daemon. It reconnects automatically and repeats calls that a daemon restart interrupted.
 
     Args:
         **options: See `Options`.
     """
 
-    _link: Link | None = None  # of the class: a finalizer also meets what an interrupted constructor left half made
+    # On the class, since `__del__` also runs after an interrupted `__init__`.
+    _link: Link | None = None
 
     def __init__(self, **options: Unpack[Options]) -> None:
         self.options = options
         self._profile = Profile(options)
         self._lock = Lock()
         self._watches: set[AsyncWatch[Any]] = set()
-        on_fork(self, AsyncClient._forked)
+        on_fork(self, AsyncClient._reset_after_fork)
 
     def as_user(self, user: str) -> "AsyncClient":
-        """Another client of the same daemon, confined to the lists of this user."""
+        """Return another client of the same daemon, confined to this user's lists."""
         return AsyncClient(**{**self.options, "user": user})
 
     async def open(self) -> HelloResult:
-        """Connect now instead of at the first call, and return who answered."""
+        """Connect now instead of at the first call, and return the daemon's introduction.
+
+        Raises:
+            TimedOut, DaemonUnavailable: Connecting failed, or took longer than `timeout_s`.
+        """
         with move_on_after(self._profile.timeout_s):
-            return (await self._connected()).hello
-        raise self._profile.target.too_late()
+            return (await self._ensure_link()).hello
+        raise self._profile.target.build_timeout_error()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """One list. As to all else see `Client.conversation`."""
+        """Return one list; see `Client.conversation`."""
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
-        """Everything that happens in all lists, from now on or after position `after`."""
+        """Watch the changes of all lists, from now on or after position `after`."""
         return self.follow(Cursor(None, EventsView(), after, epoch))
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
+        """Make a call by its JSON-RPC method name and return the plain JSON result.
+
+        A change without an idempotency key gets one.
+        """
         return await self._send(Request.raw(method, params or {}), object)
 
     async def forward(self, request: Request) -> bytes:
-        """Make any call and return the JSON of its result as it came, to pass it on."""
+        """Make a call and return the undecoded JSON of its result."""
         return bytes(await self._send(request, msgspec.Raw))
 
     async def run(self, call: Call[R]) -> R:
-        """Make a typed call."""
+        """Make a typed call and return its result."""
         return call.pick(await self._send(call.request, call.result))
 
     async def _make(self, call: Call[R]) -> R:
         return await self.run(call)
 
     def post(self, request: Request) -> None:
-        """Send a request whose answer nobody waits for; does nothing without a connection."""
+        """Send a request and ignore its response. Does nothing if not connected."""
         if self._link is not None and not self._link.is_lost:
             self._link.post(request)
 
     def give_back(self, request: Request, result: object) -> None:
-        """Release the tasks of a claim whose caller doesn't get the result; must be called on the loop."""
-        for release in given_back(request, result):
+        """Release the tasks of a claim whose result can't be delivered. Must be called on the loop."""
+        for release in build_releases(request, result):
             self.post(release)
 
     def follow(self, cursor: Cursor[T]) -> "AsyncWatch[T]":
-        """A watch on a connection of its own."""
+        """Return a watch that delivers the items of a cursor over a connection of its own."""
         return AsyncWatch(self._profile, cursor, self._watches)
 
     async def aclose(self) -> None:
@@ -113,8 +121,8 @@ class AsyncClient(ClientMethods, Awaited):
             if link is not None:
                 await link.aclose()
 
-    def _forked(self) -> None:
-        """The connection and its waiting calls belong to the parent; the child opens its own."""
+    def _reset_after_fork(self) -> None:
+        # The connection and its waiting calls belong to the parent. The child opens its own.
         self._lock = Lock()
         self._link = None
         self._watches = set()
@@ -140,16 +148,16 @@ class AsyncClient(ClientMethods, Awaited):
                 except PunchlistError as error:
                     pause_s = retry.pause_s(error, current_time())
                 await sleep(pause_s)
-        raise self._profile.target.too_late()
+        raise self._profile.target.build_timeout_error()
 
     async def _exchange(self, request: Request) -> Reply:
-        link = await self._connected()
+        link = await self._ensure_link()
         reply = await link.exchange(request)
-        if (error := failure(reply)) and is_passing(error):
+        if (error := error_of(reply)) and is_transient(error):
             link.close()
         return reply
 
-    async def _connected(self) -> Link:
+    async def _ensure_link(self) -> Link:
         async with self._lock:
             if self._link is None or self._link.is_lost:
                 self._link = await Link.open(self._profile)
@@ -184,22 +192,22 @@ class AsyncConversation(ConversationMethods, Awaited):
         after: int | None = None,
         epoch: str | None = None,
     ) -> "AsyncWatch[Change] | AsyncWatch[TaskList] | AsyncWatch[tuple[Present, ...]]":
-        """What happens to this list from now on, for `async for`. As to all else see `Conversation.watch`."""
+        """Watch this list with `async for`; see `Conversation.watch`."""
         return self.client.follow(self._cursor(view, after, epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "AsyncWork":
-        """Claims one task after the other for `async for`. As to all else see `Conversation.work`."""
+        """Claim one task after another with `async for`; see `Conversation.work`."""
         return AsyncWork(
             self.client, self.calls, Terms(owner, None, lease_ms, FOLLOW_MS if follow else min(wait_ms, FOLLOW_MS - 1))
         )
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "AsyncClaim":
-        """One task for an `async with`. As to all else see `Conversation.claim`."""
+        """Claim one task for an `async with`; see `Conversation.claim`."""
         return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list meets a condition, and return it. As to all else see `Conversation.wait`."""
-        satisfied = condition(until)
+        """Wait until the list meets a condition, and return the list; see `Conversation.wait`."""
+        satisfied = to_predicate(until)
         with move_on_after(timeout_s):
             async with self.watch(view="list") as lists:
                 while not satisfied(tasks := await lists.next()):

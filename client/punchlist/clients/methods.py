@@ -1,4 +1,4 @@
-"""The calls of both clients, declared once: a method blocks or is awaited, as the class says that has it."""
+"""The calls of both clients, declared once. The class decides whether its methods block or are awaited."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Blocking:
-    """A class whose calls block."""
+    """Base of classes whose calls block."""
 
     calls: Any
 
@@ -32,7 +32,7 @@ class Blocking:
 
 
 class Awaited:
-    """A class whose calls are awaited."""
+    """Base of classes whose calls are awaited."""
 
     calls: Any
 
@@ -53,26 +53,26 @@ class Awaited:
 
 
 class CallMethod(Generic[P, R]):
-    """A method that makes the call which `build` describes."""
+    """Descriptor for a method that makes the call returned by `build`, with its signature and docstring."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[R]]) -> None:
         self._build = build
         self._methods: dict[type, Any] = {}
 
     @overload
-    def __get__(self, face: Blocking, kind: type) -> Callable[P, R]: ...
+    def __get__(self, instance: Blocking, owner: type) -> Callable[P, R]: ...
     @overload
-    def __get__(self, face: Awaited, kind: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, instance: Awaited, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     @overload
-    def __get__(self, face: None, kind: type) -> Callable[..., Any]: ...
-    def __get__(self, face: object, kind: Any) -> Any:
-        if (method := self._methods.get(kind)) is None:
-            method = self._methods[kind] = kind.method_of(self._build)
-        return method if face is None else method.__get__(face, kind)
+    def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
+    def __get__(self, instance: object, owner: Any) -> Any:
+        if (method := self._methods.get(owner)) is None:
+            method = self._methods[owner] = owner.method_of(self._build)
+        return method if instance is None else method.__get__(instance, owner)
 
 
 class ClientMethods:
-    """What is asked of the daemon as a whole."""
+    """Methods about the daemon as a whole."""
 
     calls: ClassVar = ClientCalls()
 
@@ -92,7 +92,7 @@ class ClientMethods:
 
 
 class ConversationMethods:
-    """What is asked of one list."""
+    """Methods about one list."""
 
     calls: ConversationCalls
 

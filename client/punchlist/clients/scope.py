@@ -1,15 +1,16 @@
-"""Which list is meant: the argument, the scope around the code, or the environment; never the working directory.
+"""The current list: from the argument, the surrounding scope, or the environment; never from the working directory.
 
-The scope lives in a context variable. Tasks inherit it when they are started, and so do threads started through
+The scope is a context variable. Tasks inherit it when they are started, and so do threads started by
 `anyio.to_thread.run_sync` or `asyncio.to_thread`. `threading.Thread`, `threading.Timer`, `ThreadPoolExecutor` and
-`loop.run_in_executor` don't copy the context: run their target by `contextvars.copy_context().run`.
+`loop.run_in_executor` don't copy the context: run their target with `contextvars.copy_context().run`.
 
-A generator has no context of its own: each of its steps runs in the context of its consumer, which may be another task
-or thread each time and may run other generators in between. A scope that a generator opened would be lost or exchanged,
-and calls would go to another list, so that is an error. Its scope comes from outside, by `punchlist.scoped`. Some
-generators have no consumer but a block: context managers made by `contextlib` (which dependencies of FastAPI with
-`yield` become), fixtures of pytest, and hook wrappers of pluggy. Their scope holds for that block. A generator in
-`yield from` of another one has the consumer of that one, which decides then.
+A generator has no context of its own. Each step runs in the context of its consumer, which may be another task or
+thread each time and may run other generators in between. A scope opened by a generator could be lost or replaced, and
+calls would go to another list, so opening one is an error. Use `punchlist.scoped` around the generator instead.
+
+Some generators run around a block and may open a scope, which covers that block: context managers made by `contextlib`
+(FastAPI dependencies with `yield` become those), pytest fixtures and pluggy hook wrappers. For a generator run by
+`yield from`, the outermost generator decides.
 """
 
 import os
@@ -33,12 +34,12 @@ _ENTERS = frozenset({"__enter__", "__aenter__", "enter_context", "enter_async_co
 _FIXTURES = "_pytest.fixtures"
 
 _BLOCKS = frozenset({_FIXTURES, "pluggy._callers", "pluggy._execution"})
-"""Modules that run both steps of a generator in one context, around a test or a hook."""
+"""Modules that run both steps of a generator in one context: before and after a test or a hook."""
 
 _ELSEWHERE = frozenset(
     {"asyncio.events", "concurrent.futures.thread", "threading", "anyio._backends._asyncio", "trio._threads"}
 )
-"""Modules that run functions outside their caller's context, as a task or in a thread."""
+"""Modules that run functions in a task or thread, outside their caller's context."""
 
 _SEND = opmap["SEND"]
 _CACHE = opmap.get("CACHE", 0)
@@ -50,7 +51,7 @@ _THREAD = (
 
 
 class _Scope(NamedTuple):
-    """An open scope: who opened it, and the one around it."""
+    """An open scope: the object that opened it, and the enclosing scope."""
 
     opener: "conversation"
     outer: "_Scope | None"
@@ -60,18 +61,19 @@ _scope: ContextVar[_Scope | None] = ContextVar("punchlist_conversation", default
 
 
 class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conversation("website"):`)
-    """Makes a conversation the one that is meant by the code inside, with `with` or `async with`. It nests.
+    """Scope in which calls without a conversation use this one. For `with` and `async with`; scopes nest.
 
-    It holds for the block, for all that is called there, and for tasks started there. Threads inherit it from
-    `asyncio.to_thread` and `anyio.to_thread.run_sync`; any other needs `contextvars.copy_context().run` as its target.
-    A stream can't open a scope: give it one by `punchlist.scoped`.
+    It covers the block, the functions called there, and tasks started there. Threads started by `asyncio.to_thread` and
+    `anyio.to_thread.run_sync` inherit it; other threads need `contextvars.copy_context().run` as their target.
+    A generator can't open a scope: use `punchlist.scoped` around it.
 
     Args:
         name: The conversation's id.
 
     Raises:
-        MisplacedScope: A generator opens it, or a thread opens it for its caller, or it is closed in another task or
-            thread than it was opened in.
+        NoConversation: The id is empty.
+        MisplacedScope: The scope is opened in a generator or in another thread than its block runs in, or closed in
+            another task or thread than it was opened in.
     """
 
     def __init__(self, name: str) -> None:
@@ -87,8 +89,8 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The outer scope is kept in the value itself, not in a token of this object: one object can then be entered
-        # by many tasks at once.
+        # The outer scope is stored in the context variable's value, not in this object, so that several tasks can
+        # enter one object concurrently.
         scope = _scope.get()
         if scope is not None and scope.opener is self:
             _scope.set(scope.outer)
@@ -107,19 +109,19 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
         self.__exit__(kind, error, trace)
 
     def _check(self, frame: FrameType | None) -> None:
-        """Reject a scope that would not hold for the block it is opened for.
+        """Reject a scope that would not cover its block.
 
         Args:
-            frame: The frame that opens the scope. What enters context managers is passed over on the way to the frame
-                with the block.
+            frame: The frame that opens the scope. Frames that enter context managers for their caller are skipped to
+                find the frame that contains the block.
         """
         while frame is not None:
             is_generator = _is_generator(frame)
             if is_generator:
-                frame = _delegating(frame)
-                if _is_around(frame):
+                frame = _outermost_delegate(frame)
+                if _is_fixture_or_hook(frame):
                     return
-            if is_generator and not _is_entered(frame):
+            if is_generator and not _is_context_manager(frame):
                 raise MisplacedScope(
                     f"A generator can't open the scope of conversation {self.name!r}, which would not hold after its "
                     f"next yield. Give it the scope from outside: "
@@ -138,16 +140,16 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
 
 
 def current_conversation() -> str | None:
-    """The conversation of the innermost scope, or None outside of any."""
+    """Return the conversation of the innermost scope, or None outside any scope."""
     scope = _scope.get()
     return scope.opener.name if scope else None
 
 
 def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> str:
-    """The conversation that is meant: `name`, the scope, PUNCHLIST_CONVERSATION, in this order.
+    """Return `name`, else the conversation of the scope, else PUNCHLIST_CONVERSATION.
 
     Raises:
-        NoConversation: None of them names one.
+        NoConversation: None of these is set.
     """
     chosen = name or current_conversation() or (os.environ if env is None else env).get("PUNCHLIST_CONVERSATION")
     if not chosen:
@@ -163,31 +165,31 @@ def _is_generator(frame: FrameType) -> bool:
     return bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)) and not flags & _CO_ITERABLE_COROUTINE
 
 
-def _is_entered(generator: FrameType) -> bool:
-    """Whether a generator is run by what enters it as a context manager."""
+def _is_context_manager(generator: FrameType) -> bool:
     return generator.f_back is not None and generator.f_back.f_code.co_name in _ENTERS
 
 
-def _is_around(generator: FrameType) -> bool:
-    """Return whether a generator wraps a test or a hook, as a fixture or a hook wrapper does."""
+def _is_fixture_or_hook(generator: FrameType) -> bool:
+    """Return whether a generator is a pytest fixture or a hook wrapper."""
     caller = generator.f_back
     if generator.f_code.co_flags & _CO_ASYNC_GENERATOR:
-        # Plugins of pytest run an async fixture in an event loop, so their frames are in between.
+        # Pytest plugins run an async fixture on an event loop, so their frames come in between.
         while caller is not None and caller.f_globals.get("__name__") != _FIXTURES:
             caller = caller.f_back
     return caller is not None and caller.f_globals.get("__name__") in _BLOCKS
 
 
-def _delegating(generator: FrameType) -> FrameType:
-    """Return the outermost generator whose `yield from` runs this one, or this one itself."""
-    while (outer := generator.f_back) is not None and _is_generator(outer) and _is_sending(outer):
+def _outermost_delegate(generator: FrameType) -> FrameType:
+    """Return the outermost generator that runs this one by `yield from`, or this one itself."""
+    while (outer := generator.f_back) is not None and _is_generator(outer) and _is_at_yield_from(outer):
         generator = outer
     return generator
 
 
-def _is_sending(frame: FrameType) -> bool:
-    """Return whether a generator waits at `yield from`, rather than calling the other one by `next` or a loop."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while at > 0 and code[at] == _CACHE:  # a specialized SEND leaves the position in its cache
-        at -= 2
-    return code[at] == _SEND
+def _is_at_yield_from(frame: FrameType) -> bool:
+    """Return whether a generator runs the other one by `yield from`, rather than by `next` or a loop."""
+    code, offset = frame.f_code.co_code, frame.f_lasti
+    # After a specialized SEND, `f_lasti` points into the instruction's inline cache.
+    while offset > 0 and code[offset] == _CACHE:
+        offset -= 2
+    return code[offset] == _SEND

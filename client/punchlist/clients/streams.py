@@ -1,4 +1,4 @@
-"""A scope for a stream: each of its steps is run in it, and nothing between two steps is."""
+"""Runs each step of a stream in the scope of a conversation, but not its consumer's code between the steps."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any, Generic, TypeVar, overload
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class ScopedStream(AsyncIterator[T], Generic[T]):
-    """An asynchronous stream whose steps are run in the scope of a conversation. `aclose` closes it in the scope."""
+    """An asynchronous stream whose steps, and whose `aclose`, run in the scope of a conversation."""
 
     def __init__(self, stream: AsyncIterable[T], name: str) -> None:
         self._stream = aiter(stream)
@@ -27,7 +27,7 @@ class ScopedStream(AsyncIterator[T], Generic[T]):
 
 
 class ScopedIterator(Iterator[T], Generic[T]):
-    """A stream whose steps are run in the scope of a conversation. `close` closes it in the scope."""
+    """A stream whose steps, and whose `close`, run in the scope of a conversation."""
 
     def __init__(self, stream: Iterable[T], name: str) -> None:
         self._stream = iter(stream)
@@ -38,7 +38,6 @@ class ScopedIterator(Iterator[T], Generic[T]):
             return next(self._stream)
 
     def close(self) -> None:
-        """End the stream, if it can be ended."""
         close: Any = getattr(self._stream, "close", None)
         if close is not None:
             with self._scope:
@@ -50,18 +49,18 @@ def scoped(stream: AsyncIterable[T], name: str) -> ScopedStream[T]: ...
 @overload
 def scoped(stream: Iterable[T], name: str) -> ScopedIterator[T]: ...
 def scoped(stream: Any, name: str) -> Any:
-    """A stream whose steps are run in the scope of a conversation, and nothing that its consumer does between them.
+    """Return a stream whose steps run in the scope of a conversation. Its consumer's code in between does not.
 
     ```python
     async for part in punchlist.scoped(agent.stream(question), "website"):
         await response.write(part)  # outside of the scope
     ```
 
-    Leaving the loop early does not end a stream at once: where its `finally` needs the scope, close it with
+    Leaving the loop early does not close a stream immediately. If its `finally` needs the scope, close it with
     `contextlib.aclosing` (or `closing`).
 
     Args:
-        stream: An async generator or another asynchronous iterable, or a plain one.
+        stream: An async generator, another asynchronous iterable, or a plain iterable.
         name: The conversation's id.
 
     Raises:

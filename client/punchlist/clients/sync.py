@@ -1,16 +1,16 @@
-"""The blocking client: `Client`, its conversations, watches and work. All of it is `clients.aio` behind a portal.
+"""The blocking client: `Client`, its conversations, watches and work. Wraps `clients.aio` through a portal.
 
-Any number of threads may use one client: their calls run at the same time over one connection, a call that waits
-(`take`, `wait`, a watch, `work`) does not block the others, and claims are renewed in the background. At most 64 calls
-of one client may wait (`LimitExceeded`). The timeout of a call starts with the call. After `os.fork` the child opens
-its own connection and holds none of its parent's claims. An open client is closed when collected, or at exit.
+Any number of threads may share a client. Their calls run concurrently over one connection: a call that waits (`take`,
+`wait`, a watch, `work`) does not block the others. Claims are renewed in the background. At most 64 calls of one client
+may wait (`LimitExceeded`). A call's timeout starts with the call. After `os.fork` the child opens its own connection
+and holds none of its parent's claims. An open client is closed when it is garbage-collected, or at exit.
 """
 
 import time
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from punchlist.calls.call import Call
-from punchlist.calls.cursor import Change, Cursor, TaskList, Until, condition
+from punchlist.calls.cursor import Change, Cursor, TaskList, Until, to_predicate
 from punchlist.clients.aio import AsyncClient, AsyncConversation
 from punchlist.clients.methods import Blocking, ClientMethods, ConversationMethods
 from punchlist.clients.watch import AsyncWatch
@@ -27,13 +27,14 @@ T = TypeVar("T")
 
 
 def connect(**options: Unpack[Options]) -> "Client":
-    """Connect to the daemon, starting one if none runs. Use the client in a `with`, or close it.
+    """Connect to the daemon, starting one if none is running. Use the client in a `with`, or close it.
 
     Args:
         **options: See `Options`.
 
     Raises:
         DaemonUnavailable: No daemon answers; the message says what to change.
+        TimedOut: Connecting took longer than `timeout_s`.
     """
     client = Client(**options)
     client.open()
@@ -41,65 +42,74 @@ def connect(**options: Unpack[Options]) -> "Client":
 
 
 class Client(ClientMethods, Blocking):
-    """A connection to the daemon. It reconnects by itself, and repeats a call that a restart interrupted.
+    """A connection to the daemon. It reconnects automatically and repeats calls that a daemon restart interrupted.
 
-    Threads may share it, and a forked child may keep using it; see the description of the module.
+    Threads may share it, and a forked child may keep using it; see the module's docstring.
 
     Args:
         **options: See `Options`.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
-        self._face = AsyncClient(**options)
+        self._async = AsyncClient(**options)
 
     def as_user(self, user: str) -> "Client":
-        """Another client of the same daemon, confined to the lists of this user."""
-        return Client(**{**self._face.options, "user": user})
+        """Return another client of the same daemon, confined to this user's lists."""
+        return Client(**{**self._async.options, "user": user})
 
     def open(self) -> HelloResult:
-        """Connect now instead of at the first call, and return who answered."""
-        return portal().call(self._face.open)
+        """Connect now instead of at the first call, and return the daemon's introduction.
+
+        Raises:
+            TimedOut, DaemonUnavailable: Connecting failed, or took longer than `timeout_s`.
+        """
+        return portal().call(self._async.open)
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "Conversation":
-        """One list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
+        """Return one list: `name`, else the list of the surrounding scope, else PUNCHLIST_CONVERSATION.
 
         Args:
             name: The conversation's id.
-            actor: The actor that its changes are recorded for; by default the name of the client.
+            actor: Actor recorded with changes made through it; by default the client's name.
 
         Raises:
             NoConversation: No list is named.
         """
-        return Conversation(self, self._face.conversation(name, actor=actor))
+        return Conversation(self, self._async.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
-        """Everything that happens in all lists, from now on or after position `after`."""
-        return Watch(self._face.watch(after=after, epoch=epoch))
+        """Watch the changes of all lists, from now on or after position `after`."""
+        return Watch(self._async.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its name on the wire and return the plain JSON result. Changes get a key here too."""
+        """Make a call by its JSON-RPC method name and return the plain JSON result.
+
+        A change without an idempotency key gets one.
+        """
         request = Request.raw(method, params or {})
         return portal().deliver(
-            lambda: self._face.call(method, params), lambda result: self._face.give_back(request, result)
+            lambda: self._async.call(method, params), lambda result: self._async.give_back(request, result)
         )
 
     def run(self, call: Call[R]) -> R:
-        """Make a typed call."""
-        return portal().deliver(lambda: self._face.run(call), lambda result: self._face.give_back(call.request, result))
+        """Make a typed call and return its result."""
+        return portal().deliver(
+            lambda: self._async.run(call), lambda result: self._async.give_back(call.request, result)
+        )
 
     def _make(self, call: Call[R]) -> R:
         return self.run(call)
 
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
-        """A watch on a connection of its own."""
-        return Watch(self._face.follow(cursor))
+        """Return a watch that delivers the items of a cursor over a connection of its own."""
+        return Watch(self._async.follow(cursor))
 
     def close(self) -> None:
         """Close the connection and end all watches. Calls in other threads end with `ConnectionLost`.
 
         The next call connects again.
         """
-        portal().call(self._face.aclose)
+        portal().call(self._async.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -111,10 +121,10 @@ class Client(ClientMethods, Blocking):
 class Conversation(ConversationMethods, Blocking):
     """One list. Get it from `Client.conversation`."""
 
-    def __init__(self, client: Client, face: AsyncConversation) -> None:
+    def __init__(self, client: Client, async_conversation: AsyncConversation) -> None:
         self.client = client
-        self.calls = face.calls
-        self._face = face
+        self.calls = async_conversation.calls
+        self._async = async_conversation
 
     def _make(self, call: Call[R]) -> R:
         return self.client.run(call)
@@ -137,63 +147,65 @@ class Conversation(ConversationMethods, Blocking):
         after: int | None = None,
         epoch: str | None = None,
     ) -> "Watch[Change] | Watch[TaskList] | Watch[tuple[Present, ...]]":
-        """What happens to this list from now on, for a `for` loop: every change, or with view `list` the newest list.
-
-        The watch reconnects by itself, without gap or repeat. View `list` delivers the list at once and then after
-        changes; if many changes follow each other, it skips some of the lists in between.
+        """Watch this list with a `for` loop. The watch reconnects automatically, without gaps or repeats.
 
         Args:
-            view: `events`, `list`, or `rows`: the same lists as `list`, but only what changed comes over the wire.
-                `presence`: who follows the list, as `presence` tells it, at once and when somebody comes or goes.
-            after: Begin after this position instead of now: the `seq` of a change or of a list.
+            view: What the watch delivers.
+                `events`: every change, from now on or after position `after`.
+                `list`: the whole list, immediately and after changes; intermediate states may be skipped.
+                `rows`: the same as `list`, but the daemon sends only the tasks that changed.
+                `presence`: the subscribers of the list, immediately and whenever they change.
+            after: Start after this position instead of now: the `seq` of a change or of a list. For `events` only.
             epoch: Raise `WrongEpoch` if `after` belongs to another log (`client.open().epoch`).
         """
         return self.client.follow(self._cursor(view, after, epoch))
 
     def work(self, owner: str, *, lease_ms: int = 60_000, wait_ms: int = 0, follow: bool = False) -> "Work":
-        """Claims one task after the other for a `for` loop. See `punchlist.clients.work`.
+        """Claim one task after another with a `for` loop; see `punchlist.clients.work`.
 
-        Each task is finished when the body ends, and its claim is renewed while the body runs. The loop ends when no
+        Each task is completed when the body ends, and its claim is renewed while the body runs. The loop ends when no
         task is available.
 
         Args:
-            owner: Who works.
-            lease_ms: How long a claim lasts after the last renewal by this process.
-            wait_ms: How long to wait for a task before the loop ends.
-            follow: Never end: wait for new tasks.
+            owner: Name of the worker, recorded as the tasks' owner.
+            lease_ms: Milliseconds a claim lasts after the last renewal, from 1 second to 24 hours.
+            wait_ms: Milliseconds to wait for a task before the loop ends.
+            follow: Wait for new tasks without end.
 
         Raises:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
-            LeaseHeld: A claim was lost while the body ran, and somebody else has the task now.
+            LeaseHeld: A claim was lost while the body ran, and another owner has claimed the task.
         """
-        return Work(self._face.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
+        return Work(self._async.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
-        """One task for a `with`: the named one or the next ready one; None if no task is available.
+        """Claim one task for a `with`, which yields the task, or None if no task is available.
 
-        The end of the `with` completes the task, an exception fails it; see `clients.work`. `take` only claims.
+        The end of the `with` completes the task, an exception fails it; see `punchlist.clients.work`. To claim a task
+        without finishing it, use `take`, which also lists the errors.
 
         Args:
-            owner: Who works.
-            task: Its id; by default the next ready one.
-            lease_ms: How long the claim lasts after the last renewal by this process.
-            wait_ms: How long to wait for a task.
+            owner: Name of the worker, recorded as the task's owner.
+            task: Id of the task; by default the next ready one.
+            lease_ms: Milliseconds the claim lasts after the last renewal, from 1 second to 24 hours.
+            wait_ms: Milliseconds to wait for a task.
         """
-        return Claim(self._face.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
+        return Claim(self._async.claim(owner, task, lease_ms=lease_ms, wait_ms=wait_ms))
 
     def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:
-        """Wait until the list meets a condition, and return it.
+        """Wait until the list meets a condition, and return the list.
 
         Args:
-            until: See `Until`.
-            timeout_s: How many seconds to wait at most.
+            until: `done`, `idle`, `change` or a predicate; see `Until`.
+            timeout_s: Upper limit in seconds; None waits without limit.
 
         Raises:
-            TimedOut: The time has passed.
+            TimedOut: The condition was not met in time.
         """
-        satisfied = condition(until)  # called in this thread, where it may make calls of its own
+        # The predicate runs in this thread, not on the loop, so it may make blocking calls itself.
+        satisfied = to_predicate(until)
         end = None if timeout_s is None else time.monotonic() + timeout_s
-        lists = self._face.watch(view="list")
+        lists = self._async.watch(view="list")
         try:
             while not satisfied(tasks := portal().call(lists.next, None if end is None else end - time.monotonic())):
                 pass
@@ -207,33 +219,35 @@ class Conversation(ConversationMethods, Blocking):
 
 
 class Watch(Generic[T]):
-    """A subscription for a `for` loop. Leave a `with`, or call `close`, to end it.
+    """A subscription for a `for` loop. Leaving its `with`, or `close`, ends it.
 
-    It begins when it is made, so it sees every change after that line. One thread may read from it; any may close it.
+    The subscription starts in the constructor, so it delivers every change made afterwards. Only one thread may read
+    from it. Any thread may close it.
     """
 
-    def __init__(self, face: AsyncWatch[T]) -> None:
-        self._face = face
-        portal().call(face.__aenter__)
+    def __init__(self, async_watch: AsyncWatch[T]) -> None:
+        self._async = async_watch
+        portal().call(async_watch.__aenter__)
 
     def next(self, timeout_s: float | None = None) -> T:
-        """The next item.
+        """Wait for the next item and return it.
 
         Raises:
-            TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
+            TimedOut: No item arrived within `timeout_s` seconds. The watch continues.
+            ConnectionLost: The watch is closed.
         """
-        return portal().deliver(lambda: self._face.next(timeout_s), self._face.put_back)
+        return portal().deliver(lambda: self._async.next(timeout_s), self._async.put_back)
 
     def close(self) -> None:
-        """End the subscription. A loop over it, also in another thread, ends."""
-        portal().call(self._face.aclose)
+        """End the subscription, and with it any loop over it, even in another thread."""
+        portal().call(self._async.aclose)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
         try:
-            return portal().deliver(self._face.__anext__, self._face.put_back)
+            return portal().deliver(self._async.__anext__, self._async.put_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -244,44 +258,45 @@ class Watch(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if (face := getattr(self, "_face", None)) is not None:  # the constructor may have been interrupted
-            post(face.drop)
+        # An interrupted constructor leaves the attribute unset.
+        if (watch := getattr(self, "_async", None)) is not None:
+            post(watch.drop)
 
 
 class Work:
-    """Tasks claimed one after the other, for a `for` loop in a `with`. See `Conversation.work`.
+    """Tasks claimed one after another, for a `for` loop in a `with`; see `Conversation.work`.
 
-    The client renews the claim in the background, whatever this thread does. A forked child holds no claim.
+    The claim is renewed in the background while this thread works. A forked child holds no claim.
     """
 
-    def __init__(self, face: AsyncWork) -> None:
-        self._face = face
+    def __init__(self, async_work: AsyncWork) -> None:
+        self._async = async_work
 
     @property
     def fence(self) -> int | None:
-        """The number of the current claim."""
-        return self._face.fence
+        """Number of the current claim; None without one."""
+        return self._async.fence
 
     def take(self, task: str | None = None) -> Task | None:
-        """Claim the next task, or a named one; None if no task is available."""
-        return portal().deliver(lambda: self._face.take(task), self._face.give_back)
+        """Claim the next ready task, or the task with id `task`. Return None if no task is available."""
+        return portal().deliver(lambda: self._async.take(task), self._async.give_back)
 
     def complete(self, result: str | None = None) -> None:
-        """Complete the current task with its result, unless it is finished or paused already.
+        """Complete the current task with its result, unless it is already finished or paused.
 
         Raises:
             LeaseLost: The claim was lost, and the task is open again.
-            LeaseHeld: The claim was lost, and somebody else has the task now.
+            LeaseHeld: The claim was lost, and another owner has claimed the task.
         """
-        portal().call(self._face.complete, result)
+        portal().call(self._async.complete, result)
 
     def fail(self, reason: str) -> None:
         """Mark the current task as failed; raises the same errors as `complete`."""
-        portal().call(self._face.fail, reason)
+        portal().call(self._async.fail, reason)
 
     def release(self) -> None:
-        """Release the current task, so that others can claim it."""
-        portal().call(self._face.release)
+        """Release the current task so that others can claim it."""
+        portal().call(self._async.release)
 
     close = release
 
@@ -290,7 +305,7 @@ class Work:
 
     def __next__(self) -> Task:
         try:
-            return portal().deliver(self._face.__anext__, self._face.give_back)
+            return portal().deliver(self._async.__anext__, self._async.give_back)
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -298,17 +313,17 @@ class Work:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        portal().call(self._face.end, error)
+        portal().call(self._async.end, error)
 
 
 class Claim:
-    """One claimed task for a `with`. See `Conversation.claim`."""
+    """One claimed task for a `with`; see `Conversation.claim`."""
 
-    def __init__(self, face: AsyncClaim) -> None:
-        self._face = face
+    def __init__(self, async_claim: AsyncClaim) -> None:
+        self._async = async_claim
 
     def __enter__(self) -> Task | None:
-        return portal().deliver(self._face.__aenter__, self._face.give_back)
+        return portal().deliver(self._async.__aenter__, self._async.give_back)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        portal().call(self._face.__aexit__, kind, error, trace)
+        portal().call(self._async.__aexit__, kind, error, trace)

@@ -1,4 +1,4 @@
-"""A subscription of the asyncio client: a connection of its own and a cursor that outlives it."""
+"""Subscriptions of the asyncio client. Each has its own connection, and a cursor that survives reconnects."""
 
 from collections import deque
 from typing import Any, Generic, Self, TypeVar
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class AsyncWatch(Generic[T]):
-    """A subscription for `async for`. It begins with `async with`, or without one at the first item.
+    """A subscription for `async for`. It starts with `async with`, or else when the first item is requested.
 
-    Leaving the `async with` ends it, and so does closing the client.
+    Leaving the `async with`, `aclose` or closing the client ends it.
     """
 
     def __init__(self, profile: Profile, cursor: Cursor[T], siblings: "set[AsyncWatch[Any]]") -> None:
@@ -30,10 +30,11 @@ class AsyncWatch(Generic[T]):
         self._closed = False
 
     async def next(self, timeout_s: float | None = None) -> T:
-        """The next item.
+        """Wait for the next item and return it.
 
         Raises:
-            TimedOut: Nothing came within `timeout_s` seconds; the watch continues.
+            TimedOut: No item arrived within `timeout_s` seconds. The watch continues.
+            ConnectionLost: The watch is closed.
         """
         with anyio.move_on_after(timeout_s):
             while not self._ready:
@@ -42,11 +43,11 @@ class AsyncWatch(Generic[T]):
         raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
 
     def put_back(self, item: T) -> None:
-        """Have `next` return an item once more; must be called on the loop."""
+        """Return an item to the front of the queue, for the next `next`. Must be called on the loop."""
         self._ready.appendleft(item)
 
     async def aclose(self) -> None:
-        """End the subscription. A loop over it, also in another task, ends."""
+        """End the subscription, and with it any loop over it, even in another task."""
         link = self._link
         self.drop()
         if link is not None:
@@ -54,7 +55,7 @@ class AsyncWatch(Generic[T]):
                 await link.aclose()
 
     def drop(self) -> None:
-        """End the subscription without waiting; must be called on the loop."""
+        """End the subscription without waiting. Must be called on the loop."""
         self._closed = True
         self._siblings.discard(self)
         link, self._link = self._link, None
@@ -65,7 +66,8 @@ class AsyncWatch(Generic[T]):
         try:
             await self._advance()
             self._retry = None
-        except DaemonStopped:  # for as long as whoever stopped it likes: a watch goes on with the next daemon
+        except DaemonStopped:
+            # No deadline: the watch continues with the next daemon, however long the user keeps this one stopped.
             self._retry = None
             await anyio.sleep(PAUSES_S[-1])
         except PunchlistError as error:
@@ -98,7 +100,7 @@ class AsyncWatch(Generic[T]):
             self._link = link
             self._siblings.add(self)
             return
-        raise self._profile.target.too_late()
+        raise self._profile.target.build_timeout_error()
 
     def __aiter__(self) -> Self:
         return self

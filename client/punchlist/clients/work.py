@@ -1,4 +1,4 @@
-"""Working through a list: claim a task, hold the claim while the body runs, finish the task when the body ends.
+"""Works through a list: claims a task, renews the claim while the body runs, finishes the task when the body ends.
 
 ```python
 with conversation.work("worker-1") as tasks:
@@ -6,12 +6,12 @@ with conversation.work("worker-1") as tasks:
         build(task.title)
 ```
 
-When the body reaches its end, the task is completed, unless the body has finished it with a result of its own:
+When the body reaches its end, the task is completed, unless the body has already finished it with a result of its own:
 `conversation.complete(task.id, result="…")`. An exception that leaves the `with` fails the task with its message.
-Any other way out (`break`, an interrupt, a cancellation) releases the claim. A plain `for` does not learn why it was
-left: without the `with`, an exception releases the claim too.
+Any other exit (`break`, an interrupt, a cancellation) releases the claim. Without the `with`, an exception releases the
+claim too, because a plain `for` can't detect why it was left.
 
-`conversation.claim(…)` does the same for one task. Asyncio has both, with `async with` and `async for`.
+`conversation.claim(…)` does the same for one task. The asyncio client has both, for `async with` and `async for`.
 """
 
 import asyncio
@@ -32,22 +32,29 @@ from punchlist_schemas.things import Task, TaskName
 R = TypeVar("R")
 
 RENEW_S = 3.0
-"""How often a claim is renewed, at least; a short lease is renewed three times in its length.
+"""Longest interval between renewals of a claim, in seconds. A short lease is renewed three times in its length.
 
-After a restart the daemon holds a claim for a short grace only.
+Long leases need it too: after a restart the daemon keeps claims only for a short grace period.
 """
 
 FOLLOW_MS = 3_600_000
-"""How long one call waits for new tasks, in milliseconds; then it is repeated."""
+"""Longest wait of one call for new tasks, in milliseconds. The call is then repeated."""
 
 MAX_REASON = 8_192
-"""The longest reason of a failure, in characters."""
+"""Longest failure reason, in characters."""
 
 _SETTLED = frozenset({"completed", "failed", "paused"})
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """How tasks are claimed: by whom, which one (None: the next ready one), for how long, and how long to wait."""
+    """Parameters of the claims of one worker.
+
+    Attributes:
+        owner: Name of the worker.
+        task: Id of the task to claim; None for the next ready one.
+        lease_ms: Milliseconds a claim lasts after the last renewal.
+        wait_ms: Milliseconds to wait for a task.
+    """
 
     owner: str
     task: str | None = None
@@ -60,7 +67,12 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A claimed task, the number of the claim, and the parents above the task."""
+    """A claimed task.
+
+    Attributes:
+        fence: Number of the claim.
+        path: Parents of the task, outermost first.
+    """
 
     task: Task
     fence: int
@@ -76,26 +88,24 @@ def reason_of(error: BaseException) -> str:
 
 
 def is_settled(error: RequestRefused) -> bool:
-    """Whether the task that we can't finish is finished or paused already: a body may do that itself."""
+    """Return whether finishing a task failed because the body already finished or paused it."""
     return isinstance(error, LeaseLost) and error.status in _SETTLED
 
 
 class Connection(Protocol):
-    """What makes the calls: an `AsyncClient`."""
+    """The part of `AsyncClient` that work needs."""
 
-    async def run(self, call: Call[R]) -> R:
-        """Make a call and return its result."""
-        ...
+    async def run(self, call: Call[R]) -> R: ...
 
     def post(self, request: Request) -> None:
-        """Send a request whose response nobody waits for; never blocks."""
+        """Send a request without waiting, and ignore its response."""
         ...
 
 
 class AsyncWork:
-    """Tasks claimed one after the other, for an `async for` in an `async with`. See `AsyncConversation.work`."""
+    """Tasks claimed one after another, for an `async for` in an `async with`; see `AsyncConversation.work`."""
 
-    # Of the class: a finalizer also meets what an interrupted constructor left half made.
+    # On the class, since `__del__` also runs after an interrupted `__init__`.
     _held: Held | None = None
     _renewing: asyncio.Task[None] | None = None
 
@@ -103,27 +113,31 @@ class AsyncWork:
         self._connection = connection
         self._calls = calls
         self._terms = terms
-        on_fork(self, AsyncWork._forked)
+        on_fork(self, AsyncWork._reset_after_fork)
 
     @property
     def fence(self) -> int | None:
-        """The number of the current claim."""
+        """Number of the current claim; None without one."""
         return None if self._held is None else self._held.fence
 
     @property
     def path(self) -> tuple[TaskName, ...]:
-        """The parents above the current task, the outermost first."""
+        """Parents of the current task, outermost first."""
         return () if self._held is None else self._held.path
 
     async def take(self, task: str | None = None, *, wait_ms: int = 0) -> Task | None:
-        """Claim the next task, or a named one, waiting for it if asked; None if there is none to be had."""
+        """Claim the next ready task, or the task with id `task`. Return None if no task is available.
+
+        Args:
+            task: Id of the task.
+            wait_ms: Milliseconds to wait for a task, if longer than the wait of this work.
+        """
         terms = self._terms
+        target = task or terms.task
+        wait_ms = max(wait_ms, terms.wait_ms)
         while True:
-            named = task or terms.task
-            patience = max(wait_ms, terms.wait_ms)
-            claim = self._calls.take(terms.owner, named, lease_ms=terms.lease_ms, wait_ms=patience)
-            result = await self._connection.run(claim)
-            self._held = Held.of(result)
+            claim = self._calls.take(terms.owner, target, lease_ms=terms.lease_ms, wait_ms=wait_ms)
+            self._held = Held.of(await self._connection.run(claim))
             if self._held is not None or terms.wait_ms < FOLLOW_MS:
                 break
         if self._held is None:
@@ -132,46 +146,54 @@ class AsyncWork:
         return self._held.task
 
     async def complete(self, result: str | None = None) -> SetStatusResult | None:
-        """Complete the current task with its result, unless it is finished or paused already.
+        """Complete the current task with its result, unless it is already finished or paused.
 
-        Returns what came of that, if anything did: a task with a gate waits for what the gate asks for.
+        Returns the outcome; a task with a gate then waits for its check or approval. Returns None if there was nothing
+        to complete.
 
         Raises:
             LeaseLost: The claim was lost, and the task is open again.
-            LeaseHeld: The claim was lost, and somebody else has the task now.
+            LeaseHeld: The claim was lost, and another owner has claimed the task.
         """
-        if (held := self._let_go()) is None:
+        if (held := self._pop_claim()) is None:
             return None
         return await self._finish(self._calls.complete(held.task.id, result, fence=held.fence))
 
     async def fail(self, reason: str) -> None:
         """Mark the current task as failed; raises the same errors as `complete`."""
-        if (held := self._let_go()) is not None:
+        if (held := self._pop_claim()) is not None:
             await self._finish(self._calls.fail(held.task.id, reason[:MAX_REASON], fence=held.fence))
 
     async def postpone(self, reason: str, until_ms: int) -> None:
-        """Give the present task back with the reason why it failed, not to be claimed before a time (ms since 1970)."""
-        if (held := self._let_go()) is not None:
+        """Make the current task pending again, deferred until `until_ms` (milliseconds since 1970 UTC).
+
+        `reason` is recorded as its failure reason.
+        """
+        if (held := self._pop_claim()) is not None:
             task, fence = held.task.id, held.fence
             await self._finish(self._calls.edit(task, not_before=until_ms, owner=None, fence=fence))
-            again = self._calls.set_status(task, "pending", fail_reason=reason[:MAX_REASON], fence=fence)
-            await self._finish(again)
+            reopen = self._calls.set_status(task, "pending", fail_reason=reason[:MAX_REASON], fence=fence)
+            await self._finish(reopen)
 
     async def release(self) -> None:
-        """Release the current task, so that others can claim it."""
-        if (held := self._let_go()) is not None:
+        """Release the current task so that others can claim it."""
+        if (held := self._pop_claim()) is not None:
             try:
                 await self._connection.run(self._calls.release(held.task.id, self._terms.owner, fence=held.fence))
             except (RequestRefused, ConnectionLost, DaemonUnavailable):
-                return  # the claim is gone, or soon will be
+                return  # the claim has ended or will expire
 
     def give_back(self, _task: Task | None) -> None:
-        """Release the current task, which its taker didn't get, without waiting; must be called on the loop."""
-        if (held := self._let_go()) is not None:
+        """Release the current task without waiting, because it can't be delivered. Must be called on the loop."""
+        if (held := self._pop_claim()) is not None:
             self._connection.post(self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request)
 
     async def end(self, error: BaseException | None) -> None:
-        """Finish the current task after its body; if the body raised an error, a lost claim raises no second one."""
+        """Fail the current task if its body raised an exception, else release it.
+
+        Args:
+            error: The exception that left the body, if any. An error about a lost claim is then dropped.
+        """
         with anyio.CancelScope(shield=True):
             if isinstance(error, Exception):
                 try:
@@ -181,7 +203,7 @@ class AsyncWork:
             else:
                 await self.release()
 
-    def _let_go(self) -> Held | None:
+    def _pop_claim(self) -> Held | None:
         held, self._held = self._held, None
         if self._renewing is not None:
             self._renewing.cancel()
@@ -212,7 +234,7 @@ class AsyncWork:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         await self.end(error)
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._held = self._renewing = None
 
     def __del__(self) -> None:
@@ -220,7 +242,7 @@ class AsyncWork:
         if held is None or renewing is None:
             return
         release = self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request
-        # It runs in any thread, also within a call of this very client: it posts to the loop and waits for nothing.
+        # A finalizer runs in any thread, even during a call of this client, so it must not wait.
         with suppress(RuntimeError):  # the loop is closed
             renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, release)
 
@@ -231,7 +253,7 @@ def _forget(renewing: "asyncio.Task[None]", connection: Connection, release: Req
 
 
 class AsyncClaim:
-    """One claimed task for an `async with`. See `AsyncConversation.claim`."""
+    """One claimed task for an `async with`; see `AsyncConversation.claim`."""
 
     def __init__(self, work: AsyncWork) -> None:
         self._work = work
@@ -251,10 +273,8 @@ class AsyncClaim:
 
 
 async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms, held: Held) -> None:
-    """Renew a claim until cancelled, or until it is lost.
-
-    Holds no reference to the work: when a `for` loop leaves it, it is collected, and that releases its task.
-    """
+    """Renew a claim until cancelled or until the claim is lost."""
+    # Takes no reference to the work, so that leaving a `for` loop collects the work, which releases its task.
     while True:
         await asyncio.sleep(terms.renew_s)
         try:
@@ -262,4 +282,4 @@ async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms,
         except (LeaseLost, LeaseHeld):
             return
         except PunchlistError:
-            continue  # the daemon is away: the claim may still hold when it comes back
+            continue  # the daemon is unreachable; the claim may still be in force when it is back

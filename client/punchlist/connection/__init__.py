@@ -1,1 +1,1 @@
-"""One connection to the daemon: where it is, how it is started, how it is spoken to."""
+"""One connection to the daemon: finding the socket, starting the daemon, speaking the protocol."""

@@ -1,15 +1,15 @@
-"""The client without any input or output: what both faces share, so that they can't drift apart.
+"""The client's side of the protocol without I/O, shared by all clients.
 
-Bytes go in and come out of `Wire`; `Retry` says when a failed call is worth another try; `calls.cursor` remembers
-where a subscription stands, so that it goes on after a reconnect without gap or repeat. None of them owns a socket, a
-clock, a task or a lock. Above are `punchlist.clients.sync` and `punchlist.clients.aio`, which only wait.
+`Wire` turns requests into bytes and bytes into messages. `Retry` decides whether a failed call is retried.
+`calls.cursor` keeps the position of a subscription across reconnects. None of them owns a socket, a clock, a task or a
+lock.
 
 Rules:
-1. Every mutation carries a key, and a repetition carries the same one: a retry never doubles.
-2. What failed is tried again only where that is safe, with growing pauses, until the call's time is over.
-3. After a lost connection everything begins anew on the next one; answers to forgotten calls are dropped.
-4. An event is handed out if its position is behind the last one handed out, else it is dropped as known.
-5. Positions of another log are an error, never a jump.
+1. Every change carries an idempotency key, and a retry carries the same one, so it is never made twice.
+2. A failed call is retried only if that is safe, with growing pauses, until its timeout.
+3. A lost connection is replaced by a new one. Replies to abandoned calls are dropped.
+4. An event is delivered only if its position is after the last delivered one.
+5. A position of another log is an error.
 """
 
 import os
@@ -32,7 +32,7 @@ from punchlist.errors import (
     PunchlistError,
     RequestRefused,
     ShuttingDown,
-    refusal,
+    build_error,
 )
 from punchlist_schemas import jsonrpc, strict_json
 from punchlist_schemas.errors import ERRORS, Rejection
@@ -45,21 +45,24 @@ from punchlist_schemas.results import ClaimResult, HelloResult, Limits
 T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
-"""Seconds before the first, second, … retry; the last one repeats."""
+"""Seconds before the first, second, … retry; the last value repeats."""
 
 MAX_FRAME_BYTES = 1 << 30
-"""Longest message taken from the daemon, in bytes: it is our own user's, and a long list is one line."""
+"""Longest message accepted from the daemon. It is large because a long list is one message and the daemon is trusted:
+it runs as the same user."""
 
 _SLOW = {"daemon.backup": 86_400.0, "space.add": 120.0, "list.share": 86_400.0, "list.join": 86_400.0}
-"""Methods that may take long before they answer, and for how many seconds; they are not tried again."""
+"""Methods that may take long to reply, with the seconds to allow for that. They are not retried."""
 
 _REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A call ready to be sent, as often as it takes: the key of a mutation is in its parameters.
+    """A call ready to be sent and retried: a change has its idempotency key.
 
-    `patience_s` is how many seconds the daemon may wait on purpose before it answers.
+    Attributes:
+        repeatable: Whether it may be sent again after a lost connection.
+        patience_s: Seconds that the daemon may wait on purpose before it replies.
     """
 
     method: str
@@ -69,14 +72,14 @@ class Request(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, method: str, params: Params) -> "Request":
-        """The request for a typed call. A mutation without a key gets a fresh one."""
+        """Return the request for a typed call. A change without a key gets one."""
         if isinstance(params, Mutation) and params.key is None:
             params = msgspec.structs.replace(params, key=new_key())
         return cls(method, params, _is_repeatable(method), _patience_s(method, msgspec.structs.asdict(params)))
 
     @classmethod
     def raw(cls, method: str, params: dict[str, Any]) -> "Request":
-        """The request for an untyped call; it gets a key likewise, if the table knows the method as a mutation."""
+        """Return the request for an untyped call. It gets a key if the method table lists it as a change."""
         row = METHODS.get(method)
         if row is not None and row.kind == "write" and params.get("key") is None:
             params = {**params, "key": new_key()}
@@ -91,7 +94,7 @@ def _patience_s(method: str, params: dict[str, Any]) -> float:
 
 
 def new_key() -> str:
-    """A fresh idempotency key."""
+    """Return a new random idempotency key."""
     return os.urandom(16).hex()
 
 
@@ -103,7 +106,7 @@ def _is_repeatable(method: str) -> bool:
 
 
 class Wire:
-    """One connection's side of the protocol: numbers requests, cuts the stream into messages."""
+    """The client's side of one connection: numbers requests and splits the stream into messages."""
 
     def __init__(self) -> None:
         self._last_id = 0
@@ -112,11 +115,11 @@ class Wire:
         self._limits = Limits()
 
     def greet(self, target: Target, reply: Reply) -> HelloResult:
-        """Take the answer to the introduction, and keep to the limits that it tells. An older daemon tells no lock.
+        """Process the reply to `daemon.hello` and adopt the daemon's limits.
 
         Raises:
-            ProtocolError: The daemon speaks another version of the contract.
-            WrongDataDirectory: It keeps its lists elsewhere than this client means them to be.
+            ProtocolError: The daemon speaks another version of the protocol.
+            WrongDataDirectory: The daemon uses another data directory than this client requires.
         """
         hello = result_of(reply, HelloResult)
         if hello.protocol != PROTOCOL:
@@ -125,20 +128,20 @@ class Wire:
                 f"this library version {PROTOCOL}: restart the older one after an upgrade."
             )
         self._limits = hello.limits
-        if hello.lock is not None:
+        if hello.lock is not None:  # older daemons send none
             target.check(hello.lock.device, hello.lock.inode)
         return hello
 
     def send(self, request: Request) -> tuple[int, bytes]:
-        """The id that the answer will carry, and the bytes to send.
+        """Return the id of the request and the bytes to send.
 
-        A request that the daemon could not read is refused here, by the daemon's own rules: the daemon would answer
-        it without an id, or hang up, and so fail other calls of the connection. Nothing is sent then.
+        Requests that the daemon could not decode are rejected here, by the daemon's own rules. The daemon would reply
+        without an id, or close the connection, and so fail other calls too.
 
         Raises:
-            LimitExceeded: It is longer, or nested deeper, than the daemon takes.
-            InvalidParams: An integer lies beyond ±2^53, a number is NaN or infinite, a text holds half of a surrogate
-                pair, or a name occurs twice.
+            LimitExceeded: The request is longer or more deeply nested than the daemon accepts.
+            InvalidParams: An integer is beyond ±2^53, a number is NaN or infinite, a string contains half of a
+                surrogate pair, or a name occurs twice.
         """
         self._last_id += 1
         try:
@@ -147,7 +150,7 @@ class Wire:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
             for _ in strict_json.parsing(payload, self._limits.depth):
                 pass
-            if b"null" in payload:  # NaN, Infinity and None alike
+            if b"null" in payload:  # the encoding of NaN and infinity as well as None
                 strict_json.check_numbers(msgspec.to_builtins(request.params))
         except strict_json.Refused as refused:
             raise _unreadable(request.method, refused.rejection) from None
@@ -160,18 +163,18 @@ class Wire:
         return self._last_id, self._framer.encode(payload)
 
     def cancel(self, request_id: int) -> bytes:
-        """The bytes that give up a waiting request. Its answer, if it still comes, belongs to nobody."""
+        """Return the bytes that cancel a waiting request. Its reply may still arrive."""
         self._last_id += 1
         return self._framer.encode(jsonrpc.request(self._last_id, "rpc.cancel", {"id": request_id}))
 
     def receive(self, data: bytes) -> list[Reply | Notice]:
-        """What is complete after these bytes.
+        """Return the messages that are complete after these bytes.
 
-        An answer without an id is to one of our frames that the daemon could not read.
+        A reply without an id is the error for a frame that the daemon could not decode.
 
         Raises:
-            ProtocolError: The stream is not the contract's.
-            RequestRefused: The daemon refuses the connection as a whole.
+            ProtocolError: The stream does not follow the protocol.
+            RequestRefused: The daemon rejected the whole connection.
         """
         try:
             messages = [jsonrpc.decode_message(frame) for frame in self._framer.feed(data)]
@@ -179,7 +182,7 @@ class Wire:
             raise ProtocolError(f"The daemon sent something that is no message of this protocol: {error}") from error
         for message in messages:
             if isinstance(message, Reply) and message.id is None:
-                error = failure(message) or ProtocolError("The daemon answered a call that nobody made.")
+                error = error_of(message) or ProtocolError("The daemon answered a call that nobody made.")
                 if not _is_about_a_frame(error):
                     raise error
         return messages
@@ -194,7 +197,7 @@ def _is_about_a_frame(error: PunchlistError) -> bool:
 def _unreadable(method: str, rejection: Rejection) -> RequestRefused:
     kind = "invalid_params" if rejection.kind == "parse_error" else rejection.kind
     message = f"This {method} was not sent, because the daemon can't read it. {rejection.message}"
-    return refusal(ERRORS[kind].code, message, {"kind": kind, **(rejection.data or {})})
+    return build_error(ERRORS[kind].code, message, {"kind": kind, **(rejection.data or {})})
 
 
 def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
@@ -203,21 +206,21 @@ def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
         "make several calls of it, or shorten its texts."
     )
     data = {"limit": "frame_bytes", "value": value, "maximum": maximum}
-    return refusal(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
+    return build_error(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
 
 
-def failure(reply: Reply) -> RequestRefused | None:
-    """The refusal in an answer, or None if it is a result."""
+def error_of(reply: Reply) -> RequestRefused | None:
+    """Return the error in a reply, or None if it has a result."""
     if reply.error is UNSET:
         return None
-    return refusal(reply.error.code, reply.error.message, reply.error.data)
+    return build_error(reply.error.code, reply.error.message, reply.error.data)
 
 
 def decode(raw: msgspec.Raw, type_: type[T]) -> T:
-    """A result or a notification's parameters as a typed value.
+    """Decode a result or a notification's parameters.
 
     Raises:
-        ProtocolError: They have another shape.
+        ProtocolError: They don't match the type.
     """
     try:
         return msgspec.json.decode(raw, type=type_)
@@ -226,19 +229,19 @@ def decode(raw: msgspec.Raw, type_: type[T]) -> T:
 
 
 def result_of(reply: Reply, type_: type[T]) -> T:
-    """The typed result in an answer.
+    """Return the typed result in a reply.
 
     Raises:
-        RequestRefused: The daemon said no.
-        ProtocolError: The result has another shape.
+        RequestRefused: The daemon rejected the call.
+        ProtocolError: The result does not match the type.
     """
     if reply.result is UNSET:
-        raise failure(reply) or ProtocolError("The daemon sent an empty answer.")
+        raise error_of(reply) or ProtocolError("The daemon sent an empty answer.")
     return decode(reply.result, type_)
 
 
-def given_back(request: Request, result: object) -> list[Request]:
-    """The calls that give back what a claim got whose caller waits no more."""
+def build_releases(request: Request, result: object) -> list[Request]:
+    """Return the requests that release the tasks of a claim whose caller no longer waits for it."""
     if request.method != "task.claim":
         return []
     claim = msgspec.convert(msgspec.to_builtins(request.params), TaskClaim)
@@ -255,11 +258,11 @@ def given_back(request: Request, result: object) -> list[Request]:
 
 
 class Retry:
-    """Says, after each failure of one call, how long to pause before the next try, or raises the failure.
+    """Retry policy of one call.
 
     Args:
-        deadline: When to stop trying, on the caller's clock, in seconds.
-        repeatable: Whether the call may be sent again after a connection was lost.
+        deadline: When to stop retrying, in seconds of the caller's clock.
+        repeatable: Whether the call may be sent again after a lost connection.
     """
 
     def __init__(self, deadline: float, *, repeatable: bool = True) -> None:
@@ -268,30 +271,30 @@ class Retry:
         self._attempt = 0
 
     def pause_s(self, error: PunchlistError, now: float) -> float:
-        """Seconds to wait before the next try.
+        """Return the seconds to wait before the next retry.
 
         Raises:
-            PunchlistError: `error` itself, when trying again is not safe, does not help, or comes too late.
+            PunchlistError: `error` itself, if a retry is unsafe, pointless or too late.
         """
         pause = PAUSES_S[min(self._attempt, len(PAUSES_S) - 1)]
-        if not self._repeatable or not is_passing(error) or now + pause > self._deadline:
+        if not self._repeatable or not is_transient(error) or now + pause > self._deadline:
             raise error
         self._attempt += 1
         return pause
 
 
-def is_passing(error: PunchlistError) -> bool:
-    """Whether a new connection may get what this one could not."""
+def is_transient(error: PunchlistError) -> bool:
+    """Return whether a retry on a new connection may succeed."""
     if isinstance(error, DaemonUnavailable):
         return error.temporary
     if isinstance(error, ConnectionLost):
         return not error.final
-    # A daemon whose disk failed ends, and the next one knows; a space that is away may be away for hours.
+    # A daemon exits after a disk failure, and the next one has the outcome. A space may be unreachable for hours.
     return isinstance(error, ShuttingDown) or (isinstance(error, OutcomeUnknown) and "space" not in error.data)
 
 
 class Profile:
-    """What every connection of one client has in common."""
+    """Settings shared by all connections of one client."""
 
     def __init__(self, options: Options) -> None:
         self.target = Target(options.get("socket"), options.get("data_dir"), autostart=options.get("autostart"))

@@ -1,4 +1,4 @@
-"""What a forked child must not share with its parent: connections, claims, and what belongs to the parent's loop."""
+"""Resets objects in a forked child that it must not share with its parent: connections, claims, loop-bound state."""
 
 import os
 from collections.abc import Callable
@@ -7,20 +7,20 @@ from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
-_inherited: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
+_resets: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
 
 
-def on_fork(thing: T, let_go: Callable[[T], None]) -> None:
-    """Call `let_go(thing)` in every child forked by `os.fork`, right after the fork, as long as the thing lives.
+def on_fork(thing: T, reset: Callable[[T], None]) -> None:
+    """Call `reset(thing)` in each child right after `os.fork`, as long as `thing` exists.
 
-    It runs where no other thread of the parent does: it must neither wait nor touch what is still the parent's.
+    The parent's other threads don't exist in the child, so `reset` must not wait, and must not touch the parent's loop.
     """
-    _inherited[thing] = let_go
+    _resets[thing] = reset
 
 
-def _in_child() -> None:
-    for thing, let_go in list(_inherited.items()):
-        let_go(thing)
+def _run_resets() -> None:
+    for thing, reset in list(_resets.items()):
+        reset(thing)
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=_run_resets)

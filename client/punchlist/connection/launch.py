@@ -1,8 +1,8 @@
-"""Reaching the daemon: connect to its socket, and start one if none is running.
+"""Connects to the daemon's socket, and starts a daemon if none is running.
 
-Light on purpose (no asyncio, msgspec or subprocess at the top), since the command line uses it too. The
-listener must run as our own user or as root. A refusal by permissions never starts a daemon: the one that runs is out
-of reach, and so would be a second one.
+The command line uses it too, so it imports nothing heavy (asyncio, msgspec, subprocess) at the top. The listener must
+run as this user or as root. A connection denied by permissions never starts a daemon: a second one would be just as
+unreachable.
 """
 
 import errno
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from punchlist.connection.starter import Starting
 
 TIMEOUT_S = 30.0
-"""How long a call may take unless told otherwise, with connecting, a daemon's start and all retries, in seconds."""
+"""Default upper limit for a call, in seconds, including connecting, a daemon's start and all retries."""
 
-_met: set[str] = set()
-"""The sockets where this process has met a daemon."""
+_known_sockets: set[str] = set()
+"""Sockets on which this process has been connected to a daemon."""
 
-LOOK_S = 1.5
-"""How long a command waits for a reply before it looks at the daemon's process, in seconds."""
+CHECK_AFTER_S = 1.5
+"""Time without a reply after which a command checks the daemon's process, in seconds."""
 
-HOOK_LOOK_S = 0.25
-"""The same for a hook, which gives up then; also the time that a shell prompt has in all."""
+HOOK_CHECK_AFTER_S = 0.25
+"""Time without a reply after which a hook gives up, in seconds. Also the total limit of a shell prompt."""
 
 HOOK_S = 8.0
-"""How long a hook may take, in seconds: less than the timeout that `punch setup` writes for it."""
+"""Upper limit for a hook, in seconds. Must be below the timeout that `punch setup` configures for it."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
-_MOST_LOCK = 8_192
+_MAX_LOCK_BYTES = 8_192
 _RACE_PAUSE_S = 0.02
 _EXIT_CONFIGURATION = 78
 _WINNER_S = 1.0
@@ -57,22 +57,23 @@ Otherwise see that {folder} belongs to you with mode 0700. No daemon was started
 
 
 class Target:
-    """Where to meet a daemon, and whether one may be started there.
+    """The daemon to connect to, and whether one may be started.
 
     Args:
         socket: Path of the socket; by default found by the rules of docs/protocol.md.
-        data_dir: Data directory for a daemon that is started; by default found by the same rules.
-        autostart: Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0.
-        env: The environment variables; by default those of this process.
+        data_dir_option: Data directory for a daemon that is started; by default found by the same rules.
+        autostart: Whether to start a daemon if none is running; by default yes, unless PUNCHLIST_AUTOSTART=0.
+        env: Environment variables; by default those of this process.
 
     Attributes:
-        look_s: After how many seconds without a reply a call looks at the daemon's process, and fails if that is
-            suspended. None: never, for programs that stay until the daemon continues.
-        note: Prints that the daemon does not reply yet. None: give up then, unless a daemon is just being started.
-        until: When all calls end, on the clock of `time.monotonic`.
+        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if it is
+            suspended. None for programs that wait until the daemon continues.
+        note: Prints that the daemon has not replied yet. If None, a call gives up instead, unless the daemon is only
+            just starting.
+        until: Deadline of all calls (`time.monotonic`).
     """
 
-    look_s: "float | None" = None
+    check_after_s: "float | None" = None
     note: "Callable[[str], None] | None" = None
     until: float = float("inf")
 
@@ -92,7 +93,7 @@ class Target:
             self.options["data_dir"] = data_dir_option
         self._names_data_dir = bool(data_dir_option or env.get("PUNCHLIST_DATA_DIR"))
         self._names_socket = bool(socket or env.get("PUNCHLIST_SOCKET"))
-        self._means_data_dir = self._names_data_dir or not self._names_socket
+        self._requires_data_dir = self._names_data_dir or not self._names_socket
         self._socket = socket_path(env, socket, data_dir_option)
         self.data_dir = data_dir(env, data_dir_option)
         self.autostart = env.get("PUNCHLIST_AUTOSTART") != "0" if autostart is None else autostart
@@ -109,39 +110,39 @@ class Target:
         other.autostart = autostart
         return other
 
-    def look_at(self, note: "Callable[[str], None]") -> None:
-        """Fail for a suspended daemon after `LOOK_S` seconds, and note that a busy one does not reply."""
-        self.look_s, self.note = LOOK_S, note
+    def report_delays(self, note: "Callable[[str], None]") -> None:
+        """After `CHECK_AFTER_S` without a reply, fail if the daemon is suspended, else call `note` once."""
+        self.check_after_s, self.note = CHECK_AFTER_S, note
 
-    def hurry(self) -> None:
-        """Give up a daemon that does not reply: a hook must not hold up its host."""
-        self.look_s, self.note = HOOK_LOOK_S, None
+    def fail_fast(self) -> None:
+        """Give up soon on a daemon that does not reply, because a hook must not delay its host."""
+        self.check_after_s, self.note = HOOK_CHECK_AFTER_S, None
         self.until = time.monotonic() + HOOK_S
 
     def deadline(self, timeout_s: float) -> float:
-        """Return when a call ends that may take `timeout_s` seconds."""
+        """Return the deadline of a call that may take `timeout_s` seconds."""
         return min(self.until, time.monotonic() + timeout_s)
 
     def dial(self, timeout_s: float = TIMEOUT_S) -> Socket:
-        """A connected blocking socket, after starting a daemon if need be.
+        """Return a connected blocking socket, after starting a daemon if needed.
 
-        A daemon that was stopped on purpose is started by a process that has not met it yet: somebody wants one now.
-        Those that were connected to it wait until somebody does.
+        After `punch daemon stop`, a process that was connected does not start the daemon again, but a new process does.
 
         Raises:
-            DaemonStopped: It was stopped on purpose, and this process had been connected to it.
-            DaemonUnavailable: No daemon answers; the message says what to change. A daemon that was started and is not
-                ready after `timeout_s` seconds keeps starting.
+            DaemonStopped: The daemon was stopped on purpose, and this process had been connected to it.
+            DaemonUnavailable: No daemon answers; the message says what to change. A daemon that is not ready after
+                `timeout_s` seconds keeps starting.
+            TimedOut: The daemon is running but did not accept the connection in time.
         """
         deadline = self.deadline(timeout_s)
         try:
-            return self.connected(deadline)
+            return self.connect_running(deadline)
         except TimedOut:
             raise
         except OSError as error:
             if error.errno not in _NOT_RUNNING:
-                raise unavailable(self.socket, error) from error
-        if self.socket in _met and is_stopped(self.socket):
+                raise build_unavailable(self.socket, error) from error
+        if self.socket in _known_sockets and is_stopped(self.socket):
             raise DaemonStopped(
                 f"The daemon on {self.socket} was stopped by `punch daemon stop`. To start it: punch daemon start",
                 temporary=True,
@@ -155,14 +156,13 @@ class Target:
         return self._start(deadline)
 
     def check(self, device: str = "", inode: str = "") -> None:
-        """Check that the daemon serves our data directory: that its lock has these numbers.
-
-        An older daemon sends no numbers. Nothing is checked if only a socket was named: any directory will do then.
+        """Check that the daemon serves this target's data directory, by the device and inode of its lock.
 
         Raises:
-            WrongDataDirectory: The lock in our data directory is another file, or missing.
+            WrongDataDirectory: The lock in the data directory is missing or another file.
         """
-        if not self._means_data_dir or not inode:
+        # If only a socket was named, any data directory is fine. Older daemons send no numbers.
+        if not self._requires_data_dir or not inode:
             return
         try:
             seen = os.stat(f"{self.data_dir}/lock")
@@ -175,7 +175,7 @@ class Target:
                     f"{self.socket} serves it. Name a data directory that you may read, or none.",
                     exit_code=_EXIT_CONFIGURATION,
                 ) from error
-            return  # that of everybody's: it may not be looked at from inside a sandbox
+            return  # the default directory, which a sandbox may hide
         if seen is None or (str(seen.st_dev), str(seen.st_ino)) != (device, inode):
             raise WrongDataDirectory(
                 f"The daemon on {self.socket} (process {self._pid}) serves another data directory, not {self.data_dir} "
@@ -185,51 +185,57 @@ class Target:
                 exit_code=_EXIT_CONFIGURATION,
             )
 
-    def too_late(self) -> "DaemonUnavailable | TimedOut":
-        """The error for a call that ran out of time; it says what to do."""
+    def build_timeout_error(self) -> "DaemonUnavailable | TimedOut":
+        """Return the error for a call that timed out; its message says what to do."""
         if self._starting is not None:
             return DaemonUnavailable(str(self._starting), temporary=True)
         if (pid := self.pid()) and os_calls.is_suspended(pid):
             return TimedOut(f"The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}")
-        return TimedOut(f"No reply from {self._who()} in time; it may be overloaded. For its state: punch doctor")
+        return TimedOut(
+            f"No reply from {self._describe_daemon()} in time; it may be overloaded. For its state: punch doctor"
+        )
 
     def pid(self) -> int:
-        """Return the daemon's process id; 0 if it is unknown, or the service manager still has to start one."""
-        if self._means_data_dir and (pid := holder(self.data_dir)):
+        """Return the daemon's process id; 0 if it is unknown, or if the service manager has yet to start the daemon."""
+        if self._requires_data_dir and (pid := find_lock_holder(self.data_dir)):
             return pid
         peer = os_calls.process(self._pid) if self._pid else None
         return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
 
-    def look(self, *, greeted: bool, on_purpose: bool) -> None:
-        """Look at a daemon that does not reply.
+    def check_process(self, *, greeted: bool, on_purpose: bool) -> None:
+        """Check a daemon that does not reply.
 
         Args:
             greeted: Whether it has replied on this connection.
-            on_purpose: Whether it may take long to reply to this call.
+            on_purpose: Whether this call may take long.
 
         Raises:
-            TimedOut: It is suspended, or it hangs and nobody is to be told (`note`).
+            TimedOut: The daemon is suspended, or it hangs and `note` is None.
         """
         pid = self.pid()
         if pid and os_calls.is_suspended(pid):
-            raise self.too_late()
+            raise self.build_timeout_error()
         if self._is_noted or on_purpose:
             return
         if self.note is None and pid and not greeted:
-            raise self.too_late()
-        self._is_noted = self.note is not None or not pid  # without a process it is just being started
+            raise self.build_timeout_error()
+        self._is_noted = self.note is not None or not pid  # without a process, the daemon is only just starting
         if self.note is not None:
-            self.note(f"punch: no reply from {self._who()} yet, still waiting")
+            self.note(f"punch: no reply from {self._describe_daemon()} yet, still waiting")
 
-    def _who(self) -> str:
+    def _describe_daemon(self) -> str:
         return f"the daemon (pid {pid})" if (pid := self.pid()) else f"the daemon on {self.socket}"
 
-    def connected(self, deadline: float) -> Socket:
-        """A connected blocking socket, if a daemon listens; `deadline` is a time of `time.monotonic`.
+    def connect_running(self, deadline: float) -> Socket:
+        """Return a socket connected to the running daemon, without starting one.
+
+        Args:
+            deadline: On the clock of `time.monotonic`.
 
         Raises:
-            OSError: As the system says.
+            OSError: The connection failed.
             DaemonUnavailable: The listener belongs to another user.
+            TimedOut: The daemon did not accept the connection in time.
         """
         path = self.socket
         waiting = Waiting(self, deadline)
@@ -238,44 +244,42 @@ class Target:
                 sock = connect(path, waiting.left_s)
                 break
             except OSError as error:
-                if error.errno != errno.EAGAIN or (self.look_s is None and waiting.is_over):
+                if error.errno != errno.EAGAIN or (self.check_after_s is None and waiting.is_over):
                     raise
                 waiting.proceed()
         self._pid = os_calls.peer(sock)[0]
-        _met.add(path)
+        _known_sockets.add(path)
         return sock
 
     @property
     def socket(self) -> str:
-        """Path of the socket.
-
-        Where nobody named one and none is at its place, it is where the daemon of the data directory listens: cron,
-        sudo and containers have another XDG_RUNTIME_DIR, or none.
-        """
+        """Path of the socket."""
+        # Under cron, sudo and in containers, XDG_RUNTIME_DIR differs or is unset, so the default socket may not exist.
+        # The daemon then listens where its lock file says.
         if self._names_socket or os.path.lexists(self._socket):
             return self._socket
-        return self._elsewhere() or self._socket
+        return self._find_other_socket() or self._socket
 
-    def _elsewhere(self) -> str:
-        """Another socket, at which the daemon of our data directory listens, or was stopped; "" if there is none."""
-        recorded = self._recorded()
+    def _find_other_socket(self) -> str:
+        """Return another socket on which the data directory's daemon listens or was stopped; "" if none."""
+        recorded = self._read_recorded_socket()
         return recorded if recorded and (os.path.lexists(recorded) or is_stopped(recorded)) else ""
 
-    def _recorded(self) -> str:
-        """Where else the newest daemon of our data directory has listened; "" if it was here, or does not say."""
+    def _read_recorded_socket(self) -> str:
+        """Return the socket recorded in the data directory's lock; "" if it is this one or unknown."""
         try:
             with open(f"{self.data_dir}/lock", "rb") as lock:
-                (_pid, path, *_) = (*lock.read(_MOST_LOCK).split(b"\n"), b"")
+                (_pid, path, *_) = (*lock.read(_MAX_LOCK_BYTES).split(b"\n"), b"")
         except OSError:
             return ""
-        found = os.fsdecode(path)
-        return found if found.startswith("/") and "\0" not in found and found != self._socket else ""
+        recorded = os.fsdecode(path)
+        return recorded if recorded.startswith("/") and "\0" not in recorded and recorded != self._socket else ""
 
     def _start(self, deadline: float) -> Socket:
-        from punchlist.connection.starter import Starting, by_manager
+        from punchlist.connection.starter import Starting, start_by_manager
 
-        if by_manager(self.socket):
-            return self._insist(deadline)
+        if start_by_manager(self.socket):
+            return self._connect_to_winner(deadline)
         while True:
             try:
                 starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
@@ -285,30 +289,30 @@ class Target:
                 ) from error
             report = starting.wait(deadline - time.monotonic())
             if report is None:
-                raise self.too_late()
+                raise self.build_timeout_error()
             self._starting = None
             try:
                 if report.lost_race:
-                    if not self._names_socket:  # ours may be what a killed daemon has left
-                        self._socket = self._elsewhere() or self._socket
-                    return self._insist(min(deadline, time.monotonic() + _WINNER_S))
+                    if not self._names_socket:  # the file at the default path may be left from a killed daemon
+                        self._socket = self._find_other_socket() or self._socket
+                    return self._connect_to_winner(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
-                    return self.connected(deadline)
+                    return self.connect_running(deadline)
             except OSError as error:
                 served = report.lost_race and self._serves_elsewhere()
                 if report.lost_race and error.errno in _NOT_RUNNING and not served and time.monotonic() < deadline:
-                    continue  # the daemon that had the data directory was stopping, and will not listen again
-                refused = unavailable(self.socket, error)
-                text = f"{refused}\n{report.reason}" if report.reason else str(refused)
-                temporary = refused.temporary and not served
+                    continue  # the daemon that held the data directory was stopping and won't listen again
+                unavailable = build_unavailable(self.socket, error)
+                text = f"{unavailable}\n{report.reason}" if report.reason else str(unavailable)
+                temporary = unavailable.temporary and not served
                 raise DaemonUnavailable(text, temporary=temporary, exit_code=report.exit_code) from error
             break
         text = f"punchlistd could not be started: {report.reason}"
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
 
     def _serves_elsewhere(self) -> bool:
-        """Whether the daemon of our data directory listens at another socket, within our reach or not."""
-        recorded = self._recorded()
+        """Return whether the data directory's daemon listens on another socket, reachable from here or not."""
+        recorded = self._read_recorded_socket()
         if not recorded:
             return False
         try:
@@ -319,19 +323,19 @@ class Target:
             return True
         return True
 
-    def _insist(self, deadline: float) -> Socket:
-        """Connect to the daemon that won the race to start; it may be a moment away from accepting."""
+    def _connect_to_winner(self, deadline: float) -> Socket:
+        """Connect to the daemon that won the race to start, retrying until it accepts connections."""
         while True:
             try:
-                return self.connected(deadline)
+                return self.connect_running(deadline)
             except OSError as error:
                 if error.errno not in _NOT_RUNNING or time.monotonic() > deadline:
                     raise
             time.sleep(_RACE_PAUSE_S)
 
 
-def holder(data_dir: str) -> "int | None":
-    """The process that has the lock of a data directory, None if nobody has. The lock is looked at, never taken."""
+def find_lock_holder(data_dir: str) -> "int | None":
+    """Return the id of the process that holds a data directory's lock, or None. Does not try to take the lock."""
     try:
         with open(f"{data_dir}/lock", encoding="ascii", errors="replace") as file:
             pid, inode = file.read(32).split("\n")[0], os.fstat(file.fileno()).st_ino
@@ -340,26 +344,26 @@ def holder(data_dir: str) -> "int | None":
     return int(pid) if os_calls.holds_lock(pid, inode) else None
 
 
-def want(socket: str) -> None:
-    """This process wants a daemon there after all, though it may have met the one that was stopped."""
-    _met.discard(socket)
+def allow_start(socket: str) -> None:
+    """Let this process start the daemon again, even if it was connected to the one that was stopped."""
+    _known_sockets.discard(socket)
 
 
 def is_stopped(socket: str) -> bool:
-    """Whether the daemon of this socket was stopped on purpose, and none was started since."""
+    """Return whether the daemon of this socket was stopped on purpose and not started since."""
     return os.path.lexists(stopped_path(socket))
 
 
 def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
-    """Connect to the socket at `path`, however long the path is, and check who listens.
+    """Connect to the socket at `path`, whatever the path's length, and check the listener's user.
 
     Raises:
-        OSError: As the system says; EAGAIN if the listener accepted nobody for `timeout_s` seconds.
+        OSError: The connection failed; EAGAIN if the listener did not accept it within `timeout_s` seconds.
         DaemonUnavailable: The listener belongs to another user.
     """
     sock = Socket(AF_UNIX, SOCK_STREAM)
     try:
-        # A stopped daemon whose backlog is full would hold connect() for ever.
+        # connect() to a suspended daemon whose backlog is full would block forever.
         sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(timeout_s))
         os_calls.connect(sock, path)
         sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(0))
@@ -374,8 +378,8 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
     return sock
 
 
-def unavailable(path: str, error: OSError) -> DaemonUnavailable:
-    """The error for a failed connect; it says what would help."""
+def build_unavailable(path: str, error: OSError) -> DaemonUnavailable:
+    """Return the error for a failed connect; its message says what to do."""
     if error.errno in _NOT_ALLOWED:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import anyio
 
-from punchlist.connection.core import Profile, Request, Wire, failure, given_back, result_of
+from punchlist.connection.core import Profile, Request, Wire, build_releases, error_of, result_of
 from punchlist.connection.forks import on_fork
 from punchlist.errors import ConnectionLost, ProtocolError, PunchlistError
 from punchlist_schemas.jsonrpc import Notice, Reply
@@ -19,11 +19,11 @@ from punchlist_schemas.results import HelloResult
 
 _READ_AHEAD = 64
 _READ_AHEAD_BYTES = 64 << 10
-"""Notifications, or bytes of them, taken before the loop that watches asks for more. The rest waits in the socket."""
+"""Limits of the notifications buffered for a consumer, in number and bytes. The rest stays in the socket."""
 
 
 class Link(asyncio.Protocol):
-    """One connection: it hands answers to the calls that wait for them and keeps notifications for `receive`."""
+    """One connection. It passes replies to the calls that wait for them, and queues notifications for `receive`."""
 
     hello: HelloResult
     _all: "ClassVar[WeakSet[Link]]" = WeakSet()
@@ -37,19 +37,19 @@ class Link(asyncio.Protocol):
         self._unread: dict[int, Reply] = {}
         self._answered = 0
         self._notices: deque[Notice] = deque()
-        self._unread_bytes = 0  # that came in since there was no notification
+        self._unread_bytes = 0  # received since the queue of notifications was last empty
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()
         self._all.add(self)
-        on_fork(self, Link._forked)
+        on_fork(self, Link._reset_after_fork)
 
     @classmethod
     async def open(cls, profile: Profile) -> "Link":
-        """Connect, starting a daemon if need be, and introduce ourselves.
+        """Connect, starting a daemon if needed, and send `daemon.hello`.
 
         Raises:
-            TimedOut, DaemonUnavailable: All of that took longer than a call may take (`timeout_s`).
+            TimedOut, DaemonUnavailable: Connecting failed, or took longer than a call may take (`timeout_s`).
         """
         with anyio.move_on_after(profile.timeout_s):
             sock = await dial(profile)
@@ -61,7 +61,7 @@ class Link(asyncio.Protocol):
                 link.close()
                 raise
             return link
-        raise profile.target.too_late()
+        raise profile.target.build_timeout_error()
 
     @classmethod
     async def close_all(cls) -> None:
@@ -74,12 +74,13 @@ class Link(asyncio.Protocol):
         return self._lost is not None
 
     async def exchange(self, request: Request) -> Reply:
-        """Send a request and wait for its answer; if the wait is cancelled, the daemon is told."""
+        """Send a request and return its reply. Cancelling the wait cancels the call in the daemon."""
         if self._lost is not None:
             raise self._lost
         request_id, data = self._wire.send(request)
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
-        self._transport.resume_reading()  # the answer comes after notifications that nobody has taken yet
+        # The reply comes after notifications that fill the buffer, so reading must not stay paused.
+        self._transport.resume_reading()
         self._transport.write(data)
         try:
             return await answer
@@ -88,7 +89,7 @@ class Link(asyncio.Protocol):
             if answer.done() and not answer.cancelled() and answer.exception() is None:
                 reply = answer.result()
             if self._lost is None and reply is not None:
-                self._give_back(request, reply)
+                self._release_claimed(request, reply)
             elif self._lost is None:
                 self._transport.write(self._wire.cancel(request_id))
                 self._abandoned[request_id] = request
@@ -100,7 +101,7 @@ class Link(asyncio.Protocol):
         self._transport.write(self._wire.send(request)[1])
 
     async def receive(self) -> Notice:
-        """The next notification."""
+        """Wait for the next notification and return it."""
         while not self._notices:
             if self._lost is not None:
                 raise self._lost
@@ -111,22 +112,22 @@ class Link(asyncio.Protocol):
         return self._notices.popleft()
 
     def close(self) -> None:
-        """End the connection; whoever waits on it gets `ConnectionLost`."""
+        """Close the connection. Waiting calls get `ConnectionLost` and may be retried on another one."""
         self._fail(ConnectionLost("The connection was closed."))
 
     def abandon(self) -> None:
-        """Have the loop end the connection, and wait for nothing: for finalizers, which run in any thread."""
+        """Close the connection from any thread without waiting. For finalizers."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.close)
 
-    def _forked(self) -> None:
-        """The connection is the parent's: don't shut it down, nor touch the transport, whose loop is the parent's."""
+    def _reset_after_fork(self) -> None:
+        # The connection is still the parent's: close the descriptor only, and leave the transport and its loop alone.
         self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
         if self._socket is not None:
             self._socket.close()
 
     async def aclose(self) -> None:
-        """End the connection for good, and wait until it is gone: the calls that wait on it are not made again."""
+        """Close the connection permanently, and wait until it is closed. Waiting calls fail and are not retried."""
         self._fail(ConnectionLost("The connection was closed.", final=True))
         await self._ended.wait()
 
@@ -138,10 +139,10 @@ class Link(asyncio.Protocol):
             for answer in self._waiting.values():
                 _fail_unless_done(answer, error)
 
-    def _take(self, request_id: int, reply: Reply) -> None:
+    def _deliver(self, request_id: int, reply: Reply) -> None:
         self._answered = max(self._answered, request_id)
         if (request := self._abandoned.pop(request_id, None)) is not None:
-            self._give_back(request, reply)
+            self._release_claimed(request, reply)
         elif (answer := self._waiting.get(request_id)) is None:
             return
         elif answer.cancelled():
@@ -150,17 +151,15 @@ class Link(asyncio.Protocol):
         elif not answer.done():
             answer.set_result(reply)
 
-    def _give_back(self, request: Request, reply: Reply) -> None:
-        if failure(reply) is None:
-            for release in given_back(request, result_of(reply, object)):
+    def _release_claimed(self, request: Request, reply: Reply) -> None:
+        if error_of(reply) is None:
+            for release in build_releases(request, result_of(reply, object)):
                 self.post(release)
 
-    def _blame(self, reply: Reply) -> None:
-        """One of our frames was no request to the daemon: its call fails, and those that it may have been.
-
-        The daemon reads frames in their order: what was sent before an answered call was understood.
-        """
-        error = failure(reply) or ProtocolError("The daemon answered a call that nobody made.")
+    def _fail_unanswered(self, reply: Reply) -> None:
+        """Fail the calls that a rejected frame may belong to: the daemon replied without an id."""
+        # The daemon reads frames in order, so all frames up to the latest answered call were valid.
+        error = error_of(reply) or ProtocolError("The daemon answered a call that nobody made.")
         for request_id, answer in self._waiting.items():
             if request_id > self._answered:
                 _fail_unless_done(answer, error)
@@ -181,9 +180,9 @@ class Link(asyncio.Protocol):
             if isinstance(message, Notice):
                 self._notices.append(message)
             elif message.id is None:
-                self._blame(message)
+                self._fail_unanswered(message)
             else:
-                self._take(cast(int, message.id), message)
+                self._deliver(cast(int, message.id), message)
         if self._notices:
             self._news.set()
             is_ahead = len(self._notices) > _READ_AHEAD or self._unread_bytes > _READ_AHEAD_BYTES
@@ -196,15 +195,16 @@ class Link(asyncio.Protocol):
 
 
 async def dial(profile: Profile) -> socket.socket:
-    """`Target.dial` in a daemon thread: an interpreter that exits does not wait for it. A late connection is closed."""
+    """Run `Target.dial` in a thread. A connection that is made after a cancellation is closed."""
+    # A daemon thread, so that the interpreter can exit while it dials.
     loop = asyncio.get_running_loop()
-    dialled: asyncio.Future[socket.socket] = loop.create_future()
+    connection: asyncio.Future[socket.socket] = loop.create_future()
 
     def report(sock: socket.socket) -> None:
-        if dialled.done():
+        if connection.done():
             sock.close()
         else:
-            dialled.set_result(sock)
+            connection.set_result(sock)
 
     def connect() -> None:
         sock: socket.socket | None = None
@@ -213,7 +213,7 @@ async def dial(profile: Profile) -> socket.socket:
             sock.setblocking(False)
             action = partial(report, sock)
         except Exception as error:
-            action = partial(_fail_unless_done, dialled, error)
+            action = partial(_fail_unless_done, connection, error)
         try:
             loop.call_soon_threadsafe(action)
         except RuntimeError:  # the loop is closed
@@ -222,10 +222,10 @@ async def dial(profile: Profile) -> socket.socket:
 
     threading.Thread(target=connect, name="punchlist-dial", daemon=True).start()
     try:
-        return await dialled
+        return await connection
     except asyncio.CancelledError:
-        if dialled.done() and not dialled.cancelled() and dialled.exception() is None:
-            dialled.result().close()
+        if connection.done() and not connection.cancelled() and connection.exception() is None:
+            connection.result().close()
         raise
 
 

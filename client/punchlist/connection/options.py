@@ -4,7 +4,7 @@ from typing import TypedDict
 
 
 class Options(TypedDict, total=False):
-    """How to connect; each option may be left out."""
+    """Options of `connect` and `connect_async`. All are optional."""
 
     socket: str
     """Path of the daemon's socket; by default found by the rules of docs/protocol.md."""
@@ -13,16 +13,18 @@ class Options(TypedDict, total=False):
     """Data directory for a daemon that this client starts; by default found by the same rules."""
 
     name: str
-    """The caller's name, shown in the daemon's status; also the actor of changes that name none."""
+    """The client's name, shown in the daemon's status. Also the actor of changes without one. `python` by default."""
 
     user: str
-    """Confine the connection to this user's conversations."""
+    """User whose conversations the connection is confined to."""
 
     confirm: bool
-    """Ask before destructive calls: the first call raises `ConfirmationRequired`, the second passes its token."""
+    """Whether destructive calls need confirmation: the first call raises `ConfirmationRequired`, the second passes the
+    token."""
 
     autostart: bool
-    """Whether to start a daemon if none runs; by default yes, unless PUNCHLIST_AUTOSTART=0."""
+    """Whether to start a daemon if none is running; by default yes, unless PUNCHLIST_AUTOSTART=0."""
 
     timeout_s: float
-    """How many seconds a call may take, including all retries; 30 by default."""
+    """Upper limit for a call in seconds, including connecting and all retries; 30 by default. A call's `wait_ms` is
+    added."""

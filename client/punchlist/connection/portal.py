@@ -1,10 +1,9 @@
-"""The way from threads into the one event loop that all blocking clients of a process share.
+"""Runs coroutines from any thread on the event loop shared by all blocking clients of this process.
 
-The loop runs in a daemon thread, begun by the first call. Each call is a task of the loop, so calls of several threads
-go on at the same time and none waits for another. A call holds no lock while it waits. An interrupt (Ctrl-C) ends
-the wait and cancels the task. If the task has ended, its result is not lost: a claim is released, and an item of a
-watch is kept for the next call. A forked child begins a loop of its own, and at the interpreter's exit the connections
-are closed and the thread ends.
+The loop runs in a daemon thread, started by the first call. Each call is a task of the loop, so calls of several
+threads run concurrently and without locks. An interrupt (Ctrl-C) ends the wait and cancels the task. If the task has
+already finished, its result is not lost: a claim is released, and an item of a watch is kept for the next call. A
+forked child starts its own loop. When the interpreter exits, the connections are closed and the thread ends.
 """
 
 import asyncio
@@ -21,22 +20,23 @@ from punchlist.errors import ConnectionLost
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HEED_S = 1.0
-"""Longest sleep of a waiting thread: a signal that comes just before it sleeps interrupts nothing and is seen then."""
+_MAX_SLEEP_S = 1.0
+"""Longest time a thread waits without checking for signals, in seconds. A signal that arrives just before the wait does
+not interrupt it."""
 
 _EXITING = "The interpreter is exiting."
 
-_END_S = 2.0
-"""How long the interpreter's exit waits for connections to close."""
+_CLOSE_TIMEOUT_S = 2.0
+"""Longest time that the interpreter's exit waits for connections to close, in seconds."""
 
 
 class _Call(Generic[R]):
-    """One call. Its methods run on the loop, so that its end and an interrupt can't meet halfway.
+    """One call. Its methods run on the loop, so that completion and an interrupt can't race.
 
     Attributes:
         done: Set when `result` and `error` are final.
-        result: The function's result, if it has returned.
-        error: Its exception; as long as it runs, the error for a loop that ends before.
+        result: Result of the function, if it has returned.
+        error: Exception of the function; while it runs, the error to raise if the loop ends first.
     """
 
     result: R
@@ -54,7 +54,7 @@ class _Call(Generic[R]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def abandon(self) -> None:
-        """Cancel the function, or return its result: the caller was interrupted."""
+        """Cancel the function after an interrupt of its caller, or pass its result to `on_unread`."""
         self._is_abandoned = True
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -74,31 +74,31 @@ class _Call(Generic[R]):
 
 
 class Portal:
-    """An event loop in a thread of its own."""
+    """An event loop in its own thread."""
 
     _loop: asyncio.AbstractEventLoop
-    _end: asyncio.Event
+    _stop: asyncio.Event
 
     def __init__(self) -> None:
-        self._begun = threading.Event()
+        self._ready = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="punchlist", daemon=True)
         self._thread.start()
-        self._begun.wait()
+        self._ready.wait()
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.deliver(lambda: function(*args, **kwargs), _drop)
+        return self.deliver(lambda: function(*args, **kwargs), _ignore)
 
     def deliver(self, function: Callable[[], Coroutine[Any, Any, R]], on_unread: Callable[[R], object]) -> R:
         """Run an async function on the loop and wait for its result.
 
         Args:
             function: Called on the loop.
-            on_unread: Called on the loop with the result, if an interrupt ends this call and the function has
-                returned already. It must not wait.
+            on_unread: Called on the loop with the result, if an interrupt ends this call after the function has
+                returned. It must not wait.
 
         Raises:
-            RuntimeError: This is the loop's own thread, which would wait for itself.
+            RuntimeError: Called in the loop's own thread, which would wait for itself.
             ConnectionLost: The interpreter is exiting.
         """
         if threading.get_ident() == self._thread.ident:
@@ -111,10 +111,11 @@ class Portal:
                 self._loop.call_soon_threadsafe(call.start)
             except RuntimeError as error:
                 raise ConnectionLost(_EXITING, final=True) from error
-            while not call.done.wait(_HEED_S):
+            while not call.done.wait(_MAX_SLEEP_S):
                 pass
             if self._closing and threading.current_thread().daemon:
-                threading.Event().wait()  # the interpreter exits, and this thread with it: by no error of ours
+                # The interpreter is exiting and ends this thread, which must not fail with an error first.
+                threading.Event().wait()
             if call.error is None:
                 return call.result
         except BaseException:
@@ -124,43 +125,43 @@ class Portal:
         try:
             raise error
         finally:
-            del error  # else the traceback keeps this frame, and the frame the error
+            del error  # breaks the reference cycle between this frame and the error's traceback
 
     def post(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
-        """Cancel what runs, close the connections and end the thread."""
+        """Cancel running calls, close the connections and end the thread."""
         self._closing = True
-        self.post(self._end.set)
-        self._thread.join(_END_S)
+        self.post(self._stop.set)
+        self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _run(self) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
-            self._end = asyncio.Event()
-            self._begun.set()
-            await self._end.wait()
+            self._stop = asyncio.Event()
+            self._ready.set()
+            await self._stop.wait()
             await Link.close_all()
 
         with asyncio.Runner(debug=False, loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(main())
 
 
-def _drop(_result: object) -> None: ...
+def _ignore(_result: object) -> None: ...
 
 
-class _Shared:
-    """The portal of this process, if it has begun."""
+class _PortalSlot:
+    """The portal of this process, if one was started."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.portal: Portal | None = None
-        on_fork(self, _Shared.forked)
+        on_fork(self, _PortalSlot.reset_after_fork)
         atexit.register(self.close)
 
-    def forked(self) -> None:
+    def reset_after_fork(self) -> None:
         self.lock = threading.Lock()
         self.portal = None
 
@@ -169,17 +170,17 @@ class _Shared:
             self.portal.close()
 
 
-_shared = _Shared()
+_slot = _PortalSlot()
 
 
 def portal() -> Portal:
-    with _shared.lock:
-        if _shared.portal is None:
-            _shared.portal = Portal()
-        return _shared.portal
+    with _slot.lock:
+        if _slot.portal is None:
+            _slot.portal = Portal()
+        return _slot.portal
 
 
 def post(function: Callable[[], object]) -> None:
-    """`Portal.post`, if there is a portal: a finalizer begins none, and takes no lock."""
-    if _shared.portal is not None:
-        _shared.portal.post(function)
+    """Call `Portal.post` if the portal was started. For finalizers, which must not start one or take its lock."""
+    if _slot.portal is not None:
+        _slot.portal.post(function)

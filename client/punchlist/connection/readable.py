@@ -1,10 +1,10 @@
-"""Waits until a descriptor can be read, whatever its number: `select` takes none above 1,023."""
+"""Waits until a file descriptor is readable. Uses poll, because `select` accepts no descriptor above 1,023."""
 
 import select
 
 
 def is_readable(descriptor: int, seconds: float) -> bool:
-    """Return whether data or the end arrives within some seconds."""
+    """Return whether data or end of file arrives within `seconds`."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(max(0.0, seconds) * 1000))

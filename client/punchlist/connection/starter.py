@@ -1,4 +1,4 @@
-"""Starting a daemon that outlives us: detached, quiet, and known to be ready by a pipe."""
+"""Starts a daemon that outlives this process: detached, without output, reporting through a pipe when it is ready."""
 
 import os
 import subprocess
@@ -11,19 +11,19 @@ from punchlist.connection.readable import is_readable
 from punchlist_schemas.rendezvous import make_directories, stopped_path
 
 IDLE_EXIT_S = 900
-"""A daemon nobody asked for by hand stops after this long without a connection, in seconds."""
+"""Time without a connection after which an automatically started daemon stops, in seconds."""
 
 MAX_LOG_BYTES = 1 << 20
-"""The daemon's log is put aside as `daemon.log.1` when it is longer than this at a start."""
+"""Size above which a start renames the daemon's log to `daemon.log.1`."""
 
 INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"})
-"""Variables that a process which outlives its starter gets. Others, API keys among them, stay with the starter."""
+"""Environment variables passed to a process that outlives its starter. Others, such as API keys, are not."""
 
 INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
-"""Variables whose names begin so are passed on as well: the last for runs whose coverage is measured."""
+"""Prefixes of further variables to pass; the last one is for coverage measurement."""
 
 SUPERVISED = "systemd"
-"""In the mark of a daemon that was stopped on purpose: systemd started it, and shall start the next one."""
+"""Content of the stop mark if systemd started the daemon and has to start the next one."""
 
 _MANAGER_S = 90
 _EXIT_LOST_RACE = 75
@@ -32,7 +32,12 @@ _READY = b"ready"
 
 
 class Report(NamedTuple):
-    """What came of a start. `reason` holds the last lines of the daemon's own log."""
+    """The outcome of a start.
+
+    Attributes:
+        lost_race: Whether another daemon holds the data directory.
+        reason: Why the daemon ended, with the last lines of its log.
+    """
 
     ready: bool
     lost_race: bool = False
@@ -41,14 +46,16 @@ class Report(NamedTuple):
 
 
 class Starting:
-    """A daemon that was started and may not be ready yet. Nobody ends it: a slow one serves whoever comes later.
+    """A daemon that was started and may not be ready yet.
+
+    It is never killed: a slow one can serve later calls.
 
     Args:
-        socket: Where it shall listen.
-        data_dir: Its data directory, made if need be.
+        socket: Path of the socket it listens on.
+        data_dir: Its data directory, created if needed.
 
     Raises:
-        OSError: A file or the interpreter can't be used; it has `filename`.
+        OSError: A file or the interpreter can't be used. `filename` is set.
     """
 
     _ready: int | None = None
@@ -57,8 +64,8 @@ class Starting:
         make_directories(data_dir)
         self.log_path = f"{data_dir}/daemon.log"
         log = _open_log(self.log_path)
-        self._begin = os.fstat(log).st_size
-        self._began = time.monotonic()
+        self._log_offset = os.fstat(log).st_size
+        self._started_at = time.monotonic()
         self._lock = threading.Lock()
         self._report: Report | None = None
         reading, writing = os.pipe()
@@ -71,47 +78,48 @@ class Starting:
             os.close(writing)
             os.close(log)
         self._ready = reading
-        # Reaps the daemon should it end before we do.
+        # Reaps the daemon if it ends before this process.
         self._reaper = threading.Thread(target=self._process.wait, name="punchlistd-reaper", daemon=True)
         self._reaper.start()
 
     def wait(self, timeout_s: float) -> Report | None:
-        """What came of it, once it accepts or has ended; None if it still starts after `timeout_s` seconds."""
+        """Return the outcome, once the daemon is ready or has ended; None if it is still starting after `timeout_s`."""
         end = time.monotonic() + timeout_s
         if not self._lock.acquire(timeout=max(0.0, timeout_s)):
             return None
         try:
             if self._ready is not None and is_readable(self._ready, end - time.monotonic()):
-                self._report = self._outcome(os.read(self._ready, 64))
+                self._report = self._build_report(os.read(self._ready, 64))
                 os.close(self._ready)
                 self._ready = None
             return self._report
         finally:
             self._lock.release()
 
-    def _outcome(self, said: bytes) -> Report:
-        if said.startswith(_READY):
+    def _build_report(self, signal: bytes) -> Report:
+        if signal.startswith(_READY):
             return Report(ready=True)
         code = self._process.wait()
-        lines = _last_lines(self.log_path, self._begin)
+        lines = _read_last_lines(self.log_path, self._log_offset)
         if code == _EXIT_LOST_RACE:
             return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
-        what = f"it ended with exit code {code}"
-        return Report(ready=False, reason=f"{what}\n{lines}" if lines else what, exit_code=code)
+        reason = f"it ended with exit code {code}"
+        return Report(ready=False, reason=f"{reason}\n{lines}" if lines else reason, exit_code=code)
 
     def __del__(self) -> None:
         if self._ready is not None:
             os.close(self._ready)
 
     def __str__(self) -> str:
+        elapsed_s = time.monotonic() - self._started_at
         return (
-            f"punchlistd (process {self._process.pid}) is not ready {time.monotonic() - self._began:.0f} s after its "
+            f"punchlistd (process {self._process.pid}) is not ready {elapsed_s:.0f} s after its "
             f"start and was left alone to go on with it: try again in a moment. Its log is {self.log_path}."
         )
 
 
-def by_manager(socket: str) -> bool:
-    """Have systemd listen again, if it did before somebody stopped the daemon. Whether it does."""
+def start_by_manager(socket: str) -> bool:
+    """Start systemd's socket unit if systemd ran the stopped daemon. Return whether it was started."""
     try:
         with open(stopped_path(socket), encoding="utf-8") as mark:
             if mark.read(len(SUPERVISED)) != SUPERVISED:
@@ -123,7 +131,8 @@ def by_manager(socket: str) -> bool:
 
 
 def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen[bytes]:
-    # -P and the root directory: neither may the working directory shadow our modules, nor do we keep it busy.
+    # -P: modules in the working directory must not shadow the daemon's. cwd="/": the daemon must not keep the working
+    # directory in use.
     options = ["--socket", socket, "--data-dir", data_dir, "--idle-exit", str(IDLE_EXIT_S), "--ready-fd", str(ready)]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "punchlistd", *options],
@@ -138,10 +147,11 @@ def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen
 
 
 def environment() -> dict[str, str]:
-    """What a daemon needs of ours, with the module path made absolute: it does not run in our working directory."""
+    """Return the environment for a process that outlives this one."""
     environment = {
         name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(INHERITED_PREFIXES)
     }
+    # The process runs in another working directory, so the module path must be absolute.
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)
     return environment
@@ -156,7 +166,7 @@ def _open_log(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
-def _last_lines(path: str, began: int) -> str:
+def _read_last_lines(path: str, offset: int) -> str:
     with open(path, encoding="utf-8", errors="replace") as log:
-        log.seek(began)
+        log.seek(offset)
         return "".join(log.readlines()[-_LAST_LINES:]).strip()

@@ -1,4 +1,5 @@
-"""Task files: the forms in which other programs keep lists, where such files are, and what is wrong with them.
+"""Task files of other programs: their formats, the mirrored directories, and the problems of a running mirror.
 
-`punchlist_apps.files.mirror` keeps the files up; tools ask here what a file calls a task and whether it can be read.
+`punchlist_apps.files.mirror` writes the files. Tools use this package for the ids of tasks in files, and to find out
+whether a file is corrupt.
 """

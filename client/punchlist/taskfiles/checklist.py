@@ -1,4 +1,4 @@
-"""The checklist form: `.agents/tasks/ID.json` for each conversation, `{"tasks": [{id, title, …, done}]}`. Pure."""
+"""The checklist format: `.agents/tasks/ID.json` for each conversation, `{"tasks": [{id, title, …, done}]}`. No I/O."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -23,7 +23,7 @@ from punchlist_schemas.things import Task
 
 
 class Checklist:
-    """The whole list in one file, as `ListTasks` and its siblings show it."""
+    """One file with the whole list, as `ListTasks` and related tools return it."""
 
     name = "checklist"
     is_single = True
@@ -41,26 +41,26 @@ class Checklist:
         return name == f"{stem}.json"
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
-        shown = list(tasks)
-        ids = outside_ids(shown)
-        items = [{"id": ids[task.id], **self.fields(task)} for task in shown]
-        said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
-        return {f"{stem}.json": write({"tasks": items, MEMBER: {**said, "digest": digest_of(items)}})}
+        tasks = list(tasks)
+        ids = file_ids(tasks)
+        items = [{"id": ids[task.id], **self.fields(task)} for task in tasks]
+        source = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
+        return {f"{stem}.json": write({"tasks": items, MEMBER: {**source, "digest": digest_of(items)}})}
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
-        """The file with members that only the present one has: its own, and those of each task by its id."""
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
+        """Return `data` with the members that only the present file has, of the file and of each task with its id."""
         try:
-            ours, theirs = load_object(data), load_object(present)
-            found: Any = theirs.get("tasks")
-            items = cast("list[Any]", found) if isinstance(found, list) else []
+            new, old = load_object(data), load_object(present)
+            value: Any = old.get("tasks")
+            items = cast("list[Any]", value) if isinstance(value, list) else []
             objects = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
-            known = {id_in(item): item for item in objects}
-            tasks = [{**known.get(item["id"], {}), **item} for item in ours["tasks"]]
-            made = write({**theirs, **ours, "tasks": tasks})
-            load_object(made)
+            old_tasks = {id_in(item): item for item in objects}
+            tasks = [{**old_tasks.get(item["id"], {}), **item} for item in new["tasks"]]
+            merged = write({**old, **new, "tasks": tasks})
+            load_object(merged)
         except (Unreadable, RecursionError):
-            return data  # nothing was kept in it, or nothing that could be read again
-        return made
+            return data  # the present file, or the merged one, can't be read
+        return merged
 
     def parse(self, name: str, data: bytes) -> Document:
         value = load_object(data)
@@ -68,27 +68,27 @@ class Checklist:
         if not isinstance(items, list):
             raise Unreadable("tasks: expected a list")
         tasks: dict[str, Fields] = {}
-        shown: list[dict[str, Any]] = []
+        contents: list[dict[str, Any]] = []
         for item in cast("list[Any]", items):
             if not isinstance(item, dict):
                 raise Unreadable("tasks: expected objects")
             fields = _fields(cast("dict[str, Any]", item))
-            found = id_in(cast("dict[str, Any]", item))
-            shown.append({"id": found, **fields})
-            # An id that is missing, or copied with its line, is a new task.
-            tasks[found if found and found not in tasks else f" {digest_of([len(tasks), fields])}"] = fields
-        return Document(tasks, origin_in(value), digest_of(shown), is_whole=True)
+            id = id_in(cast("dict[str, Any]", item))
+            contents.append({"id": id, **fields})
+            # A task without an id, or with the id of an earlier one (a copied line), is new.
+            tasks[id if id and id not in tasks else f" {digest_of([len(tasks), fields])}"] = fields
+        return Document(tasks, origin_in(value), digest_of(contents), is_whole=True)
 
     def fields(self, task: Task) -> Fields:
         return {"title": task.title, "description": task.description, "done": task.status == "completed"}
 
 
-def outside_ids(tasks: Iterable[Task]) -> dict[str, str]:
-    """Task id → the id that files call it by: that of whoever added it in a file, where it is unmistakable."""
-    shown = list(tasks)
-    taken = {task.id for task in shown}
+def file_ids(tasks: Iterable[Task]) -> dict[str, str]:
+    """Map task ids to their ids in files: the one under which a program added the task to a file, if it is unique."""
+    tasks = list(tasks)
+    taken = {task.id for task in tasks}
     ids: dict[str, str] = {}
-    for task in shown:
+    for task in tasks:
         foreign = task.metadata.get(FOREIGN_ID)
         fits = isinstance(foreign, str) and bool(foreign) and foreign not in taken
         ids[task.id] = foreign if fits and isinstance(foreign, str) else task.id

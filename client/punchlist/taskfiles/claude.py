@@ -1,4 +1,4 @@
-"""The Claude form: a folder for each conversation with one JSON object for each task, `ID.json`. Pure."""
+"""The Claude format: a folder for each conversation with a JSON file for each task, `ID.json`. No I/O."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -20,15 +20,15 @@ from punchlist.taskfiles.file_format import (
 from punchlist.taskfiles.file_names import conversation_of, stems_of
 from punchlist_schemas.things import Status, Task
 
-_SHOWN: dict[Status, str] = {"paused": "pending", "failed": "pending"}
-"""What stands for the statuses that this form does not have."""
+_SUBSTITUTES: dict[Status, str] = {"paused": "pending", "failed": "pending"}
+"""Replacements for the statuses that this format lacks."""
 
 _STATUSES = ("pending", "in_progress", "completed", "deleted")
 _MAX_DIGITS = 20
 
 
 class Claude:
-    """One file for each task, as Claude Code and programs like it keep them."""
+    """One file for each task, as Claude Code and similar programs write them."""
 
     name = "claude"
     is_single = False
@@ -43,24 +43,24 @@ class Claude:
         return (stem,)
 
     def is_document(self, name: str, stem: str) -> bool:
-        number, dot, ending = name.partition(".")
+        number, dot, extension = name.partition(".")
         is_number = number.isascii() and number.isdecimal() and number[:1] != "0"
-        return is_number and len(number) <= _MAX_DIGITS and dot + ending == ".json"
+        return is_number and len(number) <= _MAX_DIGITS and dot + extension == ".json"
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]:
-        said = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
+        source = {"conversation": origin.conversation, "epoch": origin.epoch, "version": origin.version}
         files: dict[str, bytes] = {}
         for task in tasks:
             item = _item(task.id, self.fields(task))
-            files[f"{task.id}.json"] = write({**item, MEMBER: {**said, "digest": digest_of(item)}})
+            files[f"{task.id}.json"] = write({**item, MEMBER: {**source, "digest": digest_of(item)}})
         return files
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
-        """The file as it is: in this form a member that is missing has been cleared, and others have `metadata`."""
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
+        # In this format a missing member means a cleared value, and programs keep their own data in `metadata`.
         return data
 
     def parse(self, name: str, data: bytes) -> Document:
-        """The one task in a file; its name counts, whatever id is written inside."""
+        """Parse the one task of a file. The file name is its id."""
         value = load_object(data)
         task = name.removesuffix(".json")
         if id_in(value) not in ("", task):
@@ -91,7 +91,7 @@ class Claude:
             "description": task.description,
             "active_form": task.active_form,
             "owner": task.owner,
-            "status": _SHOWN.get(task.status, task.status),
+            "status": _SUBSTITUTES.get(task.status, task.status),
             "metadata": task.metadata,
             "blocks": frozenset(task.blocks),
             "blocked_by": frozenset(task.blocked_by),
@@ -103,7 +103,7 @@ def _item(task: str, fields: Fields) -> dict[str, Any]:
         "id": task,
         "subject": fields["title"],
         "description": fields["description"],
-        # Readers are known that pass over a task without it.
+        # Some readers skip tasks without it.
         "activeForm": fields["active_form"],
         "status": fields["status"],
         "blocks": sorted(fields["blocks"], key=_number),
@@ -117,10 +117,10 @@ def _number(task: str) -> tuple[int, str]:
 
 
 def _ids(value: dict[str, Any], member: str) -> frozenset[str]:
-    found: Any = value.get(member) or []
-    if not isinstance(found, list):
+    items: Any = value.get(member) or []
+    if not isinstance(items, list):
         raise Unreadable(f"{member}: expected a list of ids")
-    ids = cast("list[Any]", found)
-    if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in ids):
+    ids = cast("list[Any]", items)
+    if not all(isinstance(id, str | int) and not isinstance(id, bool) for id in ids):
         raise Unreadable(f"{member}: expected a list of ids")
-    return frozenset(str(one) for one in ids)
+    return frozenset(str(id) for id in ids)

@@ -1,4 +1,4 @@
-"""Which directories mirror what: one small file in the data directory, `mirror/config.json`."""
+"""The configuration of mirrors: `mirror/config.json` in the data directory."""
 
 import os
 from typing import Literal
@@ -16,11 +16,15 @@ FORMS: dict[FormName, Form] = {"checklist": Checklist(), "claude": Claude()}
 
 
 class ConfigError(Exception):
-    """The file can't be read."""
+    """The configuration file can't be read."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One directory. `conversations` None: all there are."""
+    """A mirrored directory.
+
+    Attributes:
+        conversations: The mirrored conversations; None for all.
+    """
 
     directory: str
     format: FormName = "checklist"
@@ -31,14 +35,18 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A Markdown file that is kept in step with one list."""
+    """A Markdown file that is synchronized with one list."""
 
     path: str
     conversation: str
 
 
 class Mirrors(msgspec.Struct, frozen=True):
-    """What the file holds; `inbound` are directories of Claude Code's tasks, imported and never written to."""
+    """The contents of the file.
+
+    Attributes:
+        inbound: Directories of Claude Code's tasks, which are imported and never written.
+    """
 
     mirrors: tuple[Entry, ...] = ()
     inbound: tuple[str, ...] = ()
@@ -46,7 +54,7 @@ class Mirrors(msgspec.Struct, frozen=True):
 
 
 class Config:
-    """The file. Every method raises `ConfigError` if it is not what `punch mirror add` writes."""
+    """The configuration file. Every method raises `ConfigError` if the file is unreadable or invalid."""
 
     def __init__(self, data_dir: str) -> None:
         self.directory = os.path.join(data_dir, "mirror")
@@ -61,48 +69,48 @@ class Config:
         except (OSError, msgspec.MsgspecError, UnicodeError) as error:
             raise ConfigError(f"{self.path}: {error}") from error
 
-    def set_inbound(self, directory: str, *, wanted: bool) -> bool:
-        """Take a directory of Claude Code's tasks over from now on, or no longer; whether that is new."""
+    def set_inbound(self, directory: str, *, enabled: bool) -> bool:
+        """Start or stop importing a directory of Claude Code's tasks. Return whether this changed anything."""
         present = self.read()
-        if (directory in present.inbound) == wanted:
+        if (directory in present.inbound) == enabled:
             return False
-        kept = tuple(one for one in present.inbound if one != directory)
-        self._write(msgspec.structs.replace(present, inbound=(*kept, directory) if wanted else kept))
+        others = tuple(inbound for inbound in present.inbound if inbound != directory)
+        self._write(msgspec.structs.replace(present, inbound=(*others, directory) if enabled else others))
         return True
 
     def set_plan(self, path: str, conversation: str | None) -> bool:
-        """Keep a Markdown file in step with this list from now on, or (None) with none; whether that is new."""
+        """Synchronize a Markdown file with this list, or with none (None). Return whether this changed anything."""
         present = self.read()
-        kept = tuple(one for one in present.plans if one.path != path)
-        plans = kept if conversation is None else (*kept, Plan(path, conversation))
+        others = tuple(plan for plan in present.plans if plan.path != path)
+        plans = others if conversation is None else (*others, Plan(path, conversation))
         self._write(msgspec.structs.replace(present, plans=plans))
         return plans != present.plans
 
     def add(self, entry: Entry) -> tuple[Entry, ...]:
-        """Add a directory, or conversations to one that is there in the same format; returns all entries."""
+        """Add a directory, or add conversations to its entry in the same format. Return all entries."""
         entries = list(self.read().mirrors)
-        for index, known in enumerate(entries):
-            if (known.directory, known.format) == (entry.directory, entry.format):
-                both = (known.conversations, entry.conversations)
+        for index, existing in enumerate(entries):
+            if (existing.directory, existing.format) == (entry.directory, entry.format):
+                both = (existing.conversations, entry.conversations)
                 names = None if None in both else tuple(dict.fromkeys([*(both[0] or ()), *(both[1] or ())]))
-                entries[index] = msgspec.structs.replace(known, conversations=names)
+                entries[index] = msgspec.structs.replace(existing, conversations=names)
                 break
         else:
             entries.append(entry)
         return self._save(entries)
 
     def remove(self, directory: str, conversation: str | None = None) -> bool:
-        """Forget a directory, or one conversation of it; whether it was there. Its files stay."""
+        """Remove a directory, or one conversation of it. Return whether this changed anything. The files stay."""
         entries = self.read().mirrors
-        kept: list[Entry] = []
-        for known in entries:
-            if known.directory != directory:
-                kept.append(known)
-            elif conversation is not None and known.conversations is not None:
-                names = tuple(name for name in known.conversations if name != conversation)
-                kept += [msgspec.structs.replace(known, conversations=names)] if names else []
-        self._save(kept)
-        return tuple(kept) != entries
+        remaining: list[Entry] = []
+        for entry in entries:
+            if entry.directory != directory:
+                remaining.append(entry)
+            elif conversation is not None and entry.conversations is not None:
+                names = tuple(name for name in entry.conversations if name != conversation)
+                remaining += [msgspec.structs.replace(entry, conversations=names)] if names else []
+        self._save(remaining)
+        return tuple(remaining) != entries
 
     def _save(self, entries: list[Entry]) -> tuple[Entry, ...]:
         self._write(msgspec.structs.replace(self.read(), mirrors=tuple(entries)))

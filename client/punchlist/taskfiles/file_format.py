@@ -1,4 +1,4 @@
-"""What both forms of mirror files share: where a file says it came from, and how files become lists. Pure."""
+"""Shared code of the mirror file formats: the recorded origin, digests, and parsing helpers. No I/O."""
 
 import hashlib
 import json
@@ -11,23 +11,30 @@ from punchlist.base.text import one_line
 from punchlist_schemas.things import Task
 
 Fields = Mapping[str, Any]
-"""Members of a task as a file form has them. Values are compared with `==`; sets are frozensets."""
+"""Members of a task in a file format. Values are compared with `==`; sets are frozensets."""
 
 FOREIGN_ID = "mirror_id"
-"""Key of a task's metadata that holds the id which the program that added it in a file knows it by."""
+"""Metadata key for the id under which another program added the task to a file."""
 
 MEMBER = "punchlist"
-"""Member of our files that older readers ignore: where the file came from."""
+"""Member of written files that contains their origin. Other programs ignore it."""
 
 _MAX_DEPTH = 64
 
 
 class Unreadable(Exception):
-    """A file that is not in its form."""
+    """A file does not follow its format."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a file came from: the version of a conversation in the log `epoch`, and a digest of what it then said."""
+    """The origin of a written file.
+
+    Attributes:
+        conversation: The conversation it was written for.
+        epoch: Epoch of the log.
+        version: Version of the conversation that was written.
+        digest: Digest of the written contents.
+    """
 
     conversation: str
     epoch: str
@@ -36,14 +43,14 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A file as read.
+    """A parsed file.
 
     Attributes:
-        tasks: What it says, by the ids that it uses; a task without an id of its own has one that begins with a space.
-        origin: Where it says it came from.
-        digest: Of what it says.
-        deleted: Ids that it says are deleted.
-        is_whole: Whether it is the whole list, so that a task that is missing may have been deleted.
+        tasks: Its tasks by their ids in the file. Ids generated for tasks without one start with a space.
+        origin: Its recorded origin; None without one.
+        digest: Digest of its present contents.
+        deleted: Ids of tasks marked as deleted.
+        is_whole: Whether the file contains the whole list, so that a missing task may have been deleted.
     """
 
     tasks: dict[str, Fields]
@@ -54,42 +61,42 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it says just what we once wrote."""
+        """Whether the contents are unchanged since the file was written here."""
         return self.origin is not None and self.origin.digest == self.digest
 
 
 class Form(Protocol):
-    """One form of mirror files."""
+    """A format of mirror files."""
 
     name: str
     is_single: bool
     """Whether a conversation has one file, `STEM.json`, instead of one for each task."""
 
     def stems(self, conversation: str) -> tuple[str, ...]:
-        """What a conversation's file or folder may be called, the best first; the last one is nobody else's."""
+        """Return possible names of a conversation's file or folder, best first. Only the last is certainly unique."""
         ...
 
     def conversation(self, stem: str) -> str | None: ...
 
     def folder(self, stem: str) -> tuple[str, ...]:
-        """The folders below the mirror's directory that hold a conversation's files."""
+        """Return the path of the folder of a conversation's files, relative to the mirror's directory, as its parts."""
         ...
 
     def is_document(self, name: str, stem: str) -> bool:
-        """Whether a file of this name in the folder is one of the conversation's."""
+        """Return whether a file of this name in the folder belongs to the conversation."""
         ...
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]: ...
 
-    def keeping(self, data: bytes, present: bytes) -> bytes:
-        """A file of ours, with what other programs keep in the one that stands there."""
+    def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
+        """Return a file to write, with the members that other programs have added to the present one."""
         ...
 
     def parse(self, name: str, data: bytes) -> Document:
-        """What a file says.
+        """Parse a file.
 
         Raises:
-            Unreadable: It is not in this form.
+            Unreadable: It does not follow this format.
         """
         ...
 
@@ -97,16 +104,16 @@ class Form(Protocol):
 
 
 def digest_of(value: Any) -> str:
-    """A short digest of a JSON value, the same whatever way it is written."""
+    """Return a short digest of a JSON value, independent of key order and formatting."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """The JSON object in a file; a byte order mark is tolerated.
+    """Parse the JSON object in a file, which may start with a byte order mark.
 
     Raises:
-        Unreadable: It is something else.
+        Unreadable: The file is not a JSON object.
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
@@ -118,7 +125,7 @@ def load_object(data: bytes) -> dict[str, Any]:
 
 
 def origin_in(value: Mapping[str, Any]) -> Origin | None:
-    """Where a file says it came from; None if it does not say so, or not in our words."""
+    """Return the recorded origin of a file; None if it is missing or invalid."""
     try:
         return msgspec.convert(value.get(MEMBER), Origin)
     except msgspec.ValidationError:
@@ -126,10 +133,10 @@ def origin_in(value: Mapping[str, Any]) -> Origin | None:
 
 
 def text_in(value: Mapping[str, Any], member: str) -> str:
-    """A text member; null and nothing count as empty.
+    """Return a text member; empty if it is null or missing.
 
     Raises:
-        Unreadable: It is something else, or holds contains half of a surrogate pair.
+        Unreadable: It is not a string, or contains half of a surrogate pair.
     """
     text = value.get(member)
     if text is None:
@@ -144,14 +151,14 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
 
 
 def title_in(value: Mapping[str, Any], member: str) -> str:
-    """A title: one line, without space around it."""
+    """Return a title as one line, without surrounding white space."""
     text = text_in(value, member)
     return one_line(text) if len(text.splitlines()) > 1 else text.strip()
 
 
 def id_in(value: Mapping[str, Any]) -> str:
-    found = value.get("id")
-    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+    id = value.get("id")
+    return str(id) if isinstance(id, str | int) and not isinstance(id, bool) else ""
 
 
 def write(value: Mapping[str, Any]) -> bytes:

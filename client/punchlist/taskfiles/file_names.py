@@ -1,9 +1,8 @@
-"""Conversations as file names: an allow-list of harmless names, and a hash of everything else. Pure.
+"""Maps conversations to file names: harmless names stay as they are, all others are hashed. No I/O.
 
-A UUID, however it is spelled, is its 32 hexadecimal digits, as older programs name their files. Daemons before 0.2 made
-two conversations of two spellings of one UUID, so each also has a hash for a name, which no other conversation has.
-What could be taken for another conversation's name (a hash, upper case on a disk that does not tell case apart) is
-hashed.
+All spellings of a UUID become its 32 hexadecimal digits, as in older programs. Daemons before 0.2 treated two spellings
+of one UUID as two conversations, so each also has a unique hashed name. Names that could be confused with another
+conversation's are hashed too: those that look like a hash, and upper case, because some file systems ignore case.
 """
 
 import hashlib
@@ -14,15 +13,19 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\s\S])")
 _DIGITS = re.compile(r"[0-9a-f]{32}(?![\s\S])")
 _HASHED = re.compile(r"h-[0-9a-f]{40}(?![\s\S])")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![\s\S])")
-"""Names that mean a device on other systems, to which a folder may be copied."""
+"""Device names on Windows, to which a folder may be copied."""
 
 _GROUPS = (8, 12, 16, 20)
 
 
 def stems_of(conversation: str, *, keep_dashes: bool = False) -> tuple[str, ...]:
-    """The file names, without their ending, that a conversation may have, the best one first.
+    """Return the possible file names of a conversation, without extension, best first.
 
-    The last one is nobody else's; one before it is for whoever comes first. `keep_dashes`: a UUID is its own name.
+    Only the last one is unique. An earlier one belongs to the first conversation that uses it.
+
+    Args:
+        conversation: Id of the conversation.
+        keep_dashes: Use a UUID itself as the name, instead of its digits.
     """
     hashed = "h-" + hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:40]
     uuid = conversation.lower() if conversation.isascii() else ""
@@ -36,7 +39,7 @@ def stems_of(conversation: str, *, keep_dashes: bool = False) -> tuple[str, ...]
 
 
 def conversation_of(stem: str, *, keep_dashes: bool = False) -> str | None:
-    """The conversation that a file of this name belongs to, or None if the name does not tell."""
+    """Return the conversation of a file with this name, or None if the name does not determine it."""
     if _DIGITS.match(stem) and not keep_dashes:
         parts = zip((0, *_GROUPS), (*_GROUPS, len(stem)), strict=True)
         return "-".join(stem[start:end] for start, end in parts)

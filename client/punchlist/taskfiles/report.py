@@ -1,4 +1,4 @@
-"""What is wrong with mirror files, in a file that `punch doctor` and the tools read: light, and never the truth."""
+"""Problems of mirror files, stored in a status file for `punch doctor` and the tools."""
 
 import os
 import time
@@ -18,11 +18,13 @@ _MAX_PROBLEMS = 1_000
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something a person should look at.
+    """A problem that needs a person's attention.
 
-    `kind` is `corrupt` (not in its form), `foreign` (of another list or log, or of a list that was deleted),
-    `conflict`, `kept` (tasks missing in a file that may not know them), or `trouble` (the disk). `at` is milliseconds
-    since 1970 UTC, `copy` a file beside.
+    Attributes:
+        kind: `corrupt` (invalid format), `foreign` (of another list or log, or of a deleted list), `conflict`, `kept`
+            (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
+        at: Time in milliseconds since 1970 UTC.
+        copy: File with the conflicting contents, if any.
     """
 
     conversation: str
@@ -34,17 +36,22 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How the mirror is: the process that runs it, and what is wrong."""
+    """State of a mirror.
+
+    Attributes:
+        pid: The process that runs it.
+        at: When it was written, in milliseconds since 1970 UTC.
+        watching: `events`, or `polling` if the system provides no file watches.
+    """
 
     pid: int
     at: int
     problems: tuple[Problem, ...] = ()
     watching: str = "events"
-    """`events`, or `polling` where the system gives us no watches."""
 
 
 class Report:
-    """Keeps the problems of a running mirror, the newest of each file and kind. `log` is called with each new one."""
+    """The problems of a running mirror: the latest of each file and kind. Calls `log` with each new one."""
 
     def __init__(self, data_dir: str, log: Callable[[Problem], None]) -> None:
         self._log = log
@@ -52,13 +59,13 @@ class Report:
         self._problems: dict[tuple[str, str], Problem] = {}
         self.watching = "events"
         for problem in (_read(self._path) or Status(0, 0)).problems:
-            if problem.kind == "conflict":  # a conflict outlives the process that met it
+            if problem.kind == "conflict":  # conflicts survive a restart of the mirror
                 self._problems[problem.file, problem.kind] = problem
 
     def add(self, problem: Problem) -> None:
         key = (problem.file, problem.kind)
-        known = self._problems.get(key)
-        if known is not None and (known.text, known.copy) == (problem.text, problem.copy):
+        previous = self._problems.get(key)
+        if previous is not None and (previous.text, previous.copy) == (problem.text, problem.copy):
             return
         self._problems.pop(key, None)
         self._problems[key] = problem
@@ -68,10 +75,10 @@ class Report:
         self._log(problem)
 
     def clear(self, file: str, *kinds: str) -> None:
-        found = [key for key in ((file, kind) for kind in kinds) if key in self._problems]
-        for key in found:
+        keys = [key for key in ((file, kind) for kind in kinds) if key in self._problems]
+        for key in keys:
             del self._problems[key]
-        if found:
+        if keys:
             self.save()
 
     def save(self) -> None:
@@ -81,38 +88,39 @@ class Report:
 
 
 def status(data_dir: str) -> Status | None:
-    """What the mirror last said of itself, or None where none has run. What is over by now is left out."""
-    found = _read(os.path.join(data_dir, STATUS_NAME))
-    if found is None or not found.problems:
-        return found
-    entries = _entries(data_dir)
-    problems = tuple(one for one in found.problems if not _is_over(one, entries))
-    return msgspec.structs.replace(found, problems=problems)
+    """Return the mirror's latest status without problems solved since; None if no mirror has run."""
+    latest = _read(os.path.join(data_dir, STATUS_NAME))
+    if latest is None or not latest.problems:
+        return latest
+    entries = _read_entries(data_dir)
+    problems = tuple(problem for problem in latest.problems if not _is_solved(problem, entries))
+    return msgspec.structs.replace(latest, problems=problems)
 
 
 def is_corrupt(conversation: str, data_dir: str) -> bool:
-    """Whether a conversation's mirror file can't be read at this time, so that what it proposes is not known.
+    """Return whether a conversation's mirror file is corrupt, so that its changes can't be applied.
 
-    Nobody waits for a file that is no longer mirrored, or whose mirror is not running.
+    False if the file is no longer mirrored or the mirror is not running.
     """
     if not os.path.exists(os.path.join(data_dir, STATUS_NAME)):
         return False
-    found = status(data_dir)
-    is_reported = found is not None and any(
-        one.kind == "corrupt" and canonical(one.conversation) == canonical(conversation) for one in found.problems
+    latest = status(data_dir)
+    is_reported = latest is not None and any(
+        problem.kind == "corrupt" and canonical(problem.conversation) == canonical(conversation)
+        for problem in latest.problems
     )
-    return found is not None and is_reported and os_calls.is_running(found.pid)
+    return latest is not None and is_reported and os_calls.is_running(latest.pid)
 
 
-def _entries(data_dir: str) -> tuple[Entry, ...]:
+def _read_entries(data_dir: str) -> tuple[Entry, ...]:
     try:
         return Config(data_dir).read().mirrors
     except ConfigError:
         return ()
 
 
-def _is_over(problem: Problem, entries: Iterable[Entry]) -> bool:
-    """A conflict is over once its copy has been dealt with, corruption once the file is sound, gone or not mirrored."""
+def _is_solved(problem: Problem, entries: Iterable[Entry]) -> bool:
+    """Return whether a conflict's copy has been removed, or a corrupt file is valid, gone or no longer mirrored."""
     if problem.copy:
         return not os.path.exists(problem.copy)
     if problem.kind != "corrupt":

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.base.actors import is_agents, is_persons
+from punchlist.base.actors import belongs_to_agent, belongs_to_person
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.connection.core import Request
@@ -58,7 +58,7 @@ def of_others(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any
 
 
 def _is_own(context: ToolContext, actor: str) -> bool:
-    return is_agents(actor, context.actor) or is_persons(actor, context.person)
+    return belongs_to_agent(actor, context.actor) or belongs_to_person(actor, context.person)
 
 
 def _may_take(context: ToolContext, owner: str) -> bool:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from punchlist.base.text import one_line
-from punchlist.base.tree import holding
+from punchlist.base.tree import find_open_parents
 from punchlist.calls.call import Call
 from punchlist.errors import RequestRefused
 from punchlist.tools import claims
@@ -29,7 +29,7 @@ class Current(NamedTuple):
 def inner(running: Iterable[Task]) -> list[Task]:
     """Return the tasks in progress without those that hold another one of them: those wait for it."""
     tasks = list(running)
-    parents = holding(tasks)
+    parents = find_open_parents(tasks)
     return [task for task in tasks if task.id not in parents]
 
 

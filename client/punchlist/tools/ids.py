@@ -13,7 +13,7 @@ import msgspec
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import NotFound
-from punchlist.taskfiles.checklist import outside_ids
+from punchlist.taskfiles.checklist import file_ids
 from punchlist.tools.model import ToolContext
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.params import Params, TaskAddMany
@@ -36,7 +36,7 @@ def resolved(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any,
     if not strange:
         return call
     tasks: TaskList = yield context.calls.list()
-    own = {outside: task for task, outside in outside_ids(tasks).items()}
+    own = {outside: task for task, outside in file_ids(tasks).items()}
     for one in sorted(strange - own.keys()):
         text = f"There is no task {one[:60]!r}; list the tasks for their ids."
         raise NotFound("not_found", ERRORS["not_found"].code, text, {"what": "task", "id": one})

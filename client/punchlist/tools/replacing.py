@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist.base.text import clip, one_line
-from punchlist.base.tree import holding
+from punchlist.base.tree import find_open_parents
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import VersionConflict
@@ -53,7 +53,7 @@ def replace(
         others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
         # Children that this call finishes or drops no longer hold their parent.
         stay = {task.title for task in others} | {one.title for one in wanted if one.status not in FINISHED}
-        held = holding([task for task in old if task.title in stay])
+        held = find_open_parents([task for task in old if task.title in stay])
         fixed = [*others, *(task for task in old if task.id in held or is_heading(task.metadata))]
         theirs = {task.title: task.status for task in fixed}
         new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]

@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from punchlist.base import dates
-from punchlist.base.actors import is_persons
+from punchlist.base.actors import belongs_to_person
 from punchlist.calls.cursor import TaskList
 from punchlist_apps.chat import small_talk
 from punchlist_apps.chat.live import Tell
@@ -380,7 +380,7 @@ class Turn:
 
     def _at_work(self, task: Task) -> str:
         """Who works on a task, if that is neither the person nor a chat of theirs."""
-        is_own = task.owner == self.thread.actor or is_persons(task.owner, self.thread.person)
+        is_own = task.owner == self.thread.actor or belongs_to_person(task.owner, self.thread.person)
         return "" if task.status != "in_progress" or is_own else task.owner
 
     async def _tasks(self) -> TaskList:
@@ -546,7 +546,7 @@ def _each(tool: str) -> _Calls:
 
 def _new(title: str, intent: Intent) -> dict[str, Any]:
     found = _DUE.fullmatch(title)
-    due = dates.read(found["due"]) if found is not None else None
+    due = dates.parse(found["due"]) if found is not None else None
     members = {} if found is None or due is None else due.members("due") | {"title": found["title"]}
     return {"title": title, **({"priority": intent.priority} if intent.priority else {}), **members}
 

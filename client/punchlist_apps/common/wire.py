@@ -58,7 +58,7 @@ def call(
     global _key  # noqa: PLW0603
     deadline = target.deadline(TIMEOUT_S if timeout_s is None else timeout_s)
     try:
-        sock = target.connected(deadline)
+        sock = target.connect_running(deadline)
         try:
             waiting = Waiting(target, deadline)
             hello = _exchange(sock, 0, "daemon.hello", {"client": {"name": "punch", "version": __version__}}, waiting)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from punchlist.base.departures import departure, facts_of
-from punchlist.base.metadata import shown as shown_metadata
+from punchlist.base.metadata import visible_items
 from punchlist.base.text import safe_block
 from punchlist_apps.common.terminal.render import moment
 from punchlist_apps.ui.members import duration_text
@@ -76,9 +76,7 @@ def _notes(task: Task) -> list[Part]:
         parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))
-        parts += [
-            ("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in shown_metadata(task.metadata)
-        ]
+        parts += [("dim", f"  {text(str(name))}: {text(str(value))}\n") for name, value in visible_items(task.metadata)]
     return parts
 
 

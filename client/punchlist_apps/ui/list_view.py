@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from punchlist.base.tree import holding
+from punchlist.base.tree import find_open_parents
 from punchlist.calls.cursor import Cursor, FoldView
 from punchlist.calls.rows import Rows
 from punchlist.clients.aio import AsyncConversation
@@ -66,7 +66,7 @@ class ListView(Face):
 
     def draw_changes(self) -> None:
         rows = self.rows
-        changed = rows.taken_changes()
+        changed = rows.take_changes()
         if changed is None:
             self._underway = {task.id for task in rows.order if task.status == "in_progress"}
         else:
@@ -99,7 +99,7 @@ class ListView(Face):
 
     def items(self) -> list[Item]:
         order = self.picture.order
-        self._test = of_tasks(self.words, holding(order)) if self.words else None
+        self._test = of_tasks(self.words, find_open_parents(order)) if self.words else None
         self._numbers = max((len(task.id) for task in order), default=1)
         return tree(order if self._test is None else [task for task in order if self._test(task)])
 

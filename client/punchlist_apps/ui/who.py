@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from textual.worker import Worker
 
-from punchlist.base.agents import NOBODY, Held, Roll, Somebody, roll
+from punchlist.base.agents import NO_AGENTS, HeldTask, Participant, Roster, build_roster
 from punchlist.base.text import safe
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
@@ -30,8 +30,8 @@ class Who(Face):
     def __init__(self, client: AsyncClient) -> None:
         super().__init__()
         self._client = client
-        self._told: Roll | None = None
-        self._shown: dict[str, Somebody | Held] = {}
+        self._told: Roster | None = None
+        self._shown: dict[str, Participant | HeldTask] = {}
         self._reading: Worker[None] | None = None
 
     def on_mount(self) -> None:
@@ -50,12 +50,12 @@ class Who(Face):
             self.report(f"This is the last picture. {error}")
             return
         self.report()
-        self._told = roll(found, int(time.time() * 1000))
+        self._told = build_roster(found, int(time.time() * 1000))
         self.soon()
 
     def draw(self, item: Item, width: int) -> list[Part]:
         one = self._shown.get(item.key)
-        if isinstance(one, Held):
+        if isinstance(one, HeldTask):
             return [("", f"     {one.line}")]
         if one is None:
             return []
@@ -68,7 +68,7 @@ class Who(Face):
         items: list[Item] = []
         words = self.words.casefold().split()
         for one in self._told.agents if self._told else ():
-            lines: list[tuple[str, Somebody | Held]] = [(one.name, one)]
+            lines: list[tuple[str, Participant | HeldTask]] = [(one.name, one)]
             lines += [(f"{one.name} {task.conversation} {task.id}", task) for task in one.tasks]
             text = " ".join([safe(one.name), one.details(""), *(task.line for task in one.tasks)]).casefold()
             if all(word in text for word in words):
@@ -81,7 +81,7 @@ class Who(Face):
         return [("title", "who is there"), ("dim", f"   {here} connected")]
 
     def empty(self) -> str:
-        return NOBODY if self._told and not self.words else ""
+        return NO_AGENTS if self._told and not self.words else ""
 
     def spins(self, key: str) -> bool:
         return False
@@ -95,7 +95,7 @@ class Who(Face):
 
     def do_open(self) -> None:
         one = self._shown.get(self.lines.key)
-        if isinstance(one, Held):
+        if isinstance(one, HeldTask):
             self.face.open_list(one.conversation)
 
     def on_lines_opened(self) -> None:

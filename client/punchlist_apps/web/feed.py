@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.connection.core import Profile, failure, result_of
+from punchlist.connection.core import Profile, error_of, result_of
 from punchlist.connection.core import Request as Call
 from punchlist.connection.link import Link
 from punchlist.errors import PunchlistError
@@ -173,7 +173,7 @@ class Stream:
             self._epoch = link.hello.epoch
             for view in self._views():
                 reply = await link.exchange(Call.of("event.subscribe", view))
-                if (error := failure(reply)) is not None:
+                if (error := error_of(reply)) is not None:
                     raise error
                 self._positions[view.view] = result_of(reply, SubscribeResult).seq
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

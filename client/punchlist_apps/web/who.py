@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from punchlist.base.agents import of_list, roll
+from punchlist.base.agents import build_roster, filter_for_list
 from punchlist.connection.core import Request as Call
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
@@ -24,8 +24,8 @@ def who(access: Access) -> Handler:
         client = await access.client(scope)
         found = msgspec.json.decode(await client.forward(Call.raw("agent.list", params)))
         if scope.list is not None:
-            found = of_list(found, scope.list)
-        told = roll(found, int(time.time() * 1000))
+            found = filter_for_list(found, scope.list)
+        told = build_roster(found, int(time.time() * 1000))
         agents = [{**one._asdict(), "tasks": [task._asdict() for task in one.tasks]} for one in told.agents]
         return json_response({"agents": agents, "others": told.others})
 

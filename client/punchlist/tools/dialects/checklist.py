@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, structs
 
 from punchlist.base.text import one_line
-from punchlist.base.tree import holding
+from punchlist.base.tree import find_open_parents
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
@@ -215,7 +215,7 @@ def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
     """Return the tasks that can be completed together, each after its children and blockers."""
     first = {one: set(known[one].open_blockers) for one in ids}
     for task in known.values():
-        if task.parent in first and holding([task]):
+        if task.parent in first and find_open_parents([task]):
             first[task.parent].add(task.id)
     ordered: dict[str, None] = {}
     left = list(first)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from punchlist.base.metadata import shown
+from punchlist.base.metadata import visible_items
 from punchlist.base.text import one_line
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
@@ -120,7 +120,7 @@ def _get(context: ToolContext, args: TaskGet) -> Steps:
     description = shorten(task.description, offset=args.offset, rest=rest)
     above = yield from paths.above(context, task)
     why = "Failed because" if task.status == "failed" else reason_label(task)
-    metadata = dict(shown(task.metadata))
+    metadata = dict(visible_items(task.metadata))
     lines = [
         f"Task #{task.id}: {task.title}",
         *_labelled("Path", place(task, above)),

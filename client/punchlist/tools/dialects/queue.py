@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from punchlist.base.metadata import shown
+from punchlist.base.metadata import visible_items
 from punchlist.base.text import joined_text, one_line
 from punchlist.calls.call import Call, itself
 from punchlist.calls.cursor import TaskList
@@ -139,7 +139,7 @@ def _handed(context: ToolContext, task: Task, offset: int = 0) -> Generator[Call
     row |= notes.members(context, task)
     above = yield from paths.above(context, task)
     row |= {"parent": task.parent, "path": place(task, above)} if above else {}
-    metadata = dict(shown(task.metadata))
+    metadata = dict(visible_items(task.metadata))
     text = compact(metadata) if metadata else ""
     fits = 0 < len(text) <= min(LONG_TEXT, BUDGET - len(compact(row)) - _BESIDE)
     return row | ({"context": metadata} if fits else {})

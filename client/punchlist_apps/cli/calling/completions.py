@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist.connection.launch import HOOK_LOOK_S
+from punchlist.connection.launch import HOOK_CHECK_AFTER_S
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.names import Ask, find
 from punchlist_apps.cli.parsing.parser import parse
@@ -43,7 +43,7 @@ def offer(words: Sequence[str]) -> int:
         return 0
 
     def ask(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        return wire.call(context.target, method, params, timeout_s=HOOK_LOOK_S)
+        return wire.call(context.target, method, params, timeout_s=HOOK_CHECK_AFTER_S)
 
     try:
         conversation = "" if kind == "list" else context.find_conversation()

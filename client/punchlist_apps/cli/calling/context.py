@@ -44,7 +44,7 @@ class Context:
         """Why what was printed is not a whole list: told at the end."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
         """Where the daemon is met, and whether one may be started."""
-        self.target.look_at(self.note)
+        self.target.report_delays(self.note)
         self._conversation: str | None = None
         self._name: str | None = None
         self._known = False

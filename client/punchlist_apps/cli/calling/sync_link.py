@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from punchlist.connection.core import Profile, Request, Retry, Wire, failure, is_passing, result_of
+from punchlist.connection.core import Profile, Request, Retry, Wire, error_of, is_transient, result_of
 from punchlist.connection.launch import Target
 from punchlist.connection.options import Options
 from punchlist.connection.waiting import Waiting
@@ -137,6 +137,6 @@ class Caller:
         except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
             self.close()
             raise
-        if (error := failure(reply)) and is_passing(error):
+        if (error := error_of(reply)) and is_transient(error):
             self.close()
         return reply

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from punchlist import __version__
 from punchlist.base.text import one_line, safe
-from punchlist.connection.launch import Target, holder
+from punchlist.connection.launch import Target, find_lock_holder
 from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused, TimedOut
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
@@ -229,7 +229,7 @@ def _without_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
         found = f"no reply from pid {pid} for {REPLY_S:.0f} s"
         return Finding("daemon", "fail", found, f"{_log_of(target)}; if it stays so: kill -9 {pid} loses no change")
     if isinstance(error, DaemonUnavailable) and error.temporary:
-        if elsewhere := holder(target.data_dir):
+        if elsewhere := find_lock_holder(target.data_dir):
             return _elsewhere(target, elsewhere)
         start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
         return Finding("daemon", "warn", "none is running", start)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from punchlist.base import project
-from punchlist.base.actors import is_agents
+from punchlist.base.actors import belongs_to_agent
 from punchlist.base.text import safe_block
 from punchlist.connection.launch import is_stopped
 from punchlist.errors import PunchlistError, WrongEpoch
@@ -68,7 +68,7 @@ def run_prime(context: Context) -> int:
     if context.args.hook:
         if is_stopped(context.target.socket):
             return 0  # a hook is nobody who wants a daemon
-        context.target.hurry()
+        context.target.fail_fast()
         try:
             return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
         except (PunchlistError, DirectoryError, OSError) as error:
@@ -117,7 +117,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     listed = context.call("task.list", conversation=name)
     if seq is None:
         seq = listed["seq"]
-    others = [one for one in changes if not is_agents(one["actor"], own)]
+    others = [one for one in changes if not belongs_to_agent(one["actor"], own)]
     text = brief(listed.get("name", name), listed["tasks"], others)
     if text:
         context.lines([text])
@@ -149,7 +149,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
     looked = looks.of(session, name)
     listed = context.call("task.list", conversation=name, status="in_progress")
     tasks = listed["tasks"]
-    ours = [task for task in tasks if is_agents(task.get("owner", ""), own)]
+    ours = [task for task in tasks if belongs_to_agent(task.get("owner", ""), own)]
     fresh = [task for task in ours if _stamp(task) not in looked.reminded]
     if not fresh:
         if not tasks:

@@ -174,7 +174,7 @@ def _tasks(context: Context, place: Place) -> list[str]:
         return []
     data_dir = context.target.data_dir
     folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.user_file(".claude"), "tasks")
-    is_new = Config(data_dir).set_inbound(folder, wanted=not args.remove)
+    is_new = Config(data_dir).set_inbound(folder, enabled=not args.remove)
     if is_new:
         stored.record(f"the setting for {folder}")
     if args.remove:

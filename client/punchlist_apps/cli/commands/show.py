@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist.connection.launch import HOOK_LOOK_S
+from punchlist.connection.launch import HOOK_CHECK_AFTER_S
 from punchlist_apps.cli.calling.context import Context, one_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.parsing.saved_filters import SORTS, saved
@@ -184,7 +184,9 @@ def _show_prompt(context: Context) -> int:
     """Print one line about the list for a shell prompt; nothing if anything is wrong. Starts no daemon."""
     try:
         name = context.find_conversation()
-        found = wire.call(context.target, "conversation.get", {"conversation": name}, timeout_s=HOOK_LOOK_S) or {}
+        found = (
+            wire.call(context.target, "conversation.get", {"conversation": name}, timeout_s=HOOK_CHECK_AFTER_S) or {}
+        )
     except (DirectoryError, TimeoutError):
         return 0
     summary = found.get("conversation", {})
@@ -212,7 +214,7 @@ def run_status(context: Context) -> int:
     if context.args.line:
         if not context.args.json and (line := _read_status_file(context)):
             return context.answer(None, [line])
-        context.target.hurry()
+        context.target.fail_fast()
         counts = _all_counts(context)
         return context.answer(counts, [status_line(counts)])
     result = context.call("daemon.status")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from punchlist.base.agents import NOBODY, NOBODY_IN_LIST, roll, without_commands
+from punchlist.base.agents import NO_AGENTS, NO_AGENTS_IN_LIST, build_roster, drop_commands
 from punchlist.base.departures import ago
 from punchlist.base.text import safe
 from punchlist.errors import Forbidden
@@ -31,7 +31,7 @@ def run_who(context: Context) -> int:
     found = context.call("agent.list", conversation=wanted)
     machines = [] if wanted else _machines(context)
     style, now = context.style, int(time() * 1000)
-    agents, others = roll(found, now)
+    agents, others = build_roster(found, now)
     lines: list[str] = []
     for one in agents:
         glyph = style.glyphs["in_progress" if one.is_here else "pending"]
@@ -41,8 +41,8 @@ def run_who(context: Context) -> int:
         ]
     lines += [others] if others else []
     lines += [_machine_line(machine, style, now) for machine in machines]
-    lines = lines or [NOBODY_IN_LIST if wanted else NOBODY]
-    value = {"agents": without_commands(found), "machines": machines}
+    lines = lines or [NO_AGENTS_IN_LIST if wanted else NO_AGENTS]
+    value = {"agents": drop_commands(found), "machines": machines}
     return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from punchlist.connection.launch import Target, holder, want
+from punchlist.connection.launch import Target, allow_start, find_lock_holder
 from punchlist.connection.options import Options
 from punchlist.connection.starter import SUPERVISED
 from punchlist.errors import DaemonUnavailable, TimedOut
@@ -72,7 +72,7 @@ def stop(target: Target, options: Options) -> int | None:
         TimedOut: It still works on what it was asked.
     """
     manager = Manager()
-    if (suspended := holder(target.data_dir)) and os_calls.is_suspended(suspended):
+    if (suspended := find_lock_holder(target.data_dir)) and os_calls.is_suspended(suspended):
         os.kill(suspended, signal.SIGCONT)
     try:
         with Caller(target.with_autostart(False), **options) as caller:
@@ -99,6 +99,6 @@ def stop(target: Target, options: Options) -> int | None:
 
 def start(target: Target, options: Options) -> HelloResult:
     """See that a daemon runs, whoever stopped the one before, and tell which."""
-    want(target.socket)
+    allow_start(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

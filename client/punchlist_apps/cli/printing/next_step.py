@@ -7,7 +7,7 @@ from typing import Any
 
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import clip, one_line, safe
-from punchlist.base.tree import holding, titles_above, with_path
+from punchlist.base.tree import find_open_parents, titles_above, with_path
 from punchlist_apps.common.terminal.render import FINISHED, nothing_left
 
 _TITLE = 50
@@ -25,7 +25,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
     unfinished = [task for task in tasks if task["status"] not in FINISHED]
-    parents = holding(tasks, lambda task, name: task.get(name))
+    parents = find_open_parents(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
     mine = [task for task in mine if task["id"] not in parents]  # what holds open tasks goes on with those

@@ -26,7 +26,7 @@ def when(text: str) -> "When":
 
     if not text.strip():
         return dates.When(0)
-    found = dates.read(text)
+    found = dates.parse(text)
     if found is None or found.at <= 0:
         raise ArgumentTypeError(f"{text!r} is not a time; write {dates.EXAMPLES}")
     return found
@@ -36,7 +36,7 @@ def past(text: str) -> int:
     """A time that was, as milliseconds since 1970 UTC: `10m`, `10 min ago`, `yesterday`, `2026-12-24 18:00`."""
     from punchlist.base import dates
 
-    found = dates.read(text, behind=True)
+    found = dates.parse(text, past=True)
     if found is None or found.at <= 0:
         raise ArgumentTypeError(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
     return found.at

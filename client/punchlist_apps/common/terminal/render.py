@@ -346,7 +346,7 @@ def _spent_ms(task: Task, now: int) -> int:
 def _metadata(given: dict[str, Any]) -> str:
     from punchlist.base import metadata
 
-    return ", ".join(safe(f"{key}={value}") for key, value in metadata.shown(given))
+    return ", ".join(safe(f"{key}={value}") for key, value in metadata.visible_items(given))
 
 
 def _ids(ids: list[str]) -> str:

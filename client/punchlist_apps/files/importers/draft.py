@@ -7,7 +7,7 @@ import msgspec
 
 from punchlist.base import dates
 from punchlist.base.dates import When
-from punchlist.base.metadata import shown
+from punchlist.base.metadata import visible_items
 from punchlist.base.text import clip, one_line
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, STATUSES
@@ -230,7 +230,7 @@ class Draft:
         if gate := members.get("gate"):
             to["gate"] = gate
         # An exported list has the marks of its own last import, which say nothing about this one.
-        metadata = {key: value for key, value in shown(asked) if value not in (None, "")}
+        metadata = {key: value for key, value in visible_items(asked) if value not in (None, "")}
         if len(msgspec.json.encode(metadata)) > _METADATA_BYTES:
             self.pass_over("metadata of more than 128 KiB", line)
         elif metadata:
@@ -238,7 +238,7 @@ class Draft:
 
     def _give_times(self, item: Item, members: dict[str, Any]) -> None:
         for name in ("due", "not_before"):
-            found = dates.on(str(members.get(f"{name}_day") or "")) or members.get(name)
+            found = dates.parse_day(str(members.get(f"{name}_day") or "")) or members.get(name)
             found = When(found) if isinstance(found, int) else found
             if isinstance(found, When) and 0 < found.at <= MAX_INTEGER:
                 item.members |= found.members(name)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, cast
 
 from punchlist.base import dates
-from punchlist.base.metadata import shown
+from punchlist.base.metadata import visible_items
 from punchlist.base.text import one_line
 from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import MOST_TASKS, Draft, Item, Note, too_many
@@ -143,7 +143,7 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
         raise FormatError("the punchlist comment has a list of something else than words", name, line)
     for member in ("due", "not_before"):
         if isinstance(given := members.get(member), str):
-            members[member] = dates.read(given)
+            members[member] = dates.parse(given)
             if members[member] is None:
                 raise FormatError(f"the punchlist comment has a wrong {member}", name, line)
     members["notes"] = [_note(one, name, line) for one in members.get("notes", [])]
@@ -153,7 +153,7 @@ def _extras_in(text: str, name: str, line: int) -> dict[str, Any]:
 def _note(one: Any, name: str, line: int) -> Note:
     note: dict[str, Any] = cast("dict[str, Any]", one) if isinstance(one, dict) else {"text": one}
     text, author, at = cast("tuple[Any, Any, Any]", (note.get("text"), note.get("author", ""), note.get("at", 0)))
-    if isinstance(at, str) and (written := dates.read(at)) is not None:
+    if isinstance(at, str) and (written := dates.parse(at)) is not None:
         at = written.at
     if not isinstance(text, str) or not isinstance(author, str) or not isinstance(at, int):
         raise FormatError("the punchlist comment has a wrong note", name, line)
@@ -253,7 +253,7 @@ def _is_plain(description: str) -> bool:
 
 
 def _extras(task: dict[str, Any], title: str, *, is_section: bool = False) -> str:
-    told = {**task, "metadata": dict(shown(task.get("metadata") or {}))}
+    told = {**task, "metadata": dict(visible_items(task.get("metadata") or {}))}
     members = {key: told[key] for key in _SAME if told.get(key) not in (None, "", [], (), {}, "normal")}
     for name in ("due", "not_before"):
         if name in members:

@@ -116,7 +116,7 @@ def when(  # noqa: PLR0913 - how programs differ in their dates
             draft.pass_over(f"`{what}` that is no date (“{clip(spelled, 30)}”)", line)
         return None
     if is_day or not has_time:
-        return dates.on(found.date().isoformat())
+        return dates.parse_day(found.date().isoformat())
     if zone and found.tzinfo is None:
         try:
             found = found.replace(tzinfo=ZoneInfo(zone))

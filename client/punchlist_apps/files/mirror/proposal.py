@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from punchlist.taskfiles.checklist import outside_ids
+from punchlist.taskfiles.checklist import file_ids
 from punchlist.taskfiles.file_format import Document, Fields, Form
 from punchlist_apps.files.mirror.merge import Changes, Conflict, Delete, Sheet, reconcile
 from punchlist_schemas.things import Task
@@ -100,7 +100,7 @@ def _between(sheet: Sheet, theirs: Sheet) -> int:
 
 
 def _distance(form: Form, document: Document, snapshot: Snapshot) -> int:
-    ids = outside_ids(snapshot.tasks) if document.is_whole else {task.id: task.id for task in snapshot.tasks}
+    ids = file_ids(snapshot.tasks) if document.is_whole else {task.id: task.id for task in snapshot.tasks}
     known = {ids[task.id]: form.fields(task) for task in snapshot.tasks}
     distance = sum(task not in document.tasks for task in known) if document.is_whole else 0
     for task, fields in document.tasks.items():
@@ -151,7 +151,7 @@ def _with_our_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
 def _inside_ids(document: Document, tasks: Tasks) -> dict[str, str]:
     if not document.is_whole:
         return {task.id: task.id for task in tasks}
-    return {outside: task for task, outside in outside_ids(tasks).items()}
+    return {outside: task for task, outside in file_ids(tasks).items()}
 
 
 def _plain(sheet: Sheet) -> dict[str, dict[str, Any]]:

@@ -303,7 +303,7 @@ class ListSync:
                     continue
                 self._wrote = tasks.version
                 last = disk.get(name) or (self._written[name].data if name in self._written else b"")
-                present = await self._put(name, self._form.keeping(data, last), disk.get(name))
+                present = await self._put(name, self._form.merge_foreign_members(data, last), disk.get(name))
                 if present is not None:
                     displaced[name] = present
             for name in disk.keys() - wanted.keys() - closed:

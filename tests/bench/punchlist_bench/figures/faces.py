@@ -61,7 +61,7 @@ class Table(App[None]):
         table = self.query_one(DataTable[str])
         async with connect_async(socket=self._socket, autostart=False) as client:
             async for rows in client.follow(Cursor(self._list, FoldView())):
-                changed = rows.taken_changes()
+                changed = rows.take_changes()
                 if changed is None:
                     for row in rows.order:
                         table.add_row(f"#{row.id}", row.status, row.title, key=row.id)

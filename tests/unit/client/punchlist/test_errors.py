@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from punchlist import errors
-from punchlist.errors import RequestRefused, refusal
+from punchlist.errors import RequestRefused, build_error
 from punchlist_schemas.errors import ERRORS, Rejection, error_object
 
 
@@ -17,7 +17,7 @@ def test_a_class_tells_the_facts_that_the_table_names(kind: str) -> None:
     row = ERRORS[kind]
     assert tuple(name.rstrip("_") for name in RequestRefused.kinds[kind].facts()) == row.data
     wire = error_object(Rejection(kind, "because", {name: f"a {name}" for name in row.data}))
-    error = refusal(wire.code, wire.message, wire.data)
+    error = build_error(wire.code, wire.message, wire.data)
     assert type(error) is RequestRefused.kinds[kind]
     assert (error.kind, error.code, str(error)) == (kind, row.code, "because")
     for name in error.facts():
@@ -33,13 +33,13 @@ def test_a_refusal_survives_pickling(kind: str) -> None:
 
 
 def test_a_fact_that_was_left_out_is_none() -> None:
-    error = refusal(-32602, "no", {"kind": "invalid_params", "field": "title"})
+    error = build_error(-32602, "no", {"kind": "invalid_params", "field": "title"})
     assert isinstance(error, errors.InvalidParams)
     assert (error.field, error.nearest) == ("title", None)
 
 
 def test_a_kind_of_a_later_daemon_is_a_plain_refusal() -> None:
-    error = refusal(-32099, "no", {"kind": "too_modern", "hint": 1})
+    error = build_error(-32099, "no", {"kind": "too_modern", "hint": 1})
     assert type(error) is RequestRefused
     assert (error.kind, error.code, error.data["hint"]) == ("too_modern", -32099, 1)
 

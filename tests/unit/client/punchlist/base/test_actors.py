@@ -1,6 +1,6 @@
 import pytest
 
-from punchlist.base.actors import chat_actor, is_agents
+from punchlist.base.actors import belongs_to_agent, chat_actor
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from punchlist.base.actors import chat_actor, is_agents
     ],
 )
 def test_an_agents_own_are_itself_and_its_sub_agents_alone(actor: str, agent: str, *, is_so: bool) -> None:
-    assert is_agents(actor, agent) is is_so
+    assert belongs_to_agent(actor, agent) is is_so
 
 
 @pytest.mark.parametrize(

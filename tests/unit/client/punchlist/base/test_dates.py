@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from punchlist.base.dates import When, is_late, read
+from punchlist.base.dates import When, is_late, parse
 
 NOW = datetime(2026, 11, 25, 14, 30)
 """A Wednesday."""
@@ -77,37 +77,37 @@ NONE = (
 
 @pytest.mark.parametrize(("text", "day"), DAYS.items())
 def test_words_without_a_time_are_a_day(text: str, day: str) -> None:
-    found = read(text, NOW)
+    found = parse(text, NOW)
     assert found == When(round(datetime.fromisoformat(day).timestamp() * 1000), day)
 
 
 @pytest.mark.parametrize(("text", "at"), MOMENTS.items())
 def test_words_with_a_time_are_a_moment(text: str, at: datetime) -> None:
-    assert read(text, NOW) == When(round(at.timestamp() * 1000))
+    assert parse(text, NOW) == When(round(at.timestamp() * 1000))
 
 
 @pytest.mark.parametrize("text", NONE)
 def test_other_words_are_no_time(text: str) -> None:
-    assert read(text, NOW) is None
+    assert parse(text, NOW) is None
 
 
 def test_a_weekday_is_never_today() -> None:
     friday = datetime(2026, 11, 27, 9)
-    assert read("friday", friday) == read("2026-12-04", friday)
-    assert read("friday", friday, behind=True) == read("today", friday)
+    assert parse("friday", friday) == parse("2026-12-04", friday)
+    assert parse("friday", friday, past=True) == parse("today", friday)
 
 
 def test_the_last_day_of_a_month_stays_the_last() -> None:
-    found = read("in 1 month", datetime(2027, 1, 31, 9))
+    found = parse("in 1 month", datetime(2027, 1, 31, 9))
     assert found is not None and found.day == "2027-02-28"
 
 
 def test_tonight_is_not_over_in_the_evening() -> None:
-    assert read("tonight", datetime(2026, 11, 25, 21)) == read("2026-11-25 23:59")
+    assert parse("tonight", datetime(2026, 11, 25, 21)) == parse("2026-11-25 23:59")
 
 
 def test_behind_a_duration_is_exact() -> None:
-    found = read("2d", NOW, behind=True)
+    found = parse("2d", NOW, past=True)
     assert found == When(round(datetime(2026, 11, 23, 14, 30).timestamp() * 1000))
 
 
@@ -125,11 +125,11 @@ def test_a_day_is_late_when_it_has_ended_here(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_filter_compares_days_with_days() -> None:
-    today = read("today", NOW)
+    today = parse("today", NOW)
     assert today is not None
     midnight = round(datetime(2026, 11, 26).timestamp() * 1000)
     assert today.is_due_by() == {"due_by": "2026-11-25", "due_before": midnight}
-    at = read("2026-11-25 18:00")
+    at = parse("2026-11-25 18:00")
     assert at is not None
     assert at.is_due_by() == {"due_by": "2026-11-24", "due_before": at.at}
     assert When(0).is_due_by() == {}

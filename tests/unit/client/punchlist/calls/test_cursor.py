@@ -14,7 +14,7 @@ from punchlist.calls.cursor import (
     ListView,
     RowsView,
     TaskList,
-    condition,
+    to_predicate,
 )
 from punchlist.errors import Gap, WrongEpoch
 from punchlist_schemas.events import StatusChanged, UnknownEvent
@@ -151,20 +151,20 @@ def tasks(version: int, **counts: int) -> TaskList:
 
 
 def test_done_means_that_nothing_unfinished_is_left() -> None:
-    done = condition("done")
+    done = to_predicate("done")
     assert done(tasks(1, completed=3, failed=1))
     assert not any(done(tasks(1, **{status: 1})) for status in ("pending", "in_progress", "paused"))
 
 
 def test_idle_means_that_nothing_is_worked_on_or_could_be() -> None:
-    idle = condition("idle")
+    idle = to_predicate("idle")
     assert idle(tasks(1, pending=2, blocked=2))
     assert not idle(tasks(1, in_progress=1))
     assert not idle(tasks(1, pending=1, ready=1))
 
 
 def test_change_means_another_version_than_the_first_one_asked_about() -> None:
-    changed = condition("change")
+    changed = to_predicate("change")
     assert [changed(tasks(version)) for version in (3, 3, 4)] == [False, False, True]
 
 

@@ -20,14 +20,14 @@ def push(*rows: Row, **more: Any) -> RowsPush:
 def test_what_changed_is_told_once_and_a_row_that_only_looks_different_moves_nothing() -> None:
     rows = Rows()
     rows.fold(push(row(1, "a"), row(2, "b"), reset=True))
-    assert rows.taken_changes() is None
-    assert rows.taken_changes() == set()
+    assert rows.take_changes() is None
+    assert rows.take_changes() == set()
     rows.fold(push(row(2, "b", status="failed")))
     assert [task.status for task in rows.order] == ["pending", "failed"]
-    assert rows.taken_changes() == {"2"}
+    assert rows.take_changes() == {"2"}
     for change in (push(row(2, "0")), push(row(3, "c")), push(gone=("3",)), push(row(1, "a", parent="2"))):
         rows.fold(change)
-        assert rows.taken_changes() is None
+        assert rows.take_changes() is None
     assert [task.id for task in rows.order] == ["2", "1"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist.connection.core import PAUSES_S, Request, Retry, Wire, given_back, is_passing, result_of
+from punchlist.connection.core import PAUSES_S, Request, Retry, Wire, build_releases, is_transient, result_of
 from punchlist.connection.launch import Target
 from punchlist.errors import (
     Blocked,
@@ -239,7 +239,7 @@ PASSING = [
 
 @pytest.mark.parametrize(("error", "passing"), PASSING, ids=lambda value: type(value).__name__)
 def test_which_failures_pass_by_themselves(error: PunchlistError, passing: bool) -> None:
-    assert is_passing(error) is passing
+    assert is_transient(error) is passing
     retry = Retry(deadline=10.0)
     if passing:
         assert retry.pause_s(error, now=0.0) == PAUSES_S[0]
@@ -274,12 +274,12 @@ def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:
     made = {"id": "1", "title": "t", "status": "in_progress", "priority": "normal", "created_at": 1, "updated_at": 1}
     task = {**made, "status_changed_at": 1, "version": 1}
     result = {"version": 1, "seq": 9, "task": task, "fence": 8, "tasks": [task, {**task, "id": "2"}], "fences": [8, 9]}
-    releases = given_back(request, result)
+    releases = build_releases(request, result)
     told = [msgspec.to_builtins(release.params) for release in releases]
     assert [(one["conversation"], one["task"], one["owner"], one["fence"]) for one in told] == [
         ("c", "1", "ann", 8),
         ("c", "2", "ann", 9),
     ]
     nothing = {"version": 1, "seq": 9, "task": None}
-    assert given_back(request, nothing) == []
-    assert given_back(Request.of("task.get", p.TaskGet(conversation="c", task="1")), nothing) == []
+    assert build_releases(request, nothing) == []
+    assert build_releases(Request.of("task.get", p.TaskGet(conversation="c", task="1")), nothing) == []

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from punchlist.connection import launch
-from punchlist.connection.launch import Target, unavailable
+from punchlist.connection.launch import Target, build_unavailable
 from punchlist.errors import DaemonStopped, DaemonUnavailable, WrongDataDirectory
 from punchlist_schemas.system import os_calls
 
@@ -70,7 +70,10 @@ def test_a_socket_whose_own_name_is_too_long_is_a_final_refusal_that_says_so(tmp
         Target(str(tmp_path / ("s" * 150)), str(tmp_path / "data")).dial()
     assert not caught.value.temporary
     assert list(tmp_path.iterdir()) == []
-    assert str(unavailable("/x", OSError("AF_UNIX path too long"))) == "Connecting to /x failed: AF_UNIX path too long."
+    assert (
+        str(build_unavailable("/x", OSError("AF_UNIX path too long")))
+        == "Connecting to /x failed: AF_UNIX path too long."
+    )
 
 
 @pytest.mark.parametrize("stale", [False, True])
@@ -119,7 +122,7 @@ except punchlist.errors.DaemonUnavailable as error:
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES])
 def test_a_refusal_by_permissions_is_final_and_tells_whose_folder_to_look_at(number: int) -> None:
-    error = unavailable("/run/user/1/punchlist/daemon.sock", OSError(number, os.strerror(number)))
+    error = build_unavailable("/run/user/1/punchlist/daemon.sock", OSError(number, os.strerror(number)))
     assert not error.temporary
     assert "/run/user/1/punchlist belongs to you" in str(error)
     assert "No daemon was started" in str(error)
@@ -228,7 +231,7 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
 
 
 def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punchlist.connection.waiting._HEED_S", 0.05)
+    monkeypatch.setattr("punchlist.connection.waiting._MAX_SLEEP_S", 0.05)
     with listener(tmp_path / "run" / "s") as listening:
         listening.listen(0)
         with closing(launch.connect(str(tmp_path / "run" / "s"), 0.1)) as first:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.taskfiles.checklist import Checklist, outside_ids
+from punchlist.taskfiles.checklist import Checklist, file_ids
 from punchlist.taskfiles.file_format import Origin, Unreadable
 from punchlist_schemas.things import Task
 
@@ -56,7 +56,7 @@ def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_s
             "no task",
         ],
     }
-    made = Checklist().keeping(data, b"\xef\xbb\xbf" + json.dumps(there).encode())
+    made = Checklist().merge_foreign_members(data, b"\xef\xbb\xbf" + json.dumps(there).encode())
     value = json.loads(made)
     assert value["sessionTitle"] == "Ünï" and value["punchlist"] == json.loads(data)["punchlist"]
     assert value["tasks"] == [
@@ -71,7 +71,7 @@ def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_s
         {"id": "2", "title": "t2", "description": "", "done": False, "owner": "ann"},
     ]
     assert Checklist().parse("x", made) == Checklist().parse("x", data)
-    assert Checklist().keeping(made, made) == made
+    assert Checklist().merge_foreign_members(made, made) == made
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_s
 )
 def test_what_stands_there_never_makes_our_file_unreadable(present: bytes) -> None:
     (data,) = Checklist().render(ORIGIN, [task(1)], "website").values()
-    made = Checklist().keeping(data, present)
+    made = Checklist().merge_foreign_members(data, present)
     assert Checklist().parse("x", made) == Checklist().parse("x", data)
 
 
@@ -100,7 +100,7 @@ def test_a_copied_line_is_a_new_task() -> None:
 def test_the_id_that_another_program_gave_is_kept_where_it_is_unmistakable() -> None:
     tasks = [task(1, metadata={"mirror_id": "0af3"}), task(2, metadata={"mirror_id": "0af3"}), task(3)]
     tasks += [task(4, metadata={"mirror_id": "3"}), task(5, metadata={"mirror_id": 3})]
-    assert outside_ids(tasks) == {"1": "0af3", "2": "2", "3": "3", "4": "4", "5": "5"}
+    assert file_ids(tasks) == {"1": "0af3", "2": "2", "3": "3", "4": "4", "5": "5"}
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_commands_name_a_suspended_daemon(suspended: Spawned, run: Any, words: s
 def test_a_suspended_daemon_with_a_full_backlog_is_named(
     suspended: Spawned, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "LOOK_S", 0.2)
+    monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.2)
     waiting: list[socket.socket] = []
     try:
         while True:
@@ -109,7 +109,7 @@ def test_hooks_give_up_a_daemon_that_hangs(home: Path, run: Any, monkeypatch: py
 
 
 def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "LOOK_S", 0.05)
+    monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
 
     def handler(session: Session, request: Request) -> None:
@@ -124,7 +124,7 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
 
 
 def test_a_call_that_waits_on_purpose_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "LOOK_S", 0.05)
+    monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     told = punch("queue", "claim", "--wait", "500ms")
     assert "still waiting" not in told.err and "no reply" not in told.err
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from punchlist.base.text import is_safe
-from punchlist.base.tree import holding
+from punchlist.base.tree import find_open_parents
 from punchlist_apps.common.terminal.render import cells
 from punchlist_apps.common.terminal.style import ASCII_GLYPHS, UNICODE_GLYPHS
 from punchlist_apps.ui.detail import dependencies, detail
@@ -130,7 +130,7 @@ def test_what_holds_open_tasks_is_not_ready() -> None:
         task(4),
         task(5, parent="4", status="failed"),
     ]
-    test = of_tasks("is:ready", holding(tasks))
+    test = of_tasks("is:ready", find_open_parents(tasks))
     assert test is not None
     assert [one.id for one in tasks if test(one)] == ["2", "4"]
 

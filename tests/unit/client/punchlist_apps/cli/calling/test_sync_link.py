@@ -90,7 +90,7 @@ def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path
 def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_HEED_S", 0.02)
+    monkeypatch.setattr(waiting, "_MAX_SLEEP_S", 0.02)
     never = threading.Event()
 
     def handler(session: Session, request: Asked) -> None:

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from punchlist.connection.launch import holder
+from punchlist.connection.launch import find_lock_holder
 from punchlist.taskfiles.config import Config, Entry
 from punchlist.taskfiles.report import Report
 from punchlist_apps.cli.commands import doctor
@@ -159,9 +159,9 @@ def test_a_daemon_that_listens_elsewhere_is_named(punch: Any, home: Path, monkey
 
 
 def test_a_lock_that_nobody_holds_is_no_daemon(tmp_path: Path) -> None:
-    assert holder(str(tmp_path)) is None
+    assert find_lock_holder(str(tmp_path)) is None
     (tmp_path / "lock").write_text(f"{os.getpid()}\n")
-    assert holder(str(tmp_path)) is None
+    assert find_lock_holder(str(tmp_path)) is None
 
 
 def test_a_daemon_of_its_own_is_named_with_its_socket(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.base.metadata import shown
+from punchlist.base.metadata import visible_items
 from punchlist_apps.common.terminal.render import as_tree
 from punchlist_apps.files.importers import markdown
 from punchlist_apps.files.importers.document import Document
@@ -21,7 +21,7 @@ def drafted(text: str) -> Draft:
 
 def parse(text: str) -> list[dict[str, Any]]:
     call = compare(drafted(text), [], now=0).call
-    return [{**one, "metadata": dict(shown(one["metadata"]))} for one in call]
+    return [{**one, "metadata": dict(visible_items(one["metadata"]))} for one in call]
 
 
 def outline(text: str) -> list[tuple[str, str, str | None]]:

@@ -2,7 +2,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist.base.dates import When, on
+from punchlist.base.dates import When, parse_day
 from punchlist.base.metadata import IMPORTED, SOURCE
 from punchlist_apps.files.importers import matching
 from punchlist_apps.files.importers.draft import Draft, Note
@@ -184,14 +184,17 @@ def test_a_replacement_takes_the_files_values() -> None:
 
 
 def test_a_day_is_compared_as_a_day() -> None:
-    draft = a("x", due=on("2126-12-24"), not_before=on("2126-12-01"))
+    draft = a("x", due=parse_day("2126-12-24"), not_before=parse_day("2126-12-01"))
     (there,) = imported(draft, [])
     elsewhere = {**there, "due": 1, "not_before": there["not_before"] + 5 * 3_600_000}
     assert compare(draft, [elsewhere], now=0).call == []
-    moved = compare(a("x", due=on("2126-12-25"), not_before=on("2126-12-02")), [elsewhere], now=0).call[0]
+    moved = compare(a("x", due=parse_day("2126-12-25"), not_before=parse_day("2126-12-02")), [elsewhere], now=0).call[0]
     assert (moved["due_day"], moved["not_before_day"]) == ("2126-12-25", "2126-12-02")
     assert moved["not_before"] == there["not_before"] + 86_400_000
-    assert compare(a("x", not_before=on("2126-12-01")), [], now=1 << 50).call[0].keys() & {"not_before_day"} == set()
+    assert (
+        compare(a("x", not_before=parse_day("2126-12-01")), [], now=1 << 50).call[0].keys() & {"not_before_day"}
+        == set()
+    )
 
 
 def test_notes_are_the_same_by_text_author_and_time() -> None:

@@ -16,8 +16,8 @@ from punchlist_testing.mirrors import Place
 def test_nothing_is_started_where_nothing_is_to_be_taken_over(tmp_path: Path) -> None:
     assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
     config = Config(str(tmp_path))
-    config.set_inbound("/x", wanted=True)
-    config.set_inbound("/x", wanted=False)
+    config.set_inbound("/x", enabled=True)
+    config.set_inbound("/x", enabled=False)
     assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
     (tmp_path / "mirror" / "config.json").write_text("[]")
     assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
@@ -36,7 +36,7 @@ async def test_a_mirror_that_fails_is_not_started_by_each_command(place: Place) 
 
 async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
     data_dir = place.daemon.data_dir
-    Config(data_dir).set_inbound("/x", wanted=True)
+    Config(data_dir).set_inbound("/x", enabled=True)
     assert not autostart.is_running(data_dir)
     with Runner(place.client, data_dir, place.report).acquire():
         assert autostart.is_running(data_dir)
@@ -53,7 +53,7 @@ async def test_a_started_mirror_takes_tasks_over_and_ends_when_nothing_changes(
     claude.session("a", tmp_path)
     claude.task("a", 1, "First")
     data_dir = place.daemon.data_dir
-    Config(data_dir).set_inbound(str(claude.tasks), wanted=True)
+    Config(data_dir).set_inbound(str(claude.tasks), enabled=True)
     assert autostart.ensure(place.daemon.socket, data_dir)
     try:
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["First"], timeout_s=30)

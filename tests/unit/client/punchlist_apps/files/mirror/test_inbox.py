@@ -20,7 +20,7 @@ def claude(tmp_path: Path) -> ClaudeHome:
 
 @asynccontextmanager
 async def following(place: Place, claude: ClaudeHome, *, wanted: bool = True) -> AsyncGenerator[Runner]:
-    Config(place.daemon.data_dir).set_inbound(str(claude.tasks), wanted=wanted)
+    Config(place.daemon.data_dir).set_inbound(str(claude.tasks), enabled=wanted)
     inbox = Runner(place.client, place.daemon.data_dir, place.report, reconcile_s=1.0)
     async with anyio.create_task_group() as group:
         group.start_soon(inbox.run)
@@ -67,9 +67,9 @@ async def test_a_directory_is_followed_as_long_as_the_configuration_names_it(
     claude.task("a", 1, "First")
     config = Config(place.daemon.data_dir)
     async with following(place, claude, wanted=False) as inbox:
-        assert config.set_inbound(str(claude.tasks), wanted=True)
+        assert config.set_inbound(str(claude.tasks), enabled=True)
         await until_titles(place, ["First"])
-        assert config.set_inbound(str(claude.tasks), wanted=False)
+        assert config.set_inbound(str(claude.tasks), enabled=False)
         with anyio.fail_after(30):
             while inbox._members:  # noqa: ASYNC110, SLF001  # pyright: ignore[reportPrivateUsage]
                 await anyio.sleep(0.02)
