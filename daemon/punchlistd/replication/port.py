@@ -127,15 +127,15 @@ class TooLarge(SharedLogError):
 class Listener(Protocol):
     """Who hears of what happens in a space. Its methods return at once, and may be called in any order."""
 
-    def posted(self, post: Posted) -> None:
+    def on_post(self, post: Posted) -> None:
         """A post was made, by whomever. It may come twice, late, or never."""
         ...
 
-    def link_changed(self, link: Link) -> None: ...
+    def on_link_change(self, link: Link) -> None: ...
 
-    def beat(self, beat: Beat) -> None: ...
+    def on_beat(self, beat: Beat) -> None: ...
 
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+    def on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
         """A member, this one perhaps, asks for a turn to post to a list; its posts take so long."""
         ...
 
@@ -204,7 +204,7 @@ class SharedLog(Protocol):
         """Give a sign of life; it may be lost."""
         ...
 
-    async def want(self, list: str) -> None:
+    async def request_turn(self, list: str) -> None:
         """Ask for a turn; the listeners of all members hear of it in one order, this one's too, unless it is lost."""
         ...
 

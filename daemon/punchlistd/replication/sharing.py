@@ -130,7 +130,7 @@ class Sharing:
         for space in self._spaces.spaces:
             for lane in self._prepare(space).lanes.lanes.values():
                 if lane.replica.refused is None and (refused := await self._forget_deletion(lane.conversation)):
-                    lane.hold(refused)  # the environment names a list of this machine's
+                    lane.suspend(refused)  # the environment names a list of this machine's
         for one in await self._erased():
             with suppress(Rejected):
                 await self._save(self._without(one))
@@ -162,7 +162,7 @@ class Sharing:
 
     def _hold_back(self, lane: Lane, one: SharedList) -> None:
         if one.sharing:
-            lane.hold(refusals.partial(one.space, lane.link))
+            lane.suspend(refusals.partial(one.space, lane.link))
         elif one.left:
             lane.leave(refusals.left(one.conversation, one.space), self._was_erased)
 
@@ -172,7 +172,7 @@ class Sharing:
 
     def _holder(self, keeper: str, conversation: str) -> Holder | None:
         kept = next((kept for kept in self._kept.values() if conversation in kept.lanes.lanes), None)
-        return None if kept is None else kept.lanes.members.of(keeper, conversation)
+        return None if kept is None else kept.lanes.members.get(keeper, conversation)
 
     # lists that were left
 
@@ -381,7 +381,7 @@ class Sharing:
         await self._save(self._with(done))
         lane.replica.base = place
         await self._load_anew(name)
-        lane.go_on()
+        lane.resume()
         await lane.barrier()  # so that the list is shown as current, and a change is taken at once
         loaded = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=posts)
@@ -404,7 +404,7 @@ class Sharing:
                 raise Rejected(refusals.forbidden(space, "These creds may only read."))
             await anyio.sleep(ASKED_S)
             own = (await self._parts.conversations.durable(name)).state.version
-            version, keeper = kept.lanes.members.longest(name, ASKED_S)
+            version, keeper = kept.lanes.members.find_longest(name, ASKED_S)
             if version > own:
                 raise Rejected(refusals.longer_elsewhere(name, version, keeper, own))
             lane = kept.lanes.lanes[name]
@@ -412,7 +412,7 @@ class Sharing:
             with _rejecting(name, space, log, taken=refusals.other_history):
                 posts = await history.put_back(self._parts.log, log, name, base, known.version)
             if lane.replica.stuck:
-                lane.go_on()
+                lane.resume()
             await lane.barrier()
             if lane.replica.refused is not None:
                 raise Rejected(lane.replica.refused)
@@ -447,7 +447,7 @@ class Sharing:
             elif known.left:
                 again = msgspec.structs.replace(known, left=False)
                 await self._save(self._with(again))
-                lanes.lanes[name].go_on()
+                lanes.lanes[name].resume()
             lane = lanes.lanes[name]
         await lane.barrier()
         loaded = await self._parts.conversations.durable(name)
@@ -461,14 +461,14 @@ class Sharing:
         lanes = self._kept[one.space].lanes
 
         def add() -> None:
-            lanes.add(name, Place()).hold(refusals.partial(one.space, lanes.log.link))
+            lanes.add(name, Place()).suspend(refusals.partial(one.space, lanes.log.link))
 
         await self._load_anew(name, then=add)
         if (refused := await self._forget_deletion(name)) is not None:
             with suppress(Rejected):
                 await self._let_go(one)
             raise Rejected(refused)
-        lanes.lanes[name].go_on()
+        lanes.lanes[name].resume()
 
     async def _check_join(self, name: str, space: str, log: SharedLog) -> None:
         loaded = await self._parts.conversations.durable(name)

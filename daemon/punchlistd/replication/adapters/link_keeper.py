@@ -119,7 +119,7 @@ class LinkKeeper(ABC, Generic[C]):
         if why is not None:
             logger.warning("space %s: %s: %s", self._space.name, why.kind, why)
         if self._listener is not None:
-            self._listener.link_changed(self.link)
+            self._listener.on_link_change(self.link)
 
     def _up(self) -> C:
         """The connection; whoever is refused because there is none makes the way be tried again.

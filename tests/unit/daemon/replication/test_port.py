@@ -224,7 +224,7 @@ async def test_signs_of_life_reach_the_others_and_wishes_for_a_turn_whoever_has_
     space = await engine.space()
     async with connected(engine, space) as (ann, own), connected(engine, space, "bob_2") as (_, bob):
         await ann.beat(Beat("ann_1", ("a",)))
-        await ann.want("release-1.0")
+        await ann.request_turn("release-1.0")
         await bob.until(lambda: bob.beats and bob.wants)
         assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
         await own.until(lambda: own.wants)

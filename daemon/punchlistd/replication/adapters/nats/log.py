@@ -177,16 +177,16 @@ class NatsLog(LinkKeeper[Connection]):
 
     def _posted(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.posted(read_post(list_of(subject, self._names.new), answer))
+        self._listener.on_post(read_post(list_of(subject, self._names.new), answer))
 
     def _heard_beat(self, _subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.beat(decode(answer.data, Beat))
+        self._listener.on_beat(decode(answer.data, Beat))
 
     def _wanted(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
         want = decode(answer.data, Want)
-        self._listener.wanted(list_of(subject, self._names.want), want.member, want.round_trip_s)
+        self._listener.on_turn_request(list_of(subject, self._names.want), want.member, want.round_trip_s)
 
     def _bar(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
@@ -324,6 +324,6 @@ class NatsLog(LinkKeeper[Connection]):
         connection = self._up()
         await connection.publish(f"{self._names.alive}{connection.user}.{self._member}", msgspec.json.encode(beat))
 
-    async def want(self, list: str) -> None:
+    async def request_turn(self, list: str) -> None:
         want = Want(self._member, self._round_trip_s)
         await self._up().publish(self._names.want + word(list), msgspec.json.encode(want))

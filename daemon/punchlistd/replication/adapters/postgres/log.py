@@ -246,9 +246,9 @@ class PostgresLog(LinkKeeper[Connection]):
                 self._news.set()
         elif notice.what == "beat":
             if notice.beat is not None:
-                self._listener.beat(notice.beat)
+                self._listener.on_beat(notice.beat)
         elif notice.what == "want":
-            self._listener.wanted(notice.list, notice.by, notice.round_trip_s)
+            self._listener.on_turn_request(notice.list, notice.by, notice.round_trip_s)
         elif notice.by == self._member and notice.n == self._echoes:
             self._echoed.set()
 
@@ -268,7 +268,7 @@ class PostgresLog(LinkKeeper[Connection]):
                     logger.info("space %s: %s", self._space.name, error)
                     continue  # whoever follows the list compares how far it goes
                 for post in found:
-                    self._listener.posted(post)
+                    self._listener.on_post(post)
                     self._told[list] = post.position
 
     def _on_table(self, statement: str) -> str:
@@ -353,5 +353,5 @@ class PostgresLog(LinkKeeper[Connection]):
             if max(map(len, (part.lists, part.stuck, part.follows))) < NAMES:
                 return
 
-    async def want(self, list: str) -> None:
+    async def request_turn(self, list: str) -> None:
         await self._notify(self._up(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))
