@@ -181,9 +181,9 @@ class MemorySharedLog:
             raise Conflict("Another post came first.")
         return position
 
-    async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
+    async def read(self, list: str, after: int, limit: int | None = None) -> list[Posted]:
         await self._reach()
-        return [post for post in self._readable(list) if post.position > after][:most]
+        return [post for post in self._readable(list) if post.position > after][:limit]
 
     async def last(self, list: str) -> int:
         await self._reach()

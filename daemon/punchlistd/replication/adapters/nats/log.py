@@ -262,13 +262,13 @@ class NatsLog(LinkKeeper[Connection]):
             return 0
         raise Unreachable(f"The server of the space can't read now: {error.description or NO_REASON}.")
 
-    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
+    async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, up to what the leader says is the last."""
         last = await self.last(list)
         found: _Posts = []
         deadline = time.monotonic() + UNAVAILABLE_S
-        while after < last and (most is None or len(found) < most):
-            piece = await self._asked(self._piece(self._up(), list, after, most or PIECE))
+        while after < last and (limit is None or len(found) < limit):
+            piece = await self._asked(self._piece(self._up(), list, after, limit or PIECE))
             found += piece
             if piece:
                 after = piece[-1].position
@@ -279,9 +279,9 @@ class NatsLog(LinkKeeper[Connection]):
                 await asyncio.sleep(0.02)  # what answered is a follower, which gets the rest any moment
         return found
 
-    async def _piece(self, connection: Connection, list: str, after: int, most: int) -> _Posts:
+    async def _piece(self, connection: Connection, list: str, after: int, limit: int) -> _Posts:
         subject = self._names.log + word(list)
-        asked = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": PIECE_BYTES}
+        asked = {"seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PIECE_BYTES}
         found: _Posts = []
         async with connection.asking(
             f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(asked)

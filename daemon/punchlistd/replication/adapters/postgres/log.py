@@ -311,20 +311,20 @@ class PostgresLog(LinkKeeper[Connection]):
         (row,) = await self._up().ask(self._on_table(statement), list)
         return convert(row, _Last).last
 
-    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
+    async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, and a barrier behind them: what is read here is never lost again."""
         connection = self._up()
         found: _Posts = []
-        while piece := await self._piece(connection, list, after, most or PIECE):
+        while piece := await self._piece(connection, list, after, limit or PIECE):
             found += piece
             after = piece[-1].position
-            if most is not None and len(found) >= most:
+            if limit is not None and len(found) >= limit:
                 break
         await connection.ask(f"SELECT {_BARRIER}")
         return found
 
-    async def _piece(self, connection: Connection, list: str, after: int, most: int = PIECE) -> _Posts:
-        rows = await connection.ask(self._on_table(_READ), list, after, most)
+    async def _piece(self, connection: Connection, list: str, after: int, limit: int = PIECE) -> _Posts:
+        rows = await connection.ask(self._on_table(_READ), list, after, limit)
         return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:

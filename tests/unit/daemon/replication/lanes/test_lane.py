@@ -37,7 +37,7 @@ from punchlistd.replication.lanes.lane import Stage
 from punchlistd.replication.lanes.members import MAX_SEEN, Members
 from punchlistd.replication.lanes.replica import CERTAIN_S
 from punchlistd.replication.port import Conflict, Posted
-from punchlistd.replication.posts.history import Taken, put_back, share, slices
+from punchlistd.replication.posts.history import NameTaken, put_back, read_pieces, share
 from punchlistd.replication.posts.posting import post
 from punchlistd.replication.posts.posts import check_of, seal
 from punchlistd.replication.posts.repair import find_bad
@@ -714,7 +714,7 @@ async def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_
     b.shared.heal()
     refused = await b.refused(add("more"))
     assert refused.kind == "diverged" and "--keep-as" in refused.message
-    with pytest.raises(Taken):
+    with pytest.raises(NameTaken):
         await put_back(b.log, b.shared, LIST, Place(), 0)
     assert [await each.version(LIST) for each in (b, fresh)] == [4, 5]
 
@@ -856,10 +856,10 @@ async def test_a_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tm
 @in_real_time
 async def test_a_list_that_its_space_counts_otherwise_is_not_written(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
-    steps = [step async for piece in slices(a.log, LIST, a.shared.member) for step in piece.steps]
+    steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
     body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
     position = await post(a.shared, LIST, 0, "nonce", body)
-    with pytest.raises(Taken):
+    with pytest.raises(NameTaken):
         await share(a.log, a.shared, LIST)
     a.lanes.add(LIST, Place(position, check_of(body)))
     a.engine.conversations.drop(LIST)
