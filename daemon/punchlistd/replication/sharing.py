@@ -57,9 +57,9 @@ from punchlistd.replication.spaces import (
     SharedList,
     Space,
     Spaces,
-    checked_addresses,
     load,
     machine_name,
+    normalize_addresses,
     save,
 )
 from punchlistd.store.port import Damaged, StorageFull
@@ -241,11 +241,11 @@ class Sharing:
     async def add_space(self, params: SpaceAdd) -> SpaceResult:
         await self._running.wait()
         async with self._exclusive():
-            old = self._spaces.named(params.space)
+            old = self._spaces.find_space(params.space)
             if old is not None and old.source == "environment":
                 raise Rejected(refusals.configured_elsewhere(params.space))
             try:
-                urls = checked_addresses(params.urls)
+                urls = normalize_addresses(params.urls)
             except BadAddress as error:
                 raise Rejected(Rejection("invalid_params", str(error), {"field": "urls"})) from error
             asked = Space(
@@ -296,7 +296,7 @@ class Sharing:
 
     async def remove_space(self, params: SpacePlace) -> SpaceRemoved:
         async with self._exclusive():
-            space = self._spaces.named(params.space)
+            space = self._spaces.find_space(params.space)
             if space is None:
                 raise Rejected(refusals.no_space(params.space))
             if space.source == "environment":
@@ -525,7 +525,7 @@ class Sharing:
 
     def _check_space(self, name: str, space: str) -> None:
         """Reject an unknown space, or a list that is in another one."""
-        if self._spaces.named(space) is None:
+        if self._spaces.find_space(space) is None:
             raise Rejected(refusals.no_space(space))
         entry = self._find_entry(name)
         if entry is not None and entry.space != space:

@@ -359,7 +359,7 @@ async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered
 async def test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again(
     struck: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_keeper, "AGAIN_S", 3600.0)
+    monkeypatch.setattr(link_keeper, "MIN_PAUSE_S", 3600.0)
     log = struck.log(await struck.space(), "ann-1")
     async with heard(log) as hearing:
         await hearing.link("up")

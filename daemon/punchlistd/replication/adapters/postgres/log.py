@@ -158,7 +158,7 @@ class PostgresLog(LinkKeeper[Connection]):
             found = await find(connection, self._space.name)
             await self._settle(connection, found)
             self._connection = connection
-            self._show("up", None, connection, found.may_post)
+            self._set_link("up", None, connection, found.may_post)
             logger.info("space %s: up at %s, PostgreSQL %s", self._space.name, url, connection.version)
             fetching = asyncio.ensure_future(self._fetch(connection))
             try:
@@ -275,7 +275,7 @@ class PostgresLog(LinkKeeper[Connection]):
         return statement.format(table=self._table, max_post=MAX_POST, max_nonce=MAX_NONCE)
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        connection = self._up_to_post()
+        connection = self._get_posting_connection()
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
         notice = _encode(Notice("post", self._member, list, expected + 1)).decode()
@@ -290,7 +290,7 @@ class PostgresLog(LinkKeeper[Connection]):
             raise
         finally:
             self._posting.discard(list)
-        self._took(asked)
+        self._record_round_trip(asked)
         if not rows:
             raise Conflict("Another post stands there.")
         if self._told.get(list, expected) == expected:
@@ -308,12 +308,12 @@ class PostgresLog(LinkKeeper[Connection]):
         return last
 
     async def _last(self, statement: str, list: str) -> int:
-        (row,) = await self._up().ask(self._on_table(statement), list)
+        (row,) = await self._get_connection().ask(self._on_table(statement), list)
         return convert(row, _Last).last
 
     async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, and a barrier behind them: what is read here is never lost again."""
-        connection = self._up()
+        connection = self._get_connection()
         found: _Posts = []
         while piece := await self._piece(connection, list, after, limit or PIECE):
             found += piece
@@ -328,19 +328,19 @@ class PostgresLog(LinkKeeper[Connection]):
         return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:
-        rows = await self._up().ask(self._on_table(_LISTS))
+        rows = await self._get_connection().ask(self._on_table(_LISTS))
         return sorted(convert(row, _Listed).list for row in rows)
 
     async def erase(self, list: str, before: int) -> None:
         """Delete the rows of the posts before a position; their bytes stay until a VACUUM."""
-        await self._up().ask(self._on_table(_ERASE), list, before)
+        await self._get_connection().ask(self._on_table(_ERASE), list, before)
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
         places, nonces = [post.position for post in posts], [post.nonce for post in posts]
-        await self._up().ask(self._on_table(_REMOVE), list, places, nonces)
+        await self._get_connection().ask(self._on_table(_REMOVE), list, places, nonces)
 
     async def beat(self, beat: Beat) -> None:
-        connection = self._up()
+        connection = self._get_connection()
         names, stuck, follows = iter(beat.lists), iter(beat.stuck.items()), iter(beat.follows)
         while True:
             part = Beat(
@@ -354,4 +354,4 @@ class PostgresLog(LinkKeeper[Connection]):
                 return
 
     async def request_turn(self, list: str) -> None:
-        await self._notify(self._up(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))
+        await self._notify(self._get_connection(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))
