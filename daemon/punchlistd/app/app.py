@@ -45,10 +45,10 @@ from punchlistd.net.listener import (
     ListeningSocket,
     OwnSocket,
     PlaceUnusable,
-    private_directory,
+    open_private_directory,
 )
 from punchlistd.net.methods import ConnectionMethods
-from punchlistd.net.router import Router, table
+from punchlistd.net.router import Router, build_table
 from punchlistd.net.sharing import Sharing
 from punchlistd.offline.leftovers import remove_leftovers
 from punchlistd.process.guards import Faults, Replaced, pick_exception, watch
@@ -150,7 +150,7 @@ class Engine:
             claims=self.claims,
             subscriptions=self.subscriptions,
             metrics=self.metrics,
-            passed=self.inbox.barrier,
+            wait_for_writer=self.inbox.barrier,
             spawn=spawn,
         )
 
@@ -175,7 +175,7 @@ class Engine:
             read_only: Whether changes are rejected.
         """
         return Router(
-            table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
+            build_table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
             self.connections,
             queries,
             inbox=self.inbox,
@@ -269,7 +269,7 @@ class App:
                 raise pick_exception(failures, (StorageFailed, Replaced)) from None
 
     def _acquire_lock(self) -> DataLock:
-        os.close(private_directory(self.settings.data_dir))
+        os.close(open_private_directory(self.settings.data_dir))
         path = self.settings.lock_path
         try:
             patience_s = 0.0 if self._inherited is None else TAKE_OVER_S
@@ -384,7 +384,7 @@ class App:
             connection.finish()
         with anyio.move_on_after(self.settings.drain_s):
             while connections.live:
-                await connections.left.take()
+                await connections.left_signal.take()
         for connection in list(connections.live):
             connection.abort()
 
@@ -402,7 +402,7 @@ class App:
         connections = engine.connections
         while True:
             with anyio.move_on_after(idle_s) as timeout:
-                await connections.left.take()
+                await connections.left_signal.take()
             if timeout.cancelled_caught and not connections.live and not len(engine.claims.leases):
                 logger.info("stopping: no connection for %g s", idle_s)
                 self.stop()

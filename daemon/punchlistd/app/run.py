@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             if options.read_only:
                 settings = msgspec.structs.replace(settings, data_dir=stack.enter_context(copy_log(settings)))
             ending = LastResort(FAULT).start_timer
-            app = App(settings, systemd.inherited_socket(os.environ), read_only=options.read_only, ending=ending)
+            app = App(settings, systemd.take_inherited_socket(os.environ), read_only=options.read_only, ending=ending)
             anyio.run(_run, app, options.ready_fd, backend_options={"use_uvloop": _have_uvloop()})
     except tuple(EXITS) as error:
         logger.error("%s", error)

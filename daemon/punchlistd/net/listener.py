@@ -1,8 +1,8 @@
-"""The socket: inherited, or bound by us, private, and never taken from a daemon that lives.
+"""The listening Unix socket: inherited or bound by the daemon, private, and never taken from a running daemon.
 
-Binding goes through a descriptor of the directory, so that a path of any length works (an AF_UNIX address holds 107
-bytes) and a directory swapped for a link meanwhile leads nowhere. A socket file is stale if, and only if, connecting to
-it is refused; anything else unclear is left alone.
+It is bound through a descriptor of its directory. Paths of any length work (an AF_UNIX address holds 107 bytes), and
+replacing the directory with a link in between has no effect. A socket file is stale only if connecting to it is
+refused; in any unclear case it is kept.
 """
 
 import contextlib
@@ -26,13 +26,14 @@ class PlaceUnusable(Exception):
     """The socket's path or the directory can't be used. The message says why and what to do."""
 
 
-def private_directory(path: str) -> int:
+def open_private_directory(path: str) -> int:
     """Open a private directory, creating it with mode 0700 if needed, and return its descriptor.
 
     One that exists keeps its mode: it may be a home directory, or root's /tmp.
 
     Raises:
-        PlaceUnusable: it is not a directory, a link, somebody else's, writable by others, or can't be made.
+        PlaceUnusable: It is a link or not a directory, belongs to another user, can be written by others, or can't be
+            created.
     """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -55,12 +56,7 @@ def private_directory(path: str) -> int:
 
 
 class ListeningSocket:
-    """A listening socket and the path that leads to it.
-
-    Args:
-        path: where it is bound.
-        sock: it, listening.
-    """
+    """A listening socket and the path that it is bound to."""
 
     def __init__(self, path: str, sock: socket.socket) -> None:
         self.path = path
@@ -78,14 +74,14 @@ class ListeningSocket:
 
 
 class InheritedSocket(ListeningSocket):
-    """A listening socket that the service manager bound and passed on. The manager keeps owning it.
+    """A listening socket that the service manager bound and still owns.
 
     Raises:
-        PlaceUnusable: it is not what a daemon can serve safely.
+        PlaceUnusable: The daemon can't serve it safely.
     """
 
     def __init__(self, sock: socket.socket) -> None:
-        path = _path_of(sock)
+        path = _get_path(sock)
         if path is None or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             raise PlaceUnusable("The inherited descriptor is no listening Unix socket. Use ListenStream=/a/path.")
         if not _leads_to(path, sock):
@@ -99,7 +95,7 @@ class InheritedSocket(ListeningSocket):
             raise PlaceUnusable(f"Other users may connect to {path}. Use SocketMode=0600.")
 
 
-def _path_of(sock: socket.socket) -> str | None:
+def _get_path(sock: socket.socket) -> str | None:
     if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM:
         return None
     name = sock.getsockname()
@@ -107,12 +103,12 @@ def _path_of(sock: socket.socket) -> str | None:
 
 
 def _leads_to(path: str, sock: socket.socket) -> bool:
-    """Return True if connecting to `path` reaches `sock`: the same process made both listen."""
+    """Return True if connecting to `path` reaches `sock`: the same process called listen() on both."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(path)
-        except BlockingIOError:  # its queue is full: there is no lack of life
+        except BlockingIOError:  # the backlog is full, so it is served
             return True
         except OSError:
             return False
@@ -120,17 +116,17 @@ def _leads_to(path: str, sock: socket.socket) -> bool:
 
 
 class OwnSocket(ListeningSocket):
-    """A listening socket that the daemon bound itself, with mode 0600 and the lock that guards its path.
+    """A listening socket that the daemon bound itself, with mode 0600 and a lock on its path.
 
     Raises:
-        SocketTaken: a daemon serves it already.
-        PlaceUnusable: the place can't be used.
+        SocketTaken: Another daemon serves it.
+        PlaceUnusable: The path can't be used.
     """
 
     def __init__(self, path: str) -> None:
         self._name = os.path.basename(path)
         with contextlib.ExitStack() as stack:
-            self._directory = private_directory(os.path.dirname(path))
+            self._directory = open_private_directory(os.path.dirname(path))
             stack.callback(os.close, self._directory)
             lock = self._take_lock(path)
             stack.callback(os.close, lock)
@@ -144,7 +140,7 @@ class OwnSocket(ListeningSocket):
         self._closed = False
 
     def _take_lock(self, path: str) -> int:
-        # Held while we live: two daemons with different data directories must not take one socket from each other.
+        # Held until exit: two daemons with different data directories must not take one socket from each other.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             lock = os.open(f"{self._name}.lock", flags, 0o600, dir_fd=self._directory)
@@ -154,7 +150,7 @@ class OwnSocket(ListeningSocket):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(lock)
-            raise SocketTaken(_taken(path)) from error
+            raise SocketTaken(_taken_message(path)) from error
         except OSError as error:
             os.close(lock)
             raise PlaceUnusable(f"{path}.lock can't be locked: {error.strerror}. Choose another path.") from error
@@ -194,20 +190,20 @@ class OwnSocket(ListeningSocket):
             except ConnectionRefusedError:
                 os.unlink(self._name, dir_fd=self._directory)
                 return
-            except BlockingIOError:  # so many wait there already that there is no room for one more
+            except BlockingIOError:  # the backlog of a running daemon is full
                 pass
             except OSError as error:
                 message = f"{path} exists, and whether a daemon lives there is unclear ({error.strerror})."
                 raise PlaceUnusable(f"{message} Stop what uses it, or choose another path.") from error
-        raise SocketTaken(_taken(path))
+        raise SocketTaken(_taken_message(path))
 
     def close(self) -> None:
         """Stop listening and remove the socket if it is still this one. The lock file stays."""
         with self._held:
             if not self._closed and self.is_in_place():
                 os.unlink(self._name, dir_fd=self._directory)
-            self._closed = True  # the inode's number may come back with somebody else's socket
+            self._closed = True  # another socket may get the same inode number
 
 
-def _taken(path: str) -> str:
+def _taken_message(path: str) -> str:
     return f"Another daemon serves {path}. Use that one, end it first, or give this one a --socket of its own."

@@ -1,4 +1,4 @@
-"""The methods that concern a connection itself: who it is, what it is pushed, what it confirms, what it gives up."""
+"""Handlers of methods about the connection itself: identity, subscriptions, confirmations, cancellation."""
 
 import asyncio
 import os
@@ -36,23 +36,23 @@ FEATURES = (
     "agents",
 )
 
-_OF_ONE = {"rows": True, "presence": True, "board": False}
-"""Whether a view is of one conversation or of all; the others are of either."""
+_IS_LIST_VIEW = {"rows": True, "presence": True, "board": False}
+"""View -> whether it requires a conversation (True) or forbids one (False). Other views allow both."""
 
 HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
-"""What nobody reads: the subscription is not registered, since nothing would ever remove it."""
+"""Result of a subscription on a closed connection. It isn't registered, since nothing would ever remove it."""
 BUILD = build_stamp(__version__)
-"""The code that this process has loaded; later the files may be others."""
+"""Build of the loaded code. Taken at import: the files may change later."""
 
 
 class ConnectionMethods:
-    """Answers what a connection asks about itself.
+    """Handlers that need parts of the daemon besides the connection.
 
     Args:
-        queries: what subscriptions begin with.
-        confirmer: knows what a token would do.
-        stop: makes the daemon stop.
-        lock: the file by whose lock this is the only daemon of its data directory; None: of a copy.
+        queries: Answers reads.
+        confirmer: Pending confirmations.
+        stop: Stops the daemon.
+        lock: The locked file that makes this the only daemon of its data directory; None for a copy.
     """
 
     def __init__(
@@ -91,23 +91,23 @@ class ConnectionMethods:
         )
 
     def initialize(self, connection: Connection, params: p.LanguageClient) -> Outcome:
-        refused = self.hello(connection, p.Hello(client=params.client_info))
-        if isinstance(refused, Rejection):
-            return refused
+        outcome = self.hello(connection, p.Hello(client=params.client_info))
+        if isinstance(outcome, Rejection):
+            return outcome
         server = r.ServerInfo(name="punchlistd", version=__version__)
         return _encode(r.InitializeResult(capabilities={}, server_info=server))
 
     def shutdown(self, connection: Connection, params: p.Shutdown) -> Outcome:
-        """Stop the daemon once this is answered; with `if_idle` only if nobody would notice."""
+        """Stop the daemon after answering; with `if_idle` only if no other client is connected and no task claimed."""
         shared = connection.connections
         if params.if_idle and (len(shared.live) > 1 or len(shared.claims.leases)):
             return _encode(r.Stopping(stopping=False))
         asyncio.get_running_loop().call_soon(self._stop)
         return _encode(r.Stopping(stopping=True))
 
-    def confirmation(self, connection: Connection, params: p.ConfirmationGet) -> Outcome:
-        found = self._confirmer.get(connection.user, params.token, now_ms())
-        return found if isinstance(found, Rejection) else _encode(found)
+    def get_confirmation(self, connection: Connection, params: p.ConfirmationGet) -> Outcome:
+        confirmation = self._confirmer.get(connection.user, params.token, now_ms())
+        return confirmation if isinstance(confirmation, Rejection) else _encode(confirmation)
 
     def enter(self, connection: Connection, params: p.AgentEnter) -> Outcome:
         return connection.connections.claims.agents.enter(connection, params) or ACKNOWLEDGED
@@ -116,7 +116,7 @@ class ConnectionMethods:
         connection.connections.claims.agents.leave(connection.user, params.agent)
         return ACKNOWLEDGED
 
-    async def agents(self, connection: Connection, params: p.AgentList) -> Outcome:
+    async def list_agents(self, connection: Connection, params: p.AgentList) -> Outcome:
         name = params.conversation
         if name is not None:
             loaded = await self._queries.durable(connection, name)
@@ -125,29 +125,32 @@ class ConnectionMethods:
             name = loaded.state.conversation
         shared, user = connection.connections, connection.user
         leases = shared.claims.by_agent(user)
-        found: list[Agent] = []
+        agents: list[Agent] = []
         for agent in shared.claims.agents.listed(user, shared.live):
             tasks = self._queries.claimed(leases.get(agent.name, ()))
             if name is None or agent.conversation == name or any(task.conversation == name for task in tasks):
-                found.append(msgspec.structs.replace(agent, tasks=tasks))
-        ids = {agent.conversation for agent in found} | {task.conversation for agent in found for task in agent.tasks}
+                agents.append(msgspec.structs.replace(agent, tasks=tasks))
+        ids = {agent.conversation for agent in agents} | {task.conversation for agent in agents for task in agent.tasks}
         names = await self._queries.short_names(ids) if user is None else {}
-        return _encode(r.AgentListResult(agents=tuple(found), names=names))
+        return _encode(r.AgentListResult(agents=tuple(agents), names=names))
 
-    async def presence(self, connection: Connection, params: p.Place) -> Outcome:
+    async def list_present(self, connection: Connection, params: p.Place) -> Outcome:
         loaded = await self._queries.durable(connection, params.conversation)
         if isinstance(loaded, Rejection):
             return loaded
         return b'{"present":%b}' % connection.connections.subscriptions.presence.present(connection.user, loaded.state)
 
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
-        """Position, snapshot and registration happen without a wait between them; the first push follows the answer."""
-        refused = _no_room(connection) or _misplaced(params)
-        if refused is None and (params.after is not None or params.view != "events"):
-            # What is behind it, or the view, would be added to what waits; who only wants what comes is let in.
-            refused = connection.connections.held.refusal()
-        if refused is not None:
-            return refused
+        """Register a subscription; its first push follows the response.
+
+        Nothing is awaited between position, snapshot and registration.
+        """
+        rejection = _check_subscription_limit(connection) or _check_view(params)
+        if rejection is None and (params.after is not None or params.view != "events"):
+            # Past events or a view need memory at once; a subscription to new events alone does not.
+            rejection = connection.connections.held.check_room()
+        if rejection is not None:
+            return rejection
         name = await self._queries.position(connection, params.conversation, params.after, params.epoch)
         if isinstance(name, Rejection):
             return name
@@ -157,16 +160,19 @@ class ConnectionMethods:
         if connection.is_gone:
             return HUNG_UP
         shared = connection.connections
-        anew = params.after is None or loaded is not None or params.view == "presence"
-        position = shared.subscriptions.head if anew else params.after or 0
+        starts_at_head = params.after is None or loaded is not None or params.view == "presence"
+        position = shared.subscriptions.head if starts_at_head else params.after or 0
         presence = shared.subscriptions.presence
-        shown = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
-        subscription = Subscription(next(connection.subscription_ids), connection, params.view, name, position, shown)
+        pushed_view = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
+        subscription = Subscription(
+            next(connection.subscription_ids), connection, params.view, name, position, pushed_view
+        )
         if params.view == "rows":
             position = params.after or 0
-        if name is not None and _OF_ONE.get(params.view):
+        if name is not None and _IS_LIST_VIEW.get(params.view):
             subscription.stale[name] = None
-        if params.view == "board" and not anew:  # whose owner has left or come back meanwhile, no position tells
+        # An owner of claims may have disconnected or come back since `after`, which no event records.
+        if params.view == "board" and not starts_at_head:
             subscription.stale |= {lease.conversation: None for lease in shared.claims.leases}
         connection.subscriptions[subscription.id] = subscription
         shared.subscriptions.add(subscription)
@@ -178,7 +184,7 @@ class ConnectionMethods:
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:
-    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely asked for, slow to build
+    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely requested, slow to build
 
     return openrpc_document()
 
@@ -208,7 +214,7 @@ def unsubscribe(connection: Connection, params: p.EventUnsubscribe) -> Outcome:
     return ACKNOWLEDGED
 
 
-def _no_room(connection: Connection) -> Rejection | None:
+def _check_subscription_limit(connection: Connection) -> Rejection | None:
     maximum = connection.connections.settings.limits.subscriptions
     if len(connection.subscriptions) < maximum:
         return None
@@ -216,8 +222,8 @@ def _no_room(connection: Connection) -> Rejection | None:
     return Rejection("limit_exceeded", f"A connection may have {maximum} subscriptions; end one first.", facts)
 
 
-def _misplaced(params: p.EventSubscribe) -> Rejection | None:
-    is_of_one = _OF_ONE.get(params.view)
+def _check_view(params: p.EventSubscribe) -> Rejection | None:
+    is_of_one = _IS_LIST_VIEW.get(params.view)
     if is_of_one is None or is_of_one == (params.conversation is not None):
         return None
     message = f"The view {params.view} is of {'one conversation' if is_of_one else 'all conversations'}."

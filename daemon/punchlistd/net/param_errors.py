@@ -1,6 +1,6 @@
-"""Refusals that help: from a decoder's complaint to the field, what was expected there, and the nearest known name.
+"""Turns decoder errors into rejections with the field, the expected type and the nearest known name.
 
-Only imported when something was refused.
+Slow to import, so imported only for rejections.
 """
 
 import difflib
@@ -28,10 +28,10 @@ _PLAIN = (
     (r"\bstr\b", "string"),
     (r"\bint\b", "integer"),
 )
-"""The decoder's words, and those of JSON and of people."""
+"""Patterns in messages of the decoder, and their replacements in JSON terms."""
 
 _LONGEST_NAME = 64
-"""Longer names than this are cut in answers and not compared with known ones: comparing costs their product."""
+"""Longer names are truncated in errors and not compared with known ones: the cost is the product of the lengths."""
 
 _WORDS: dict[type[inspect.Type], str] = {
     inspect.AnyType: "any JSON value",
@@ -60,7 +60,7 @@ def invalid_params(params: type[Params], complaint: str) -> Rejection:
     if missing := _MISSING.fullmatch(complaint):
         path = f"{path}.{missing['name']}" if path else missing["name"]
         return _rejection(path, _describe(_type_at(params, path)), "is missing")
-    return _rejection(path, _expected(params, path, complaint), "is wrong")
+    return _rejection(path, _describe_expected(params, path, complaint), "is wrong")
 
 
 def _rejection(field: str, expected: str, fault: str) -> Rejection:
@@ -82,7 +82,7 @@ def _unknown_field(params: type[Params], path: str, name: str) -> Rejection:
     return Rejection("invalid_params", f"There is no such parameter; {hint}", data)
 
 
-def _expected(params: type[Params], path: str, complaint: str) -> str:
+def _describe_expected(params: type[Params], path: str, complaint: str) -> str:
     match = _EXPECTED.fullmatch(complaint)
     if match is None or "matching regex" in complaint or not path:
         return _describe(_type_at(params, path))
@@ -95,12 +95,12 @@ def _expected(params: type[Params], path: str, complaint: str) -> str:
 def _nearest(name: str, known: Iterable[str]) -> dict[str, str]:
     if len(name) > _LONGEST_NAME:
         return {}
-    found = difflib.get_close_matches(name, known, 1)
-    return {"nearest": found[0]} if found else {}
+    matches = difflib.get_close_matches(name, known, 1)
+    return {"nearest": matches[0]} if matches else {}
 
 
 def _type_at(params: type[Params], path: str) -> inspect.Type:
-    """The declared type at a path such as `tasks[3].title`; the last known one where the declaration ends."""
+    """Return the declared type at a path such as `tasks[3].title`, or of its longest declared prefix."""
     kind: inspect.Type = inspect.type_info(params)
     for step in _STEP.finditer("." + path if path and not path.startswith("[") else path):
         inner = _member(kind, step[1])
@@ -111,7 +111,7 @@ def _type_at(params: type[Params], path: str) -> inspect.Type:
 
 
 def _member(kind: inspect.Type, name: str | None) -> inspect.Type | None:
-    if name is not None and (tags := [one.tag for one in _structs(kind) if one.tag_field == name]):
+    if name is not None and (tags := [struct.tag for struct in _structs(kind) if struct.tag_field == name]):
         return inspect.LiteralType(tuple(tag for tag in tags if tag is not None))
     for choice in _choices(kind):
         if isinstance(choice, inspect.VarTupleType) and name is None:

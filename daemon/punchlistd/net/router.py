@@ -1,7 +1,6 @@
-"""The table of what answers each method, and a call's way to it.
+"""The table of handlers for all methods, and the router that dispatches calls to them.
 
-A read that comes behind a write of the same connection is answered behind it. An exception becomes an error on the wire
-here and nowhere else.
+A read waits for earlier writes of its connection. Only the router turns exceptions into errors on the wire.
 """
 
 import logging
@@ -25,7 +24,7 @@ from punchlistd.net import jsonrpc
 from punchlistd.net import methods as m
 from punchlistd.net.connection import Connection
 from punchlistd.net.connection.callers import BatchCaller, WaitingCall
-from punchlistd.net.connection.connections import GIVEN_UP, Connections
+from punchlistd.net.connection.connections import CANCELLED, Connections
 from punchlistd.net.methods import ConnectionMethods
 from punchlistd.net.sharing import Sharing
 
@@ -41,74 +40,74 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Row(NamedTuple):
-    """What answers a method. A write has none of the first three: the writer decides it.
+    """Handlers of one method. A write has no `immediate`, `state` or `log`: the writer decides it.
 
     Attributes:
-        method: The row of the contract: name, kind, params, result.
-        at_once: Answers from the connection itself.
-        state: Answers from the present state of one conversation.
-        log: Answers from the log, however long it takes.
-        from_log: Whether a call needs `log` where there is `state` too.
-        long: Whether the answers of `log` may be long: they are made one after the other, as the peer takes them.
-        reaches: Whether it may ask for a version that has not come yet.
-        waits: Whether it may wait for something to happen; it does not hold up the other calls of its connection.
-        trusted: What it does that a connection which is bound to a user can't.
-        scope: Refuses a call of a connection that is bound to a user.
+        method: Name, kind, params and result of the method.
+        immediate: Answers from the connection itself.
+        state: Answers from the current state of one conversation.
+        log: Answers from the log; may take long.
+        needs_log: Whether a call needs `log`, for methods that have `state` too.
+        long: Whether replies of `log` may be long. A connection builds one at a time, as fast as its peer reads.
+        takes_min_version: Whether params may name a future version to wait for.
+        waits: Whether the call may wait for an event, without delaying other calls of its connection.
+        trusted: Action for error messages if connections bound to a user can't call it, else empty.
+        scope: Returns a rejection if the bound user of a connection may not make this call.
     """
 
     method: Method
-    at_once: Callable[[Connection, Any], Outcome] | None = None
+    immediate: Callable[[Connection, Any], Outcome] | None = None
     state: StateQuery | None = None
     log: Callable[[Connection, Any], Awaitable[Outcome]] | None = None
-    from_log: Callable[[Any], bool] | None = None
+    needs_log: Callable[[Any], bool] | None = None
     long: bool = False
-    reaches: bool = False
+    takes_min_version: bool = False
     waits: bool = False
     trusted: str = ""
     scope: Callable[[str | None, Mutation], Rejection | None] | None = None
 
 
-def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
+def build_table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
     def row(name: str, **answers: Any) -> Row:
         return Row(METHODS[name], **answers)
 
-    def machines(name: str, answer: Callable[[Any], Awaitable[Outcome]]) -> Row:
-        def answered(_connection: Connection, params: Any) -> Awaitable[Outcome]:
-            return answer(params)
+    def sharing_row(name: str, handler: Callable[[Any], Awaitable[Outcome]]) -> Row:
+        def answer(_connection: Connection, params: Any) -> Awaitable[Outcome]:
+            return handler(params)
 
-        return row(name, log=answered, trusted="decide what other machines get")
+        return row(name, log=answer, trusted="decide what other machines get")
 
     rows = (
-        row("daemon.hello", at_once=own.hello),
-        row("rpc.discover", at_once=m.discover),
-        row("rpc.cancel", at_once=m.cancel),
-        row("$/cancelRequest", at_once=m.cancel),
-        row("initialize", at_once=own.initialize),
-        row("initialized", at_once=m.acknowledge),
-        row("shutdown", at_once=m.acknowledge),
-        row("exit", at_once=m.leave),
+        row("daemon.hello", immediate=own.hello),
+        row("rpc.discover", immediate=m.discover),
+        row("rpc.cancel", immediate=m.cancel),
+        row("$/cancelRequest", immediate=m.cancel),
+        row("initialize", immediate=own.initialize),
+        row("initialized", immediate=m.acknowledge),
+        row("shutdown", immediate=m.acknowledge),
+        row("exit", immediate=m.leave),
         row("daemon.status", log=queries.status),
         row("daemon.backup", log=queries.backup, trusted="copy the whole log"),
-        row("daemon.shutdown", at_once=own.shutdown, trusted="stop the daemon"),
-        row("agent.enter", at_once=own.enter),
-        row("agent.leave", at_once=own.leave),
-        row("agent.list", log=own.agents),
-        row("confirmation.get", at_once=own.confirmation),
+        row("daemon.shutdown", immediate=own.shutdown, trusted="stop the daemon"),
+        row("agent.enter", immediate=own.enter),
+        row("agent.leave", immediate=own.leave),
+        row("agent.list", log=own.list_agents),
+        row("confirmation.get", immediate=own.get_confirmation),
         row("conversation.open", scope=foreign_owner),
         row("conversation.get", state=q.get_conversation),
-        row("conversation.presence", log=own.presence),
+        row("conversation.presence", log=own.list_present),
         row("conversation.list", log=queries.list_conversations, long=True),
         row("conversation.resolve", log=queries.resolve),
-        row("task.get", state=q.get_task, reaches=True),
+        row("task.get", state=q.get_task, takes_min_version=True),
         row(
             "task.list",
             state=q.list_tasks,
             log=queries.list_tasks,
-            from_log=q.is_of_the_past,
+            needs_log=q.is_of_the_past,
             long=True,
-            reaches=True,
+            takes_min_version=True,
         ),
-        row("task.explain", state=q.explain_task, reaches=True),
+        row("task.explain", state=q.explain_task, takes_min_version=True),
         row("task.search", log=search.answer, long=True),
         row("message.get", log=queries.get_message),
         row("message.list", log=queries.list_messages, long=True),
@@ -116,34 +115,34 @@ def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sha
         row("event.read", log=queries.read_events, long=True),
         row("event.wait", log=queries.wait_events, waits=True),
         row("event.subscribe", log=own.subscribe),
-        row("event.unsubscribe", at_once=m.unsubscribe),
-        machines("space.add", sharing.add_space),
-        machines("space.list", sharing.list_spaces),
-        machines("space.remove", sharing.remove_space),
-        machines("space.repair", sharing.repair_space),
-        machines("list.share", sharing.share),
-        machines("list.join", sharing.join),
-        machines("list.leave", sharing.leave),
+        row("event.unsubscribe", immediate=m.unsubscribe),
+        sharing_row("space.add", sharing.add_space),
+        sharing_row("space.list", sharing.list_spaces),
+        sharing_row("space.remove", sharing.remove_space),
+        sharing_row("space.repair", sharing.repair_space),
+        sharing_row("list.share", sharing.share),
+        sharing_row("list.join", sharing.join),
+        sharing_row("list.leave", sharing.leave),
     )
     writes = {method.name: Row(method) for method in METHODS.values() if method.kind == "write"}
-    return {**writes, **{each.method.name: each for each in rows}}
+    return {**writes, **{row.method.name: row for row in rows}}
 
 
 class Router:
-    """Brings the calls of connections to where they are answered.
+    """Dispatches the calls of connections to their handlers.
 
     Args:
-        table: what answers each method.
-        connections: where calls come from.
-        queries: answers what is asked of a state.
-        inbox: has the calls that wait for the writer.
-        submit: takes undos.
-        claims: who has tasks, and who waits for them.
-        spawn: runs a coroutine beside everything else.
-        read_only: whether every change is refused.
+        table: Handlers by method name.
+        connections: All connections.
+        queries: Answers reads.
+        inbox: Queue of the writer.
+        submit: Accepts undos.
+        claims: Claims of tasks, and the calls that wait for one.
+        spawn: Runs a coroutine in the background.
+        read_only: Whether to reject all writes.
     """
 
-    def __init__(  # noqa: PLR0913 - where calls go
+    def __init__(  # noqa: PLR0913 - destinations of calls
         self,
         table: dict[str, Row],
         connections: Connections[Connection],
@@ -178,19 +177,19 @@ class Router:
             if row.method.kind != "write":
                 self._read(connection, caller, call.id, row, params)
                 return
-            refused = READ_ONLY if self._read_only else None if row.scope is None else row.scope(caller.user, params)
+            rejection = READ_ONLY if self._read_only else None if row.scope is None else row.scope(caller.user, params)
             write = Write(caller, call.id, row.method, params, stamp(caller, params))
-            if refused is None and type(params) is TaskClaim and params.wait_ms > 0:
-                refused = self._begin_claim(connection, write)
-            if refused is not None:
-                caller.answer(call.id, refused)
+            if rejection is None and type(params) is TaskClaim and params.wait_ms > 0:
+                rejection = self._begin_claim(connection, write)
+            if rejection is not None:
+                caller.answer(call.id, rejection)
                 return
             connection.last_write = write
             if type(params) is ListUndo:
                 self._submit(write)
             else:
                 self._inbox.submit(write)
-        except MemoryError:  # the writer may have lost the word that there is work: the daemon ends
+        except MemoryError:  # the writer may have missed its wake-up: the daemon has to exit
             raise
         except Exception:
             logger.exception("%s failed", call.method)
@@ -201,24 +200,24 @@ class Router:
         if type(call) is Rejection:
             return call
         write.caller = call
-        call.on_give_up = lambda: self._claims.give_up(write, self._connections.given_up)
+        call.on_cancel = lambda: self._claims.give_up(write, self._connections.cancelled_rejection)
         return None
 
     def _begin_waiting(self, connection: Connection, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
         return SHUTTING_DOWN if self._connections.closing else connection.waiting.begin(caller, id)
 
     def _read(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any) -> None:
-        refused = caller.full if type(caller) is BatchCaller else None
-        if refused is None and row.trusted:
-            refused = for_the_trusted(caller.user, row.trusted)
-        if refused is not None:
-            caller.answer(id, refused)
+        rejection = caller.size_rejection if type(caller) is BatchCaller else None
+        if rejection is None and row.trusted:
+            rejection = for_the_trusted(caller.user, row.trusted)
+        if rejection is not None:
+            caller.answer(id, rejection)
             return
-        behind_write = connection.last_write is not None
-        if row.reaches and params.min_version is not None:
-            self._spawn(self._answer_later(connection, caller, id, row, params, behind_write))
-        elif row.state is not None and (row.from_log is None or not row.from_log(params)):
-            outcome = None if behind_write else self._queries.now(caller, row.state, params)
+        after_write = connection.last_write is not None
+        if row.takes_min_version and params.min_version is not None:
+            self._spawn(self._answer_later(connection, caller, id, row, params, after_write))
+        elif row.state is not None and (row.needs_log is None or not row.needs_log(params)):
+            outcome = None if after_write else self._queries.now(caller, row.state, params)
             if outcome is None:
 
                 def later() -> None:
@@ -228,8 +227,8 @@ class Router:
             else:
                 long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
                 caller.answer(id, caller.admit(outcome) if long else outcome)
-        elif row.at_once is not None:
-            caller.answer(id, row.at_once(connection, params))
+        elif row.immediate is not None:
+            caller.answer(id, row.immediate(connection, params))
         else:
             if row.waits:
                 call = self._begin_waiting(connection, caller, id)
@@ -237,51 +236,55 @@ class Router:
                     caller.answer(id, call)
                     return
                 caller = call
-            self._spawn(self._answer_later(connection, caller, id, row, params, behind_write))
+            self._spawn(self._answer_later(connection, caller, id, row, params, after_write))
 
-    async def _answer_later(  # noqa: PLR0913 - a call, and where it came from
-        self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any, behind_write: bool
+    async def _answer_later(  # noqa: PLR0913 - a call and its origin
+        self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any, after_write: bool
     ) -> None:
-        outcome: Outcome = GIVEN_UP
+        outcome: Outcome = CANCELLED
         try:
-            if behind_write and (refused := await self._passed(connection)) is not None:
-                outcome = refused
+            if after_write and (rejection := await self._wait_for_writes(connection)) is not None:
+                outcome = rejection
             elif (
-                row.reaches
+                row.takes_min_version
                 and params.min_version is not None
-                and (refused := await self._queries.reaches(connection, params.conversation, params.min_version))
+                and (rejection := await self._queries.reaches(connection, params.conversation, params.min_version))
             ):
-                outcome = refused
+                outcome = rejection
             elif isinstance(caller, WaitingCall):
-                with caller.running():
-                    outcome = await self._from_log(connection, row, params)
+                with caller.cancel_scope():
+                    outcome = await self._query(connection, row, params)
             elif row.long:
                 async with caller.turn():
-                    full = caller.full if isinstance(caller, BatchCaller) else None
-                    outcome = full or await self._from_log(connection, row, params)
+                    # Check again: the batch may have grown while this call waited for its turn.
+                    rejection = caller.size_rejection if isinstance(caller, BatchCaller) else None
+                    outcome = rejection or await self._query(connection, row, params)
             else:
-                outcome = await self._from_log(connection, row, params)
+                outcome = await self._query(connection, row, params)
         except MemoryError:
             raise
         except Exception as error:
             logger.error("%s failed", row.method.name, exc_info=error)
             self._connections.metrics.error(f"{row.method.name}: {type(error).__name__}")
             outcome = INTERNAL_ERROR
-        if row.method.kind == "read":  # a subscription that is made is never refused
+        if row.method.kind == "read":  # never reject a subscription that is registered already
             outcome = caller.admit(outcome)
-        # Asked only now: whether the daemon stops decides what a call is told that was given up.
-        caller.answer(id, self._connections.given_up if outcome is GIVEN_UP else outcome)
+        # Looked up last: the response to a cancelled call depends on whether the daemon is stopping by now.
+        caller.answer(id, self._connections.cancelled_rejection if outcome is CANCELLED else outcome)
         caller.flush()
 
-    async def _passed(self, connection: Connection) -> Rejection | None:
-        """Wait until the connection's writes are published, those that a lane posts included; why they never are."""
-        refused, write = await self._inbox.barrier(), connection.last_write
-        if refused is None and write is not None and write.stage is Stage.POSTING and write.loaded is not None:
-            return None if write.loaded.lane is None else await write.loaded.lane.barrier()
-        return refused
+    async def _wait_for_writes(self, connection: Connection) -> Rejection | None:
+        """Wait until the connection's writes are published, including those to shared lists.
 
-    async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:
-        if row.state is not None and (row.from_log is None or not row.from_log(params)):
+        Return a rejection if they can't be.
+        """
+        rejection, write = await self._inbox.barrier(), connection.last_write
+        if rejection is None and write is not None and write.stage is Stage.POSTING and write.loaded is not None:
+            return None if write.loaded.lane is None else await write.loaded.lane.barrier()
+        return rejection
+
+    async def _query(self, connection: Connection, row: Row, params: Any) -> Outcome:
+        if row.state is not None and (row.needs_log is None or not row.needs_log(params)):
             return await self._queries.typed(self._queries.from_state(connection, row.state, params))
         assert row.log is not None, f"nothing answers {row.method.name}"
         return await self._queries.typed(row.log(connection, params))

@@ -1,4 +1,4 @@
-"""What a daemon is asked about lists on several machines; see `punchlistd.replication.sharing`."""
+"""Port for the methods about spaces and shared lists; implemented by `punchlistd.replication.sharing`."""
 
 from typing import Protocol
 

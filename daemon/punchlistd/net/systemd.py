@@ -13,11 +13,11 @@ FIRST_DESCRIPTOR = 3
 """SD_LISTEN_FDS_START."""
 
 
-def inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | None:
+def take_inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | None:
     """Return the listening socket that systemd passed to this process, and remove its variables from `env`.
 
     Raises:
-        PlaceUnusable: there are several, or it is none that we can serve.
+        PlaceUnusable: There are several, or this daemon can't serve it.
     """
     pid, count = env.pop("LISTEN_PID", ""), env.pop("LISTEN_FDS", "")
     env.pop("LISTEN_FDNAMES", None)
@@ -38,14 +38,14 @@ def notify(env: Mapping[str, str], *words: str) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
             sock.connect("\0" + address[1:] if address.startswith("@") else address)
             sock.send("\n".join(words).encode())
-    except OSError as error:  # it draws its own conclusions from our silence
+    except OSError as error:  # the service manager acts on missing notifications by itself
         logger.warning("%s could not be told %s: %s", address, words[0], error)
         return False
     return True
 
 
 def watchdog_s(env: Mapping[str, str]) -> float | None:
-    """Return how often, in seconds, the service manager expects `WATCHDOG=1`; None if it does not."""
+    """Return the interval in seconds at which the service manager expects `WATCHDOG=1`, or None."""
     usec, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
     if not usec.isdecimal() or (pid and pid != str(os.getpid())):
         return None

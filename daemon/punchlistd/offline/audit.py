@@ -8,7 +8,7 @@ from contextlib import closing
 
 import msgspec
 
-from punchlistd.net.listener import PlaceUnusable, private_directory
+from punchlistd.net.listener import PlaceUnusable, open_private_directory
 from punchlistd.offline.repair import Repaired, repair
 from punchlistd.process.lock import AlreadyRunning, DataLock
 from punchlistd.settings import resolve
@@ -125,7 +125,7 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
         BackupFailed: The copies could not be written, or the repaired log is damaged.
         PlaceUnusable: The directory can't be used.
     """
-    os.close(private_directory(os.path.dirname(path)))
+    os.close(open_private_directory(os.path.dirname(path)))
     try:
         lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
     except AlreadyRunning as error:
@@ -149,7 +149,7 @@ def restore_backup(backup: str, data_dir: str, aside: str | None = None) -> Repo
         LogUnusable: The file is not a punchlist log.
         PlaceUnusable: The directory can't be used.
     """
-    os.close(private_directory(data_dir))
+    os.close(open_private_directory(data_dir))
     patience_s = 0.0 if aside is None else _LOCK_PATIENCE_S
     with closing(DataLock(os.path.join(data_dir, "lock"), patience_s)):
         try:

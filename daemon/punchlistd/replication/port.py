@@ -1,9 +1,9 @@
-"""The port of the shared log: what daemons on several machines ask of the engine that orders their posts.
+"""Port of the shared log: the interface to the engine that orders posts of several machines.
 
-A space is one place that machines share; it has a log for each shared list. A post is bytes that stand in a list's log
-for ever, at a position. Positions of one list only grow, and may leave numbers out. Whoever posts names the position
-that he believes to be the last one, and is refused if another post is there: this compare-and-set is all that
-exclusion rests on. An adapter knows nothing of tasks, and never raises anything but the errors named here.
+A space contains one log for each shared list. A post is an immutable byte string at a position of a list's log;
+positions grow and may have gaps. A post names the position that its member believes to be the last, and is rejected if
+another post follows it. Mutual exclusion rests on this compare-and-set alone. Adapters know nothing of tasks, and raise
+only the errors defined here.
 """
 
 import re
@@ -15,18 +15,18 @@ import msgspec
 from punchlist_schemas.things import MAX_INTEGER
 
 LinkState = Literal["connecting", "up", "down", "refused"]
-"""`up` promises that posts can be read; `refused` that nothing will change before somebody acts on the reason."""
+"""`up`: posts can be read. `refused`: retrying is useless until a person acts on the reason."""
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
-    """A post in its place.
+    """A post in the log.
 
-    `before` is the position of the post before it in the same list, 0 for the first one: a reader who has not seen that
-    one has missed something. `nonce` is what its poster named it. `at` is when the engine stored it, in milliseconds
-    since 1970, 0 where that is unknown.
-
-    `fault` says why no daemon of punchlist can have made it. Of such a post only the position is certain, and `body` is
-    empty.
+    Attributes:
+        before: Position of the previous post of the list, 0 for the first. A reader that lacks it has missed posts.
+        nonce: ID chosen by the member that posted it.
+        at: When the engine stored it, in milliseconds since 1970, 0 if unknown.
+        fault: Why no punchlist daemon can have made it, else empty. With a fault, `body` is empty and only the position
+            is reliable.
     """
 
     list: str
@@ -39,11 +39,13 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """How the way to a space stands.
+    """State of the connection to a space.
 
-    `kind` names the reason as a short word for programs (`unreachable`, `no_quorum`, `server_too_old`, `no_tls`, …),
-    `reason` is a sentence that says what to do; both are "" while it is up. `since` is the wall clock's time in
-    milliseconds at which this state began. `may_post` is False for a member that may only read.
+    Attributes:
+        kind: Reason as a word for programs (`unreachable`, `no_quorum`, `server_too_old`, `no_tls`, …); empty while up.
+        reason: Reason as a sentence for people, with what to do; empty while up.
+        since: When this state began, in milliseconds since 1970.
+        may_post: False for a member that may only read.
     """
 
     state: LinkState = "connecting"
@@ -66,14 +68,16 @@ def is_member_id(text: str) -> bool:
 
 
 RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]
-"""Seconds that a post takes: more than that was forged."""
+"""Duration of a post in seconds; a higher value is forged."""
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """A sign of life of a member: whatever is claimed through it in these lists lasts.
+    """Heartbeat of a member.
 
-    `stuck` tells how far it has come in lists that the space has lost or that do not go on, by their versions.
-    `follows` are the lists that it follows; a sign of life without them says nothing about that.
+    Attributes:
+        lists: Lists in which it renews all claims made through the member.
+        stuck: The member's versions of lists that it can't follow any further.
+        follows: Lists that the member follows; empty if the heartbeat doesn't report them.
     """
 
     member: MemberId
@@ -83,39 +87,38 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class SharedLogError(Exception):
-    """Why a shared log did not do what it was asked; the message is a sentence for people."""
+    """Failure of a shared log; the message is a sentence for people."""
 
 
 class Conflict(SharedLogError):
-    """The engine says that another post follows the expected position.
+    """The engine reports that another post follows the expected position.
 
-    A deposed leader may say so wrongly, even of a post that its successor takes: only who stands there makes it
-    certain.
+    A deposed leader may report this wrongly, even for a post that its successor accepts. Read the log to be certain.
     """
 
 
 class OutcomeUnknown(SharedLogError):
-    """The post may be in the log, or may still come into it."""
+    """The post may be in the log, or may still get there."""
 
 
 class Unreachable(SharedLogError):
-    """The engine can't be asked; a post that was refused with this is not in the log, and never will be."""
+    """The engine is unreachable. A post that failed with this is not in the log and never will be."""
 
 
 class Garbled(Unreachable):
-    """The engine answered with something that this daemon can't read."""
+    """The engine sent data that this daemon can't parse."""
 
 
 class Forbidden(SharedLogError):
-    """This member may not do that, however often it tries."""
+    """This member lacks the permission; retrying is useless."""
 
 
 class TooLarge(SharedLogError):
-    """A post is larger than the engine takes; it is not in the log.
+    """A post exceeds the engine's limit; it is not in the log.
 
     Attributes:
-        size: Bytes of the post.
-        maximum: Bytes that the engine takes.
+        size: Size of the post, in bytes.
+        maximum: The engine's limit, in bytes.
     """
 
     def __init__(self, size: int, maximum: int) -> None:
@@ -125,30 +128,33 @@ class TooLarge(SharedLogError):
 
 
 class Listener(Protocol):
-    """Who hears of what happens in a space. Its methods return at once, and may be called in any order."""
+    """Callbacks for events of a space. They return immediately, and may be called in any order."""
 
-    def posted(self, post: Posted) -> None:
-        """A post was made, by whomever. It may come twice, late, or never."""
+    def on_post(self, post: Posted) -> None:
+        """Handle a post of any member. It may be delivered twice, late, or never."""
         ...
 
-    def link_changed(self, link: Link) -> None: ...
+    def on_link_change(self, link: Link) -> None: ...
 
-    def beat(self, beat: Beat) -> None: ...
+    def on_beat(self, beat: Beat) -> None: ...
 
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
-        """A member, this one perhaps, asks for a turn to post to a list; its posts take so long."""
+    def on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
+        """Handle a member's request for a turn to post to a list, perhaps this member's own.
+
+        `round_trip_s` is the time one of its posts takes.
+        """
         ...
 
 
 class SharedLog(Protocol):
-    """The logs of one space, as one member sees them.
+    """The logs of one space, accessed as one member.
 
-    Every call but `run` may raise Unreachable and Forbidden. None takes longer than a few seconds.
+    Every coroutine except `run` may raise Unreachable and Forbidden, and takes a few seconds at most.
     """
 
     @property
     def member(self) -> str:
-        """Who this is: `MACHINE_ID`, of letters, digits, `-` and `_`; the id is the daemon's own."""
+        """ID of this member: `MACHINE_ID`, of letters, digits, `-` and `_`. The second part identifies the daemon."""
         ...
 
     @property
@@ -156,62 +162,64 @@ class SharedLog(Protocol):
 
     @property
     def round_trip_s(self) -> float:
-        """About how long a post takes, in seconds."""
+        """Typical duration of a post, in seconds."""
         ...
 
     async def run(self, listener: Listener) -> None:
-        """Keep the way open, and the listener informed, until cancelled.
+        """Keep the connection open and call `listener`, until cancelled.
 
-        `link_changed` comes before the first post is heard of, and with `up` only once it is known whether this member
-        may read and may post.
+        `on_link_change` is called before the first `on_post`. It reports `up` only once the member's permissions to
+        read and post are known.
         """
         ...
 
     def hurry(self) -> None:
-        """Try a way that is away again soon: somebody was refused because of it."""
+        """Reconnect soon if disconnected: a call failed because of it."""
         ...
 
     async def lists(self) -> list[str]:
-        """The lists of the space, in the order of their names."""
+        """Return the lists of the space, sorted by name."""
         ...
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        """Post once, if `expected` is still the position of the list's last post (0: it has none); the new position.
+        """Post if `expected` is still the position of the list's last post (0: it has none). Return the new position.
 
-        What is returned is on a quorum of disks.
+        Once this returns, the post is on a quorum of disks.
 
         Raises:
-            Conflict: Another post is said to follow.
+            Conflict: The engine reports another post after `expected`.
             OutcomeUnknown: It may be in.
             TooLarge: It is not in.
         """
         ...
 
-    async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
-        """All posts behind a position up to now, or the first `most` of them, in order; nothing where there is no such
-        list."""
+    async def read(self, list: str, after: int, limit: int | None = None) -> list[Posted]:
+        """Return all posts after a position in order, at most `limit`; none if the list doesn't exist."""
         ...
 
     async def last(self, list: str) -> int:
-        """The position of the last post, 0 where there is none. A deposed leader may know only an older one."""
+        """Return the position of the last post, 0 if the list has none. A deposed leader may return an older one."""
         ...
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Whether this is the position of the last post: a quorum says so, as of a moment after it was asked."""
+        """Return True if a quorum confirms, after this call began, that the last post has this position."""
         ...
 
     async def beat(self, beat: Beat) -> None:
-        """Give a sign of life; it may be lost."""
+        """Send a heartbeat; it may be lost."""
         ...
 
-    async def want(self, list: str) -> None:
-        """Ask for a turn; the listeners of all members hear of it in one order, this one's too, unless it is lost."""
+    async def request_turn(self, list: str) -> None:
+        """Request a turn to post.
+
+        All members, including this one, receive requests in the same order. A request may be lost.
+        """
         ...
 
     async def erase(self, list: str, before: int) -> None:
-        """Take the bodies of all posts before a position off the engine's disks; repeating it is harmless."""
+        """Erase the bodies of all posts before a position from the engine's disks. Idempotent."""
         ...
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Remove these posts, and none that has got the position of one of them; repeating it is harmless."""
+        """Remove these posts, but no other post that has taken the position of one. Idempotent."""
         ...

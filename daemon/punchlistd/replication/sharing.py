@@ -1,7 +1,7 @@
-"""What this daemon shares: its spaces, and the lists in them, kept as they are configured.
+"""Manages the spaces of this daemon and the lists that it shares in them.
 
-Configuration is written before anything rests on it: a list that is being shared, joined or left is so again after a
-crash, and the same command goes on where it stopped.
+The configuration is saved before it takes effect. After a crash, a list is still being shared, joined or left, and
+repeating the command resumes where it stopped.
 """
 
 import asyncio
@@ -57,9 +57,9 @@ from punchlistd.replication.spaces import (
     SharedList,
     Space,
     Spaces,
-    checked_addresses,
     load,
     machine_name,
+    normalize_addresses,
     save,
 )
 from punchlistd.store.port import Damaged, StorageFull
@@ -68,40 +68,40 @@ from punchlistd.store.record import is_tombstone
 logger = logging.getLogger(__name__)
 
 ASKED_S = 6.0
-"""How long other machines have to tell how much they have of a list that is to be put back, in seconds: one that was
-cut off is back after five, and tells it each second."""
+"""Seconds to wait until other machines report their versions of a list that is to be restored. A machine that was cut
+off is back after five seconds, and reports every second."""
 
 RETRY_S = 5.0
-"""How long after a failure a list that was being shared is tried again, in seconds."""
+"""Delay before the sharing of a list is resumed after a failure, in seconds."""
 
 
 class Adapter(NamedTuple):
     """The engine that orders posts.
 
     Attributes:
-        open: The log of a space, for a member.
-        prepare: Tries everything that a space needs, and makes it if need be; raises `Rejected` if it can't be used.
+        open: Returns the log of a space for a member.
+        prepare: Checks a space and creates what it lacks; raises `Rejected` if it can't be used.
     """
 
     open: Callable[[Space, str], SharedLog]
     prepare: Callable[[Space, str], Awaitable[Checked]]
 
 
-class _Kept(NamedTuple):
+class _OpenSpace(NamedTuple):
     space: Space
     lanes: Lanes
     scope: anyio.CancelScope
 
 
 class Sharing:
-    """The spaces of a daemon. Its methods raise `Rejected`.
+    """The spaces of a daemon. The methods for clients raise `Rejected`.
 
     Args:
-        data_dir: where `spaces.json` is.
-        env: what else configures spaces.
-        parts: the engine.
-        leases: tells which lists have claims.
-        adapter: the engine that orders posts.
+        data_dir: Directory of `spaces.json`.
+        env: Environment variables, which may configure another space.
+        parts: Parts of the engine.
+        leases: Claims held through this daemon.
+        adapter: The engine that orders posts.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Sharing:
         self._parts = parts
         self._adapter = adapter
         self._spaces = Spaces()
-        self._kept: dict[str, _Kept] = {}
+        self._open_spaces: dict[str, _OpenSpace] = {}
         self._group: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
         self._changing = asyncio.Lock()
@@ -121,102 +121,106 @@ class Sharing:
         self._leases = leases
 
     async def load(self) -> None:
-        """Read what is configured, so that no change of a shared list passes by its lane.
+        """Read the configuration and create all lanes, so that no change to a shared list bypasses its lane.
 
         Raises:
-            Misconfigured: It can't be used.
+            Misconfigured: The configuration is invalid.
         """
         self._spaces = await anyio.to_thread.run_sync(load, self._data_dir, self._env)
         for space in self._spaces.spaces:
-            for lane in self._prepare(space).lanes.lanes.values():
-                if lane.replica.refused is None and (refused := await self._forget_deletion(lane.conversation)):
-                    lane.hold(refused)  # the environment names a list of this machine's
-        for one in await self._erased():
+            for lane in self._create_lanes(space).lanes.lanes.values():
+                if lane.replica.refused is not None:
+                    continue
+                if (rejection := await self._forget_deleted_history(lane.conversation)) is not None:
+                    lane.suspend(rejection)  # the environment names a list that is local on this machine
+        for entry in await self._list_erased():
             with suppress(Rejected):
-                await self._save(self._without(one))
-                self._drop_lane(one)
-                del self._kept[one.space].lanes.lanes[one.conversation]
+                await self._save(self._config_without(entry))
+                self._drop_lane(entry)
+                del self._open_spaces[entry.space].lanes.lanes[entry.conversation]
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:
             self._group = group
             self._running.set()
-            for kept in self._kept.values():
-                group.start_soon(self._run, kept)
-            for one in self._spaces.lists:
-                if one.sharing:
-                    group.start_soon(self._finish, one.conversation)
+            for open_space in self._open_spaces.values():
+                group.start_soon(self._run, open_space)
+            for entry in self._spaces.lists:
+                if entry.sharing:
+                    group.start_soon(self._finish_sharing, entry.conversation)
             await anyio.sleep_forever()
 
     async def close(self) -> None:
-        for kept in self._kept.values():
-            await kept.lanes.close()
+        for open_space in self._open_spaces.values():
+            await open_space.lanes.close()
 
-    def _prepare(self, space: Space) -> _Kept:
+    def _create_lanes(self, space: Space) -> _OpenSpace:
         lanes = Lanes(space.name, self._adapter.open(space, self.member), self._parts, self._leases)
-        self._kept[space.name] = kept = _Kept(space, lanes, anyio.CancelScope())
-        for one in self._spaces.lists:
-            if one.space == space.name:
-                self._hold_back(lanes.add(one.conversation, Place(one.position, one.check)), one)
-        return kept
+        self._open_spaces[space.name] = open_space = _OpenSpace(space, lanes, anyio.CancelScope())
+        for entry in self._spaces.lists:
+            if entry.space == space.name:
+                self._restrict_lane(lanes.add(entry.conversation, Place(entry.position, entry.check)), entry)
+        return open_space
 
-    def _hold_back(self, lane: Lane, one: SharedList) -> None:
-        if one.sharing:
-            lane.hold(refusals.partial(one.space, lane.link))
-        elif one.left:
-            lane.leave(refusals.left(one.conversation, one.space), self._was_erased)
+    def _restrict_lane(self, lane: Lane, entry: SharedList) -> None:
+        if entry.sharing:
+            lane.suspend(refusals.partial(entry.space, lane.link))
+        elif entry.left:
+            lane.leave(refusals.left(entry.conversation, entry.space), self._on_copy_erased)
 
-    async def _run(self, kept: _Kept) -> None:
-        with kept.scope:
-            await kept.lanes.run()
+    async def _run(self, open_space: _OpenSpace) -> None:
+        with open_space.scope:
+            await open_space.lanes.run()
 
     def _holder(self, keeper: str, conversation: str) -> Holder | None:
-        kept = next((kept for kept in self._kept.values() if conversation in kept.lanes.lanes), None)
-        return None if kept is None else kept.lanes.members.of(keeper, conversation)
+        open_space = next(
+            (open_space for open_space in self._open_spaces.values() if conversation in open_space.lanes.lanes), None
+        )
+        return None if open_space is None else open_space.lanes.members.get(keeper, conversation)
 
     # lists that were left
 
     @asynccontextmanager
-    async def _change(self) -> AsyncGenerator[None]:
+    async def _exclusive(self) -> AsyncGenerator[None]:
         async with self._changing:
-            for one in await self._erased():
+            for entry in await self._list_erased():
                 with suppress(Rejected):
-                    await self._let_go(one)
+                    await self._release(entry)
             yield
 
-    async def _erased(self) -> list[SharedList]:
-        """The lists that were left and of which there is no copy here any more: they have to do with no space."""
-        left = [one for one in self._spaces.lists if one.left and one.space in self._kept]
-        copies = [(one, await self._parts.conversations.durable(one.conversation)) for one in left]
-        return [one for one, loaded in copies if not loaded.state.exists and loaded.damage is None]
+    async def _list_erased(self) -> list[SharedList]:
+        """Return lists that were left and whose local copies are deleted: nothing connects them to a space any more."""
+        left = [entry for entry in self._spaces.lists if entry.left and entry.space in self._open_spaces]
+        copies = [(entry, await self._parts.conversations.durable(entry.conversation)) for entry in left]
+        return [entry for entry, loaded in copies if not loaded.state.exists and loaded.damage is None]
 
-    def _was_erased(self) -> None:
-        """The copy of a list that was left is gone: from now on the name is free."""
-        assert self._group is not None, "it runs"
+    def _on_copy_erased(self) -> None:
+        """Free the name of a left list whose local copy was deleted."""
+        assert self._group is not None, "run has started"
         self._group.start_soon(self._tidy)
 
     async def _tidy(self) -> None:
-        async with self._change():
-            for one in await self._erased():  # there is no room to write that down
-                self._hold_back(self._kept[one.space].lanes.lanes[one.conversation], one)
+        async with self._exclusive():
+            for entry in await self._list_erased():  # the configuration could not be saved
+                self._restrict_lane(self._open_spaces[entry.space].lanes.lanes[entry.conversation], entry)
 
-    async def _let_go(self, one: SharedList) -> None:
-        await self._save(self._without(one))
-        await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
-        await self._kept[one.space].lanes.remove(one.conversation)
+    async def _release(self, entry: SharedList) -> None:
+        await self._save(self._config_without(entry))
+        await self._reload(entry.conversation, then=partial(self._drop_lane, entry))
+        await self._open_spaces[entry.space].lanes.remove(entry.conversation)
 
-    def _without(self, one: SharedList) -> Spaces:
-        return Spaces(self._spaces.spaces, tuple(each for each in self._spaces.lists if each != one))
+    def _config_without(self, entry: SharedList) -> Spaces:
+        return Spaces(self._spaces.spaces, tuple(other for other in self._spaces.lists if other != entry))
 
-    def _drop_lane(self, one: SharedList) -> None:
-        self._kept[one.space].lanes.lanes[one.conversation].dissolve()
-        self._parts.conversations.lanes.pop(one.conversation, None)
-        self._parts.conversations.drop(one.conversation)
+    def _drop_lane(self, entry: SharedList) -> None:
+        self._open_spaces[entry.space].lanes.lanes[entry.conversation].dissolve()
+        self._parts.conversations.lanes.pop(entry.conversation, None)
+        self._parts.conversations.drop(entry.conversation)
 
-    async def _forget_deletion(self, name: str) -> Rejection | None:
-        """Let a list that gets its history from the space begin with it, if the local one ends with its deletion.
+    async def _forget_deleted_history(self, name: str) -> Rejection | None:
+        """Drop the local history of a deleted list, so that it can start with the history from its space.
 
-        Nobody writes to it meanwhile, since its lane holds what comes.
+        Return a rejection if the list exists here. No call writes to it in the meantime: its lane holds them.
         """
         loaded = await self._parts.conversations.durable(name)
         if not loaded.state.version or loaded.place != Place():
@@ -236,12 +240,12 @@ class Sharing:
 
     async def add_space(self, params: SpaceAdd) -> SpaceResult:
         await self._running.wait()
-        async with self._change():
-            old = self._spaces.named(params.space)
+        async with self._exclusive():
+            old = self._spaces.find_space(params.space)
             if old is not None and old.source == "environment":
                 raise Rejected(refusals.configured_elsewhere(params.space))
             try:
-                urls = checked_addresses(params.urls)
+                urls = normalize_addresses(params.urls)
             except BadAddress as error:
                 raise Rejected(Rejection("invalid_params", str(error), {"field": "urls"})) from error
             asked = Space(
@@ -253,26 +257,28 @@ class Sharing:
                 monitor=",".join(params.monitors),
             )
             checked = await self._adapter.prepare(asked, self.member)
-            others = tuple(one for one in self._spaces.spaces if one.name != params.space)
+            others = tuple(space for space in self._spaces.spaces if space.name != params.space)
             await self._save(Spaces((*others, checked.space), self._spaces.lists))
-            if (kept := self._kept.pop(params.space, None)) is not None:
-                await kept.lanes.close()
-                kept.scope.cancel()
-            self._start(self._prepare(checked.space))
-            for name in self._kept[params.space].lanes.lanes:
-                await self._load_anew(name)
-            await self._link_known(params.space)
-            found = {"server": checked.server, "server_version": checked.server_version}
-            return SpaceResult(space=msgspec.structs.replace(self._view(checked.space, {}), **found), made=checked.made)
+            if (open_space := self._open_spaces.pop(params.space, None)) is not None:
+                await open_space.lanes.close()
+                open_space.scope.cancel()
+            self._start(self._create_lanes(checked.space))
+            for name in self._open_spaces[params.space].lanes.lanes:
+                await self._reload(name)
+            await self._wait_for_link(params.space)
+            server = {"server": checked.server, "server_version": checked.server_version}
+            return SpaceResult(
+                space=msgspec.structs.replace(self._view(checked.space, {}), **server), made=checked.made
+            )
 
-    def _start(self, kept: _Kept) -> None:
-        assert self._group is not None, "it runs"
-        self._group.start_soon(self._run, kept)
+    def _start(self, open_space: _OpenSpace) -> None:
+        assert self._group is not None, "run has started"
+        self._group.start_soon(self._run, open_space)
 
     async def list_spaces(self) -> SpaceListResult:
         deletions: dict[str, Deletion] = {}
-        for kept in self._kept.values():
-            for name in list(kept.lanes.lanes):
+        for open_space in self._open_spaces.values():
+            for name in list(open_space.lanes.lanes):
                 loaded = await self._parts.conversations.durable(name)
                 if loaded.state.version and not loaded.state.exists:
                     if (deletion := await self._deletion(name)) is not None:
@@ -289,66 +295,66 @@ class Sharing:
         return None
 
     async def remove_space(self, params: SpacePlace) -> SpaceRemoved:
-        async with self._change():
-            space = self._spaces.named(params.space)
+        async with self._exclusive():
+            space = self._spaces.find_space(params.space)
             if space is None:
                 raise Rejected(refusals.no_space(params.space))
             if space.source == "environment":
                 raise Rejected(refusals.configured_elsewhere(params.space))
-            shared = [one for one in self._spaces.lists if one.space == params.space]
-            if followed := [one.conversation for one in shared if not one.left]:
+            shared = [entry for entry in self._spaces.lists if entry.space == params.space]
+            if followed := [entry.conversation for entry in shared if not entry.left]:
                 raise Rejected(refusals.still_shared(params.space, followed[0]))
             rest = Spaces(
-                tuple(one for one in self._spaces.spaces if one is not space),
-                tuple(one for one in self._spaces.lists if one not in shared),
+                tuple(other for other in self._spaces.spaces if other is not space),
+                tuple(entry for entry in self._spaces.lists if entry not in shared),
             )
             await self._save(rest)
-            for one in shared:
-                await self._load_anew(one.conversation, then=partial(self._drop_lane, one))
-            kept = self._kept.pop(params.space)
-            await kept.lanes.close()
-            kept.scope.cancel()
-            return SpaceRemoved(removed=params.space, copies=tuple(one.conversation for one in shared))
+            for entry in shared:
+                await self._reload(entry.conversation, then=partial(self._drop_lane, entry))
+            open_space = self._open_spaces.pop(params.space)
+            await open_space.lanes.close()
+            open_space.scope.cancel()
+            return SpaceRemoved(removed=params.space, copies=tuple(entry.conversation for entry in shared))
 
     async def repair_space(self, params: SpaceRepair) -> SpaceRepaired:
         name, space = params.conversation, params.space
-        if (kept := self._kept.get(space)) is None:
+        if (open_space := self._open_spaces.get(space)) is None:
             raise Rejected(refusals.no_space(space))
-        await self._link_known(space)
-        log = kept.lanes.log
+        await self._wait_for_link(space)
+        log = open_space.lanes.log
         try:
             if not (posts := await log.read(name, 0)):
                 raise Rejected(refusals.not_there(name, space, await log.lists()))
-            found = await find_bad(posts)
-            if removed := [one for one in found if one.id in params.remove]:
-                await log.remove(name, [one.post for one in removed])
+            bad_posts = await find_bad(posts)
+            if removed := [bad for bad in bad_posts if bad.id in params.remove]:
+                await log.remove(name, [bad.post for bad in removed])
         except Forbidden as error:
             raise Rejected(refusals.not_a_keeper(space)) from error
         except SharedLogError as error:
             raise Rejected(refusals.of(error, space, log.link)) from error
-        if (lane := kept.lanes.lanes.get(name)) is not None:
+        if (lane := open_space.lanes.lanes.get(name)) is not None:
             lane.compare()
-        left = [one for one in found if one not in removed]
-        shown = tuple(
-            BadPost(id=one.id, position=one.post.position, why=one.why, certain=one.certain, at=one.post.at)
-            for one in left[:MAX_REPAIRED]
+        remaining = [bad for bad in bad_posts if bad not in removed]
+        views = tuple(
+            BadPost(id=bad.id, position=bad.post.position, why=bad.why, certain=bad.certain, at=bad.post.at)
+            for bad in remaining[:MAX_REPAIRED]
         )
         return SpaceRepaired(
-            space=space, conversation=name, posts=shown, more=len(left) - len(shown), removed=len(removed)
+            space=space, conversation=name, posts=views, more=len(remaining) - len(views), removed=len(removed)
         )
 
     # lists
 
     async def share(self, params: ListShare) -> SharedResult:
-        async with self._change():
+        async with self._exclusive():
             name = params.conversation
-            self._check(name, params.space)
-            await self._link_known(params.space)
-            known = self._listed(name)
+            self._check_space(name, params.space)
+            await self._wait_for_link(params.space)
+            entry = self._find_entry(name)
             loaded = await self._parts.conversations.durable(name)
-            if known is not None and known.left:
+            if entry is not None and entry.left:
                 raise Rejected(refusals.left(name, params.space))
-            if known is not None and not known.sharing:
+            if entry is not None and not entry.sharing:
                 return SharedResult(conversation=name, space=params.space, version=loaded.state.version, posts=0)
             if loaded.damage is not None:
                 raise Rejected(loaded.damage)
@@ -356,21 +362,21 @@ class Sharing:
                 raise Rejected(
                     Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
                 )
-            log = self._kept[params.space].lanes.log
+            log = self._open_spaces[params.space].lanes.log
             with _rejecting(name, params.space, log):
-                # What is there may be a part of this list's own history, of a share that was cut short.
-                found = [] if known is not None else await log.read(name, 0)
-                if found and not await history.matches(self._parts.log, name, found):
-                    raise history.Taken
-            if known is None:
-                one = SharedList(name, params.space, sharing=True)
-                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
-                await self._add_lane(name, one)
+                # Existing posts may be part of this list's own history, from an interrupted share.
+                posts = [] if entry is not None else await log.read(name, 0)
+                if posts and not await history.matches(self._parts.log, name, posts):
+                    raise history.NameTaken
+            if entry is None:
+                entry = SharedList(name, params.space, sharing=True)
+                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, entry)))
+                await self._add_lane(name, entry)
             return await self._post_history(name, params.space)
 
     async def _post_history(self, name: str, space: str) -> SharedResult:
-        """Post what of a list is not in the space yet, and let changes through behind it."""
-        lanes = self._kept[space].lanes
+        """Post the part of a list's history that the space lacks, then accept changes."""
+        lanes = self._open_spaces[space].lanes
         lane = lanes.lanes[name]
         if not lanes.log.link.may_post:
             raise Rejected(refusals.forbidden(space, "These creds may only read."))
@@ -378,54 +384,54 @@ class Sharing:
             place, posts = await history.share(self._parts.log, lanes.log, name)
         version = (await self._parts.conversations.durable(name)).state.version
         done = SharedList(name, space, place.position, place.check, version)
-        await self._save(self._with(done))
+        await self._save(self._config_with(done))
         lane.replica.base = place
-        await self._load_anew(name)
-        lane.go_on()
-        await lane.barrier()  # so that the list is shown as current, and a change is taken at once
+        await self._reload(name)
+        lane.resume()
+        await lane.barrier()  # then the list is shown as current and accepts changes immediately
         loaded = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=posts)
 
     async def repair(self, params: ListShare) -> SharedResult:
-        """list.share, of a list that the space has lost changes of."""
-        async with self._change():
+        """Handle `list.share` for a list of which the space has lost changes."""
+        async with self._exclusive():
             name, space = params.conversation, params.space
-            known = self._listed(name)
-            if known is None or known.space != space:
-                self._check(name, space)
+            entry = self._find_entry(name)
+            if entry is None or entry.space != space:
+                self._check_space(name, space)
                 raise Rejected(refusals.not_shared(name))
-            if known.left or known.sharing:
-                raise Rejected(refusals.left(name, space) if known.left else refusals.partial(space, self._link(space)))
-            kept = self._kept[space]
-            await self._adapter.prepare(kept.space, self.member)
-            if not await kept.lanes.is_up(PATIENCE_S):
+            if entry.left or entry.sharing:
+                raise Rejected(refusals.left(name, space) if entry.left else refusals.partial(space, self._link(space)))
+            open_space = self._open_spaces[space]
+            await self._adapter.prepare(open_space.space, self.member)
+            if not await open_space.lanes.is_up(PATIENCE_S):
                 raise Rejected(refusals.unreachable(space, self._link(space)))
             if not self._link(space).may_post:
                 raise Rejected(refusals.forbidden(space, "These creds may only read."))
             await anyio.sleep(ASKED_S)
             own = (await self._parts.conversations.durable(name)).state.version
-            version, keeper = kept.lanes.members.longest(name, ASKED_S)
+            version, keeper = open_space.lanes.members.find_longest(name, ASKED_S)
             if version > own:
                 raise Rejected(refusals.longer_elsewhere(name, version, keeper, own))
-            lane = kept.lanes.lanes[name]
-            base, log = Place(known.position, known.check), kept.lanes.log
+            lane = open_space.lanes.lanes[name]
+            base, log = Place(entry.position, entry.check), open_space.lanes.log
             with _rejecting(name, space, log, taken=refusals.other_history):
-                posts = await history.put_back(self._parts.log, log, name, base, known.version)
+                posts = await history.put_back(self._parts.log, log, name, base, entry.version)
             if lane.replica.stuck:
-                lane.go_on()
+                lane.resume()
             await lane.barrier()
             if lane.replica.refused is not None:
                 raise Rejected(lane.replica.refused)
             return SharedResult(conversation=name, space=space, version=own, posts=posts)
 
     def _link(self, space: str) -> Link:
-        return self._kept[space].lanes.log.link
+        return self._open_spaces[space].lanes.log.link
 
-    async def _finish(self, name: str) -> None:
-        while (one := self._listed(name)) is not None and one.sharing and one.space in self._kept:
+    async def _finish_sharing(self, name: str) -> None:
+        while (entry := self._find_entry(name)) is not None and entry.sharing and entry.space in self._open_spaces:
             try:
-                async with self._change():
-                    await self._post_history(name, one.space)
+                async with self._exclusive():
+                    await self._post_history(name, entry.space)
             except Rejected as rejected:
                 logger.info("%s is not wholly shared yet: %s", name, rejected)
                 await anyio.sleep(RETRY_S)
@@ -433,21 +439,21 @@ class Sharing:
                 return
 
     async def join(self, params: ListJoin) -> SharedResult:
-        async with self._change():
+        async with self._exclusive():
             name, space = params.conversation, params.space
-            self._check(name, space)
-            await self._link_known(space)
-            known = self._listed(name)
-            lanes = self._kept[space].lanes
-            if known is None:
+            self._check_space(name, space)
+            await self._wait_for_link(space)
+            entry = self._find_entry(name)
+            lanes = self._open_spaces[space].lanes
+            if entry is None:
                 await self._check_join(name, space, lanes.log)
-                one = SharedList(name, space)
-                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, one)))
-                await self._begin(name, one)
-            elif known.left:
-                again = msgspec.structs.replace(known, left=False)
-                await self._save(self._with(again))
-                lanes.lanes[name].go_on()
+                entry = SharedList(name, space)
+                await self._save(Spaces(self._spaces.spaces, (*self._spaces.lists, entry)))
+                await self._begin_joining(name, entry)
+            elif entry.left:
+                again = msgspec.structs.replace(entry, left=False)
+                await self._save(self._config_with(again))
+                lanes.lanes[name].resume()
             lane = lanes.lanes[name]
         await lane.barrier()
         loaded = await self._parts.conversations.durable(name)
@@ -457,18 +463,18 @@ class Sharing:
             raise Rejected(refusals.joined_later(space, lanes.log.link))
         return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=0)
 
-    async def _begin(self, name: str, one: SharedList) -> None:
-        lanes = self._kept[one.space].lanes
+    async def _begin_joining(self, name: str, entry: SharedList) -> None:
+        lanes = self._open_spaces[entry.space].lanes
 
         def add() -> None:
-            lanes.add(name, Place()).hold(refusals.partial(one.space, lanes.log.link))
+            lanes.add(name, Place()).suspend(refusals.partial(entry.space, lanes.log.link))
 
-        await self._load_anew(name, then=add)
-        if (refused := await self._forget_deletion(name)) is not None:
+        await self._reload(name, then=add)
+        if (rejection := await self._forget_deleted_history(name)) is not None:
             with suppress(Rejected):
-                await self._let_go(one)
-            raise Rejected(refused)
-        lanes.lanes[name].go_on()
+                await self._release(entry)
+            raise Rejected(rejection)
+        lanes.lanes[name].resume()
 
     async def _check_join(self, name: str, space: str, log: SharedLog) -> None:
         loaded = await self._parts.conversations.durable(name)
@@ -479,57 +485,59 @@ class Sharing:
                 raise Rejected(refusals.not_there(name, space, await log.lists()))
 
     async def leave(self, params: ListLeave) -> LeftResult:
-        async with self._change():
+        async with self._exclusive():
             name = params.conversation
-            known = self._listed(name)
-            if known is None:
+            entry = self._find_entry(name)
+            if entry is None:
                 raise Rejected(refusals.not_shared(name))
             if params.keep_as is not None:
-                await self._copy(name, params.keep_as)
-            if known.left:
+                await self._copy_list(name, params.keep_as)
+            if entry.left:
                 return LeftResult(conversation=name, kept_as=params.keep_as)
-            gone = msgspec.structs.replace(known, left=True)
-            await self._save(self._with(gone))
-            if (kept := self._kept.get(known.space)) is not None:
-                self._hold_back(kept.lanes.lanes[name], gone)
+            gone = msgspec.structs.replace(entry, left=True)
+            await self._save(self._config_with(gone))
+            if (open_space := self._open_spaces.get(entry.space)) is not None:
+                self._restrict_lane(open_space.lanes.lanes[name], gone)
             return LeftResult(conversation=name, kept_as=params.keep_as)
 
-    async def _copy(self, name: str, other: str) -> None:
-        known = (await self._parts.conversations.durable(other)).state
-        if known.version:
-            raise Rejected(refusals.not_empty(other, deleted=not known.exists))
-        async for first, steps, _ in history.slices(self._parts.log, name, self.member):
+    async def _copy_list(self, name: str, other: str) -> None:
+        target = (await self._parts.conversations.durable(other)).state
+        if target.version:
+            raise Rejected(refusals.not_empty(other, deleted=not target.exists))
+        async for first, steps, _ in history.read_pieces(self._parts.log, name, self.member):
             done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
             self._parts.inbox.submit(Arrival(other, first, Place(), Place(), steps, done.set_result))
-            if (refused := await done) is not None:
-                raise Rejected(refused)
+            if (rejection := await done) is not None:
+                raise Rejected(rejection)
 
-    # what is common to these
+    # helpers
 
-    def _listed(self, name: str) -> SharedList | None:
-        return next((one for one in self._spaces.lists if one.conversation == name), None)
+    def _find_entry(self, name: str) -> SharedList | None:
+        return next((entry for entry in self._spaces.lists if entry.conversation == name), None)
 
-    def _with(self, changed: SharedList) -> Spaces:
-        lists = (changed if one.conversation == changed.conversation else one for one in self._spaces.lists)
+    def _config_with(self, changed: SharedList) -> Spaces:
+        lists = (changed if entry.conversation == changed.conversation else entry for entry in self._spaces.lists)
         return Spaces(self._spaces.spaces, tuple(lists))
 
-    async def _link_known(self, space: str) -> None:
+    async def _wait_for_link(self, space: str) -> None:
         with anyio.move_on_after(PATIENCE_S):
-            await self._kept[space].lanes.link_known.wait()
+            await self._open_spaces[space].lanes.link_known.wait()
 
-    def _check(self, name: str, space: str) -> None:
-        """Reject a list that can't be in a space, as far as this daemon knows."""
-        if self._spaces.named(space) is None:
+    def _check_space(self, name: str, space: str) -> None:
+        """Reject an unknown space, or a list that is in another one."""
+        if self._spaces.find_space(space) is None:
             raise Rejected(refusals.no_space(space))
-        known = self._listed(name)
-        if known is not None and known.space != space:
-            raise Rejected(refusals.shared_elsewhere(name, known.space))
+        entry = self._find_entry(name)
+        if entry is not None and entry.space != space:
+            raise Rejected(refusals.shared_elsewhere(name, entry.space))
 
-    async def _add_lane(self, name: str, one: SharedList) -> None:
-        await self._load_anew(name, then=lambda: self._hold_back(self._kept[one.space].lanes.add(name, Place()), one))
+    async def _add_lane(self, name: str, entry: SharedList) -> None:
+        await self._reload(
+            name, then=lambda: self._restrict_lane(self._open_spaces[entry.space].lanes.add(name, Place()), entry)
+        )
 
-    async def _load_anew(self, name: str, then: Callable[[], object] = lambda: None) -> None:
-        """Drop what is loaded of a list while nothing of it is on its way into the log."""
+    async def _reload(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        """Run `then` and drop the loaded list, at a moment when no events of it are waiting for a commit."""
         while True:
             await self._parts.inbox.settled()
             loaded: LoadedConversation | None = self._parts.conversations.loaded.get(name)
@@ -546,7 +554,7 @@ class Sharing:
         self._spaces = spaces
 
     def _view(self, space: Space, deletions: Mapping[str, Deletion]) -> SpaceView:
-        lanes = self._kept[space.name].lanes
+        lanes = self._open_spaces[space.name].lanes
         return SpaceView(
             space=space.name,
             urls=space.urls,
@@ -555,7 +563,7 @@ class Sharing:
             member=self.member,
             creds=space.creds,
             ca=space.ca,
-            monitors=tuple(one for one in space.monitor.split(",") if one),
+            monitors=tuple(monitor for monitor in space.monitor.split(",") if monitor),
             unchecked=() if space.monitor or space.engine == "postgres" else ("sync_interval",),
             lists=tuple(
                 self._list_view(lane, deletions) for lane in lanes.lanes.values() if lane.stage is not Stage.ERASED
@@ -569,10 +577,10 @@ class Sharing:
 
     def _list_view(self, lane: Lane, deletions: Mapping[str, Deletion]) -> SharedListView:
         loaded = self._parts.conversations.loaded.get(lane.conversation)
-        one = self._listed(lane.conversation)
+        entry = self._find_entry(lane.conversation)
         state = lane.replica.state
-        if one is not None and (one.left or one.sharing):
-            state = "left" if one.left else "sharing"
+        if entry is not None and (entry.left or entry.sharing):
+            state = "left" if entry.left else "sharing"
         return SharedListView(
             conversation=lane.conversation,
             state=state,  # pyright: ignore[reportArgumentType] - the kinds of refusal are states, too
@@ -591,14 +599,14 @@ _LINK = ("state", "kind", "reason", "since", "server", "server_version", "round_
 def _rejecting(
     name: str, space: str, log: SharedLog, taken: Callable[[str, str], Rejection] = refusals.taken
 ) -> Generator[None]:
-    """Reject what can't be done in a space; `taken` says what it means that the space has other posts."""
+    """Convert errors of a space to `Rejected`; `taken` builds the rejection if the space has other posts."""
     try:
         yield
     except TooNew as error:
         raise Rejected(refusals.unreadable(name, space, error)) from error
-    except history.Taken as error:
+    except history.NameTaken as error:
         raise Rejected(taken(name, space)) from error
-    except history.Altered as error:
+    except history.HistoryAltered as error:
         raise Rejected(refusals.altered(name)) from error
     except SharedLogError as error:
         raise Rejected(refusals.of(error, space, log.link)) from error

@@ -1,6 +1,6 @@
-"""Which spaces this daemon knows, and which of its lists are shared there: `spaces.json`, and the environment.
+"""Configuration of spaces and shared lists, from `spaces.json` and the environment.
 
-Cheap to import, and free of any engine: a daemon that has no space reads nothing else of this room.
+Cheap to import and independent of any engine: a daemon without spaces imports no other module of this package.
 """
 
 import ipaddress
@@ -30,18 +30,21 @@ VARIABLES = (
     "PUNCHLIST_SPACE_MONITOR",
     "PUNCHLIST_SPACE_LISTS",
 )
-"""What configures a space where nobody types commands; the first one decides whether there is any."""
+"""Variables that configure a space without commands. Without the first, all are ignored."""
 
 
 class BadAddress(ValueError):
-    """An address can't be that of a space's server; the message says why and what to write."""
+    """Invalid address of a space's server; the message says why and what to write."""
 
 
 class Space(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place that machines share.
+    """A configured space.
 
-    `creds` and `ca` are paths of files, "" where none is needed; `monitor` holds addresses of the servers' monitors,
-    with commas between them. `replicas` is how many servers hold each post. `source` says who configured it.
+    Attributes:
+        creds, ca: Paths of files, "" if none is needed.
+        replicas: Number of servers that store each post.
+        monitor: Comma-separated addresses of the servers' monitoring endpoints.
+        source: Where it is configured.
     """
 
     name: str
@@ -58,7 +61,7 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Checked(NamedTuple):
-    """What was found of a space that can be used; `made` says that it was not there before."""
+    """Result of checking a usable space; `made` is True if the check created it."""
 
     space: Space
     made: bool
@@ -69,9 +72,11 @@ class Checked(NamedTuple):
 class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
     """A list of this daemon that is also in a space.
 
-    The first post that the local log does not hold follows the one at `position`, which has `check`; the list had
-    `version` then, if it was shared from here. While `sharing` its history is still being posted; once it was `left` it
-    is followed no more.
+    Attributes:
+        position, check: Place after which the local log records posts; empty if the list was joined.
+        version: Version of the list at that place, 0 if it was joined.
+        sharing: Whether its history is still being posted.
+        left: Whether this machine has left the list and no longer follows it.
     """
 
     conversation: str
@@ -84,20 +89,20 @@ class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that is configured."""
+    """The whole configuration."""
 
     spaces: tuple[Space, ...] = ()
     lists: tuple[SharedList, ...] = ()
 
-    def named(self, name: str) -> Space | None:
+    def find_space(self, name: str) -> Space | None:
         return next((space for space in self.spaces if space.name == name), None)
 
 
 def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
-    """The file's spaces and lists, and those of the environment, which win over the file's of the same name.
+    """Load spaces and lists of the file and the environment. A space of the environment replaces one of the same name.
 
     Raises:
-        Misconfigured: The file or a variable can't be used; the file is left as it is.
+        Misconfigured: The file or a variable is invalid. The file is not changed.
     """
     path = f"{data_dir}/{FILE}"
     try:
@@ -110,50 +115,51 @@ def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not what punchlist wrote ({error}). Mend it, or move it away and add the spaces again."
         raise Misconfigured(message) from error
-    space, lists = _of_environment(env)
+    space, lists = _read_environment(env)
     if space is None:
         return stored
-    known = {(one.conversation, one.space) for one in stored.lists}
+    stored_lists = {(entry.conversation, entry.space) for entry in stored.lists}
     return Spaces(
-        (*(one for one in stored.spaces if one.name != space.name), space),
-        (*stored.lists, *(one for one in lists if (one.conversation, one.space) not in known)),
+        (*(other for other in stored.spaces if other.name != space.name), space),
+        (*stored.lists, *(entry for entry in lists if (entry.conversation, entry.space) not in stored_lists)),
     )
 
 
 def save(data_dir: str, spaces: Spaces) -> None:
-    """Replace the file whole, readable by its owner alone; what the environment configured is not written.
+    """Replace the file atomically, readable by its owner alone. Spaces of the environment are not written.
 
     Raises:
-        OSError: It can't be written; the old file stands.
+        OSError: The file can't be written and is unchanged.
     """
     path = f"{data_dir}/{FILE}"
-    kept = msgspec.structs.replace(spaces, spaces=tuple(one for one in spaces.spaces if one.source == "file"))
-    atomic_write(path, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n", fsync=True)
+    of_file = tuple(space for space in spaces.spaces if space.source == "file")
+    config = msgspec.structs.replace(spaces, spaces=of_file)
+    atomic_write(path, msgspec.json.format(msgspec.json.encode(config), indent=1) + b"\n", fsync=True)
 
 
-def checked_addresses(urls: Iterable[str]) -> tuple[str, ...]:
-    """Addresses as they are stored, all of one engine.
+def normalize_addresses(urls: Iterable[str]) -> tuple[str, ...]:
+    """Check addresses and return them in the form that is stored.
 
     Raises:
-        BadAddress: One can't be used, or they do not belong together.
+        BadAddress: An address is invalid, or they are of different engines.
     """
-    checked = tuple(map(checked_address, urls))
-    if len({url.startswith(POSTGRES) for url in checked}) > 1:
+    normalized = tuple(map(normalize_address, urls))
+    if len({url.startswith(POSTGRES) for url in normalized}) > 1:
         raise BadAddress("A space is on NATS or on PostgreSQL, not on both: give addresses of one kind.")
-    return checked
+    return normalized
 
 
-def checked_address(url: str) -> str:
-    """An address as it is stored.
+def normalize_address(url: str) -> str:
+    """Check an address and return it in the form that is stored.
 
-    It is `tls://HOST:PORT` of NATS, `nats://` without TLS for this machine alone; or
-    `postgres://USER@HOST:PORT/DATABASE`, which means TLS but for this machine.
+    For NATS that is `tls://HOST:PORT`, or `nats://HOST:PORT` without TLS, for loopback addresses only. For PostgreSQL
+    it is `postgres://USER@HOST:PORT/DATABASE`, with TLS except for loopback addresses.
 
     Raises:
         BadAddress: It is another kind of address, has a password, or lacks TLS.
     """
     if url.startswith((POSTGRES, "postgresql://")):
-        return _checked_postgres(url)
+        return _normalize_postgres(url)
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -175,25 +181,25 @@ def checked_address(url: str) -> str:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _checked_postgres(url: str) -> str:
-    wanted = "write postgres://USER@HOST/DATABASE, with :PORT behind the host if need be"
+def _normalize_postgres(url: str) -> str:
+    advice = "write postgres://USER@HOST/DATABASE, with :PORT behind the host if need be"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or POSTGRES_PORT
     except ValueError:
-        raise BadAddress(f"An address of PostgreSQL is not whole: {wanted}.") from None
-    if parts.password is not None:  # and nothing of it is repeated
+        raise BadAddress(f"An address of PostgreSQL is not whole: {advice}.") from None
+    if parts.password is not None:  # this message must not repeat the address
         raise BadAddress("An address has no password: it stands in a file, which --creds names.")
     user, database = parts.username or "", parts.path[1:]
     if not host or not all(re.fullmatch(r"[A-Za-z0-9_.:-]+", part) for part in (host, user, database)):
-        raise BadAddress(f"{url} names no user, host or database: {wanted}.")
+        raise BadAddress(f"{url} names no user, host or database: {advice}.")
     if parts.query or parts.fragment:
-        raise BadAddress(f"{url} has more than a user, a host and a database: {wanted}.")
+        raise BadAddress(f"{url} has more than a user, a host and a database: {advice}.")
     return f"{POSTGRES}{user}@{f'[{host}]' if ':' in host else host}:{port}/{database}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name or address alone: nothing is looked up."""
+    """Return True for localhost and loopback addresses, without a DNS lookup."""
     if host == "localhost":
         return True
     try:
@@ -203,36 +209,36 @@ def is_loopback(host: str) -> bool:
 
 
 def machine_name(env: Mapping[str, str]) -> str:
-    """What other machines call this one: `PUNCHLIST_MACHINE`, or the host's name up to its first dot."""
+    """Return this machine's name for others: `PUNCHLIST_MACHINE`, or the host name up to its first dot."""
     chosen = env.get("PUNCHLIST_MACHINE") or socket.gethostname().partition(".")[0]
     return re.sub(r"[^A-Za-z0-9-]+", "-", chosen).strip("-")[:32].rstrip("-") or "machine"
 
 
 def _without_password(text: str) -> str:
-    # Up to each @ from where a password begins: one pattern for both would look for the @ from each beginning.
+    # Passwords extend up to an @. A single pattern for both ends would search for the @ from each possible start.
     *before, last = text.split("@")
     return "@".join([*(re.sub(r"//([^/:,]*):.*", r"//\1", part, count=1, flags=re.DOTALL) for part in before), last])
 
 
-def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:
-    given = env.get("PUNCHLIST_SPACE", "")
-    if not given:
+def _read_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedList, ...]]:
+    value = env.get("PUNCHLIST_SPACE", "")
+    if not value:
         return None, ()
     names: set[str] = set()
-    given_urls: list[str] = []
-    for one in filter(None, (part.strip() for part in given.split(","))):
-        address, slash, name = one.removesuffix("/").rpartition("/")
+    addresses: list[str] = []
+    for url in filter(None, (part.strip() for part in value.split(","))):
+        address, slash, name = url.removesuffix("/").rpartition("/")
         if not slash or address.endswith("/") or not re.match(SPACE_PATTERN, name):
-            raise Misconfigured(f"PUNCHLIST_SPACE={_without_password(one)} names no space: write tls://HOST/NAME.")
-        given_urls.append(address)
+            raise Misconfigured(f"PUNCHLIST_SPACE={_without_password(url)} names no space: write tls://HOST/NAME.")
+        addresses.append(address)
         names.add(name)
     try:
-        urls = checked_addresses(given_urls)
+        urls = normalize_addresses(addresses)
     except BadAddress as error:
         raise Misconfigured(f"PUNCHLIST_SPACE: {error}") from None
     if len(names) != 1 or len(urls) > MAX_URLS:
         raise Misconfigured(
-            f"PUNCHLIST_SPACE={_without_password(given)} must name one space, at up to {MAX_URLS} servers: tls://A/NAME,tls://B/NAME."
+            f"PUNCHLIST_SPACE={_without_password(value)} must name one space, at up to {MAX_URLS} servers: tls://A/NAME,tls://B/NAME."
         )
     name = names.pop()
     files = {variable: env.get(variable, "") for variable in ("PUNCHLIST_SPACE_CREDS", "PUNCHLIST_SPACE_CA")}
@@ -248,5 +254,5 @@ def _of_environment(env: Mapping[str, str]) -> tuple[Space | None, tuple[SharedL
         monitor=env.get("PUNCHLIST_SPACE_MONITOR", ""),
         source="environment",
     )
-    lists = [one.strip() for one in env.get("PUNCHLIST_SPACE_LISTS", "").split(",")]
-    return space, tuple(SharedList(one, name) for one in lists if one)
+    lists = [part.strip() for part in env.get("PUNCHLIST_SPACE_LISTS", "").split(",")]
+    return space, tuple(SharedList(list, name) for list in lists if list)

@@ -78,7 +78,7 @@ def nats_message(data: bytes) -> None:
     message = client._build_message(0, subject, b"", body, headers)  # pyright: ignore[reportPrivateUsage]
     with suppress(Garbled):
         list_of(message.subject, NEW)
-    for type in (Reply, Stored, Got, Beat, nats.Want):
+    for type in (Reply, Stored, Got, Beat, nats.TurnRequest):
         with suppress(Garbled):
             decode(body, type)
     with suppress(Garbled):

@@ -53,7 +53,7 @@ def _answer_all(protocol: ServerProtocol, carry_out: Callable[[jsonrpc.Call | js
         if batch is None:
             protocol.answer(call.id, outcome)
         else:
-            protocol.answer_in(batch, call.id, outcome)
+            protocol.answer_in_batch(batch, call.id, outcome)
     return asked
 
 

@@ -21,7 +21,7 @@ from punchlistd.settings import Settings
 MAY_BLOCK = {
     "coverage/collector.py": {"lock_data"},
     "punchlistd/process/lock.py": {"__init__", "is_in_place", "close"},
-    "punchlistd/net/listener.py": {"private_directory", "__init__", "is_in_place", "close"},
+    "punchlistd/net/listener.py": {"open_private_directory", "__init__", "is_in_place", "close"},
     "punchlistd/store/sqlite.py": {"append_now"},
 }
 """Calls on local directory entries, and commits while the disk is quick: file → functions."""

@@ -24,19 +24,19 @@ class Hearing:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def posted(self, post: Posted) -> None:
+    def on_post(self, post: Posted) -> None:
         self.posts.append(post)
         self._note()
 
-    def link_changed(self, link: Link) -> None:
+    def on_link_change(self, link: Link) -> None:
         self.links.append(link)
         self._note()
 
-    def beat(self, beat: Beat) -> None:
+    def on_beat(self, beat: Beat) -> None:
         self.beats.append(beat)
         self._note()
 
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+    def on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
         self.wants.append((list, member))
         self._note()
 

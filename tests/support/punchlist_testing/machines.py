@@ -99,7 +99,7 @@ class Machine:
         show = engine.subscriptions.show_again
         parts = Parts(self.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
         self.lanes = Lanes("team", self.shared, parts, engine.claims.leases)
-        engine.claims.leases.member = self.lanes.members.of
+        engine.claims.leases.member = self.lanes.members.get
         for each in lists:
             self.lanes.add(each, Place())
         self.connection = Connection(name)

@@ -120,7 +120,7 @@ class MemorySharedLog:
         if self.link.state != state and self._listener is not None:
             kind, reason = ("unreachable", "The space can't be reached.") if self._cut else ("", "")
             self.link = Link(state, kind, reason, now_ms(), "memory", "1", 1.0, self._may_post)
-            self._listener.link_changed(self.link)
+            self._listener.on_link_change(self.link)
 
     def push(self, post: Posted) -> None:
         """Tell of a post, in a while or never."""
@@ -132,7 +132,7 @@ class MemorySharedLog:
 
     def _pushed(self, post: Posted) -> None:
         if self._listener is not None and not self._cut:
-            self._listener.posted(post)
+            self._listener.on_post(post)
 
     async def _reach(self) -> None:
         await asyncio.sleep(self._delay_s())
@@ -181,9 +181,9 @@ class MemorySharedLog:
             raise Conflict("Another post came first.")
         return position
 
-    async def read(self, list: str, after: int, most: int | None = None) -> list[Posted]:
+    async def read(self, list: str, after: int, limit: int | None = None) -> list[Posted]:
         await self._reach()
-        return [post for post in self._readable(list) if post.position > after][:most]
+        return [post for post in self._readable(list) if post.position > after][:limit]
 
     async def last(self, list: str) -> int:
         await self._reach()
@@ -203,9 +203,9 @@ class MemorySharedLog:
         await self._reach()
         for member in self._space.members.values():
             if member is not self and member._listener is not None and not member._cut:
-                member._listener.beat(beat)
+                member._listener.on_beat(beat)
 
-    async def want(self, list: str) -> None:
+    async def request_turn(self, list: str) -> None:
         await self._reach()
         for member in self._space.members.values():
             asyncio.get_running_loop().call_later(
@@ -214,7 +214,7 @@ class MemorySharedLog:
 
     def _wanted(self, list: str, member: str, round_trip_s: float) -> None:
         if self._listener is not None and not self._cut:
-            self._listener.wanted(list, member, round_trip_s)
+            self._listener.on_turn_request(list, member, round_trip_s)
 
     async def erase(self, list: str, before: int) -> None:
         await self._reach()

@@ -18,7 +18,7 @@ from punchlistd.replication import sharing
 from punchlistd.replication.adapters import link_keeper
 from punchlistd.replication.lanes import lanes
 
-lanes.COMPARE_S, sharing.ASKED_S, link_keeper.AGAIN_S, link_keeper.HURRIED_S = 0.2, 2.5, 0.02, 0.02
+lanes.COMPARE_S, sharing.ASKED_S, link_keeper.MIN_PAUSE_S, link_keeper.HURRY_PAUSE_S = 0.2, 2.5, 0.02, 0.02
 
 from punchlistd.__main__ import main
 sys.exit(main())

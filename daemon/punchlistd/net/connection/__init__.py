@@ -1,9 +1,9 @@
-"""One connection of a peer: its calls on their way to the engine, and answers and pushes on theirs back.
+"""One client connection: passes calls to the engine and sends replies and pushes.
 
-It is a protocol on the bare transport, without a task of its own: a stream per connection costs twice as much for each
-small message. What the bytes mean is in `protocol`, which knows no transport, and how they leave in `output`.
+An `asyncio.Protocol` without a task of its own: streams cost twice as much for each small message. `protocol` parses
+and encodes bytes without I/O; `output` buffers what is sent.
 
-A connection is in one stage at a time, and `NEXT` is the table of its life:
+A connection is in one stage at a time. `NEXT` lists the transitions:
 
     ─▶ NEW ─▶ OPEN ─▶ FINISHING ─▶ CLOSING ─▶ GONE
         │      │          │         ▲          ▲
@@ -30,40 +30,40 @@ from punchlistd.engine.calls import ANONYMOUS, Caller, Write
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.net import jsonrpc
-from punchlistd.net.connection.callers import BatchCaller, LongCaller, Waiting
+from punchlistd.net.connection.callers import BatchCaller, LongCaller, WaitingCalls
 from punchlistd.net.connection.connections import Connections
-from punchlistd.net.connection.hangup import hung_up
+from punchlistd.net.connection.hangup import has_hung_up
 from punchlistd.net.connection.output import BUFFER_BYTES, Output
 from punchlistd.net.connection.protocol import Batch, ServerProtocol
 from punchlistd.slices import in_slices
 
 logger = logging.getLogger(__name__)
 
-LONG_UNDER_WAY_BYTES = 512 << 10
-"""A connection's next call is begun only while those of more than `LONG_BYTES` that are under way have fewer bytes
-together: all others wait for what is decided and written before them."""
+LONG_IN_FLIGHT_BYTES = 512 << 10
+"""Upper limit for the bytes of a connection's long calls in flight; its next call waits until they are fewer. A call is
+long above `LONG_BYTES`: all other connections wait until it is decided and written."""
 
 TURN_BYTES = 256 << 10
-"""After so many bytes of one connection all others have their turn: what they ask for can take tens of milliseconds,
-and a loop may read 32 times from one socket before it looks at the next one."""
+"""Bytes read from one connection before it yields to the others. Their calls can take tens of milliseconds, and a loop
+may read 32 times from one socket before it polls the next one."""
 
 Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
-"""Begins a call, whose caller is answered once, now or later."""
+"""Starts a call. The caller is answered once, immediately or later."""
 
 
 class Stage(IntEnum):
-    """How far a connection has come."""
+    """Lifecycle stage of a connection."""
 
     NEW = auto()
-    """It has no transport yet."""
+    """No transport yet."""
     OPEN = auto()
-    """Its calls come in and begin, as far as there is room."""
+    """Accepts calls within the limits."""
     FINISHING = auto()
-    """Nothing more comes in; it closes once all that came in is answered."""
+    """Accepts no more calls; closes once all received ones are answered."""
     CLOSING = auto()
-    """Nothing more begins; it ends once the peer has taken what waits."""
+    """Starts no more calls; ends once the peer has read the buffered output."""
     GONE = auto()
-    """Its transport is lost."""
+    """The transport is lost."""
 
 
 NEXT: dict[Stage, frozenset[Stage]] = {
@@ -73,27 +73,27 @@ NEXT: dict[Stage, frozenset[Stage]] = {
     Stage.CLOSING: frozenset({Stage.GONE}),
     Stage.GONE: frozenset(),
 }
-"""Where a connection may go from each stage."""
+"""Stage -> allowed next stages."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection and what it asked for.
+    """A client connection with its waiting calls and subscriptions.
 
     Args:
-        connections: all of them.
-        begin: begins a call.
+        connections: All connections of the daemon.
+        begin: Starts a call.
 
     Attributes:
-        actor, user, confirm, client: What `daemon.hello` set.
-        pid: The process at the other end.
-        connected_at: When it was made, in milliseconds since 1970.
-        heard_at: When it was heard of last, in seconds of the monotonic clock.
-        waiting: Its calls that wait for something to happen.
-        subscriptions: Its subscriptions by their ids.
-        last_write: Its last change until that is answered. A read behind it waits for it, and behind an undo all else
-            does, since its history is read beside the writer.
-        frame_timer: Runs while a frame is unfinished: a slow sender must not hold memory for ever.
-        push_framed: The transport's own: no answers wait to be sent when a commit is published.
+        actor, user, confirm, client: Set by `daemon.hello`.
+        pid: Process ID of the peer.
+        connected_at: Time of connection, in milliseconds since 1970.
+        heard_at: Monotonic time of the last received bytes, in seconds.
+        waiting: Calls that wait for an event.
+        subscriptions: Subscriptions by ID.
+        last_write: Latest write until it is answered. Later reads wait for it. After an undo all later calls wait,
+            since the undo reads history outside the writer.
+        frame_timer: Runs while a frame is incomplete, so that a slow sender can't hold memory forever.
+        push_framed: The transport's own `write`: no replies wait to be sent when a commit is published.
     """
 
     def __init__(self, connections: "Connections[Connection]", begin: Begin) -> None:
@@ -107,30 +107,30 @@ class Connection(asyncio.Protocol):
         self.pid = 0
         self.connected_at = now_ms()
         self.heard_at = time.monotonic()
-        self.waiting: Waiting = Waiting(limits.in_flight)
+        self.waiting: WaitingCalls = WaitingCalls(limits.in_flight)
         self.subscriptions: dict[str, Subscription] = {}
         self.last_write: Write | None = None
         self.frame_timer: asyncio.TimerHandle | None = None
-        self.push_framed: Callable[[bytes], Any] = _to_nobody
+        self.push_framed: Callable[[bytes], Any] = _discard
         self.protocol = ServerProtocol(limits)
         self.framed = self.protocol.framed
-        self.output: Output = Output(connections.held, self._blocked, self._unblocked)
+        self.output: Output = Output(connections.held, self._on_blocked, self._on_unblocked)
         self.turn = self.output.turn
         self.admit = connections.held.admit
         self.subscription_ids = map(str, count(1))
         self._begin = begin
-        self._received = 0  # bytes that came in and have not begun, as they stand in the account
-        self._received_now = 0  # bytes that came in in this turn
-        self._long_under_way = 0  # bytes
-        self._is_reading_long = False
-        self._pauses = 0  # batches whose answer has to come before any push
+        self._received = 0  # bytes of calls not started yet, as counted in `connections.held`
+        self._received_this_turn = 0  # bytes
+        self._long_in_flight = 0  # bytes
+        self._is_decoding_long = False
+        self._open_batches = 0  # batches whose response must precede any push
         self._end_watch: Callable[[], None] | None = None
 
-    def _to(self, stage: Stage) -> None:
+    def _set_stage(self, stage: Stage) -> None:
         assert stage in NEXT[self.stage], f"a connection can't go from {self.stage.name} to {stage.name}"
         self.stage = stage
 
-    # the transport's side
+    # transport callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Check the peer's user and the limits, then accept the connection or close it."""
@@ -140,18 +140,18 @@ class Connection(asyncio.Protocol):
         if uid not in self.connections.uids:
             logger.warning("refused a connection of uid %d", uid)
             self.abort()
-        elif (refused := self.connections.enter(self)) is not None:
-            self.push(jsonrpc.failure(jsonrpc.NULL, refused))
+        elif (rejection := self.connections.enter(self)) is not None:
+            self.push(jsonrpc.failure(jsonrpc.NULL, rejection))
             self.close()
         else:
-            self._to(Stage.OPEN)
+            self._set_stage(Stage.OPEN)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection. Calls that were accepted are still carried out."""
-        self._to(Stage.GONE)
+        """Remove the connection. Accepted calls are still executed."""
+        self._set_stage(Stage.GONE)
         self.output.end()
         self.protocol.forget_received()
-        self._note_received()
+        self._account_received()
         self._stop_frame_timer()
         if self._end_watch is not None:
             self._end_watch()
@@ -164,41 +164,41 @@ class Connection(asyncio.Protocol):
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        """Begin the calls that these bytes complete."""
+        """Start the calls that these bytes complete."""
         self.heard_at = time.monotonic()
         if self.stage is not Stage.OPEN:
             return
-        if self._has_room() and (call := self.protocol.receive_call(data)) is not None:
+        if self._may_begin() and (call := self.protocol.receive_call(data)) is not None:
             if type(call) is jsonrpc.Malformed:
                 self.answer(call.id, call.rejection)
             else:
                 self._begin(self, self, call)
-            if self.protocol.unsent_bytes:  # a change is answered behind its commit
+            if self.protocol.unsent_bytes:  # writes are answered after their commit
                 self.flush()
             return
         finished = self.protocol.receive_data(data)
-        if self._received_now < TURN_BYTES <= self._received_now + len(data):
-            # In the turn of the loop after the next one: it looks at all sockets in between.
+        if self._received_this_turn < TURN_BYTES <= self._received_this_turn + len(data):
+            # Two loop iterations later, so that the loop polls all sockets in between.
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._begin_turn)
-        self._received_now += len(data)
-        self._work()
+        self._received_this_turn += len(data)
+        self._begin_calls()
         if self.protocol.fault:
             self._end_with(self.protocol.fault)
         elif self.protocol.has_unfinished_frame or self.frame_timer is not None:
             self._watch_frame(finished=finished)
-            self._bound_received()
+            self._limit_received()
         elif self._received or self.protocol.frames:
-            self._bound_received()
+            self._limit_received()
 
     def eof_received(self) -> bool:
-        """The peer will send nothing more: answer its calls, then close the connection."""
+        """Answer the calls received so far, then close the connection."""
         transport = self.output.transport
-        if transport is None or hung_up(transport.get_extra_info("socket")):
+        if transport is None or has_hung_up(transport.get_extra_info("socket")):
             return False
         if self.stage is Stage.OPEN:
             if self.protocol.receive_eof():
-                self._work()
+                self._begin_calls()
             if self.protocol.fault:
                 self._end_with(self.protocol.fault)
             self.finish()
@@ -212,11 +212,11 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.output.resume()
 
-    def _blocked(self) -> None:
+    def _on_blocked(self) -> None:
         self._pause_pushes()
         self._pause_reading()
 
-    def _unblocked(self) -> None:
+    def _on_unblocked(self) -> None:
         self._resume()
         self.resume_pushes()
 
@@ -238,130 +238,131 @@ class Connection(asyncio.Protocol):
 
     # calls
 
-    def _work(self) -> None:
-        """Begin received calls as far as the limits allow, then send their answers."""
+    def _begin_calls(self) -> None:
+        """Start received calls as far as the limits allow, then send their replies."""
         protocol = self.protocol
-        while (protocol.members or protocol.frames) and self._has_room():
-            if protocol.has_long_frames and not self._is_reading_long and protocol.has_to_be_read:
-                self._is_reading_long = True
-                self.connections.spawn(self._read_long())
-            if self._is_reading_long:
+        while (protocol.members or protocol.frames) and self._may_begin():
+            if protocol.has_long_frames and not self._is_decoding_long and protocol.needs_slicing:
+                self._is_decoding_long = True
+                self.connections.spawn(self._decode_long())
+            if self._is_decoding_long:
                 break
             size = 0 if protocol.members or not protocol.has_long_frames else len(protocol.frames[0])
             call, batch = protocol.next_call()
-            caller = self if batch is None else self._caller_in(batch, call)
+            caller = self if batch is None else self._build_batch_caller(batch, call)
             if size > LONG_BYTES:
-                self._long_under_way += size
-                caller = LongCaller(self, partial(self._end_long, size)) if batch is None else caller
+                self._long_in_flight += size
+                caller = LongCaller(self, partial(self._finish_long_call, size)) if batch is None else caller
             if type(call) is jsonrpc.Malformed:
                 caller.answer(call.id, call.rejection)
             else:
                 self._begin(self, caller, call)
             if protocol.unsent_bytes > BUFFER_BYTES:
                 self.output.send(protocol.unsent_bytes, protocol.data_to_send())
-        if protocol.frames or self._received_now >= TURN_BYTES:
+        if protocol.frames or self._received_this_turn >= TURN_BYTES:
             self._pause_reading()
         if self._received and not (protocol.members or protocol.frames):
-            self._note_received()
+            self._account_received()
         self.flush()
 
-    async def _read_long(self) -> None:
-        """Read the next frame in slices, and wait until the writer is through with it.
+    async def _decode_long(self) -> None:
+        """Decode the next frame in slices, and wait until the writer has processed its calls.
 
-        Of all connections together one does: the values of a frame may take many times its bytes, and as bytes it
-        stands in the account.
+        Only one connection at a time does this: decoded values may need many times the memory of the frame, and only
+        the frame's bytes are counted in `connections.held`.
         """
         async with self.connections.reading:
             if self.protocol.frames and not self.output.is_blocked:
-                await in_slices(self.protocol.reading())
-                await asyncio.sleep(0)  # before what it says is made into a call
+                await in_slices(self.protocol.decode_in_slices())
+                await asyncio.sleep(0)  # yield once more before the calls are built
             if self.output.is_blocked:
-                self.protocol.forget_read()  # its peer might never take what waits for it
-            self._is_reading_long = False
+                # The peer might never read its output, so don't keep the decoded values until it does.
+                self.protocol.forget_decoded()
+            self._is_decoding_long = False
             self._resume()
-            await self.connections.passed()
+            await self.connections.wait_for_writer()
 
-    def _end_long(self, size: int) -> None:
-        """A long call, or a batch of them, is answered."""
+    def _finish_long_call(self, size: int) -> None:
         if size > LONG_BYTES:
-            self._long_under_way -= size
+            self._long_in_flight -= size
 
-    def _caller_in(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
-        # From its first call on nothing is pushed until the batch is answered.
-        if call is batch.calls[0] and _is_pushed(batch):
-            self._pauses += 1
+    def _build_batch_caller(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
+        # Pushes pause from the first call of a batch until its response.
+        if call is batch.calls[0] and _may_cause_pushes(batch):
+            self._open_batches += 1
             self._pause_pushes()
         return BatchCaller(self, batch)
 
-    def _bound_received(self) -> None:
-        """Close the connection if the daemon has no room for what it sends."""
-        if self._note_received() > LONG_BYTES and (refused := self.connections.held.refusal()) is not None:
+    def _limit_received(self) -> None:
+        """Close the connection if it sends long frames while the daemon's memory limit is exceeded."""
+        if self._account_received() > LONG_BYTES and (rejection := self.connections.held.check_room()) is not None:
             self.protocol.forget_received()
-            self.push(jsonrpc.failure(jsonrpc.NULL, refused))
+            self.push(jsonrpc.failure(jsonrpc.NULL, rejection))
             self.finish()
 
-    def _note_received(self) -> int:
-        """Enter in the account what was received and is not begun; how much that is."""
+    def _account_received(self) -> int:
+        """Count received bytes of calls not started yet in `connections.held`, and return their number."""
         size = 0 if self.is_gone else self.protocol.received_bytes
         self.connections.held.add(size - self._received)
         self._received = size
         return size
 
-    def _has_room(self) -> bool:
-        """Whether the next call may begin."""
+    def _may_begin(self) -> bool:
+        """Return True if the next call may start."""
         protocol, write = self.protocol, self.last_write
         if self.stage >= Stage.CLOSING or (write is not None and type(write.params) is ListUndo):
             return False
-        if protocol.members:  # the batch is under way as a whole: it waits for no peer with all its values
+        # A started batch runs to its end: waiting for the peer would keep all its decoded values in memory.
+        if protocol.members:
             return True
         if self.output.is_blocked:
             return False
         in_flight, maximum = protocol.in_flight, self.connections.settings.limits.in_flight
         return (
-            self._received_now < TURN_BYTES
-            and self._long_under_way < LONG_UNDER_WAY_BYTES
+            self._received_this_turn < TURN_BYTES
+            and self._long_in_flight < LONG_IN_FLIGHT_BYTES
             and (in_flight < maximum or in_flight - len(self.waiting) < maximum)
-        ) or protocol.is_read
+        ) or protocol.is_decoded
 
-    # answers
+    # replies
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Queue a reply; `flush` sends it."""
         self.connections.metrics.answered(outcome)
         self.protocol.answer(id, outcome)
 
-    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
-        """Answer one call of a batch: with the last one the batch is, and then what follows from it is pushed."""
+    def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
+        """Answer one call of a batch. The last one sends the response, and pushes resume after it."""
         self.connections.metrics.answered(outcome)
-        self.connections.held.take(self.protocol.answer_in(batch, id, outcome))
+        self.connections.held.hold(self.protocol.answer_in_batch(batch, id, outcome))
         if not batch.is_complete:
             return
-        self._end_long(batch.received)
+        self._finish_long_call(batch.received)
         for reply in batch.replies:
-            self.connections.held.give(reply)
-        if _is_pushed(batch):
-            self._pauses -= 1
+            self.connections.held.release(reply)
+        if _may_cause_pushes(batch):
+            self._open_batches -= 1
             asyncio.get_running_loop().call_soon(self.resume_pushes)
 
     def flush(self) -> None:
-        """Send queued replies, then begin work that waited for room."""
+        """Send queued replies, then start calls that waited for room."""
         protocol, write = self.protocol, self.last_write
         if write is not None and write.stage is calls.Stage.ANSWERED:
-            self.last_write = None  # what it held is let go, however long the connection then does nothing
+            self.last_write = None  # release its memory even if the connection stays idle
         if protocol.unsent_bytes:
             self.output.send(protocol.unsent_bytes, protocol.data_to_send())
-        if (protocol.members or protocol.frames) and self._has_room():
+        if (protocol.members or protocol.frames) and self._may_begin():
             asyncio.get_running_loop().call_soon(self._resume)
         elif self.stage is Stage.FINISHING and protocol.is_idle:
             self.close()
 
     def _begin_turn(self) -> None:
-        self._received_now = 0
+        self._received_this_turn = 0
         self._resume()
 
     def _resume(self) -> None:
-        self._work()
-        output, waits = self.output, self.protocol.frames or self._received_now >= TURN_BYTES
+        self._begin_calls()
+        output, waits = self.output, self.protocol.frames or self._received_this_turn >= TURN_BYTES
         if self.stage is Stage.OPEN and output.transport is not None and not (waits or output.is_blocked):
             output.transport.resume_reading()
 
@@ -377,11 +378,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def paused(self) -> bool:
-        """True while nothing may be pushed: the peer takes no bytes, or waits for the answer to a batch of changes."""
-        return self.output.is_blocked or self._pauses > 0
+        """Whether pushes have to wait: for the peer to read, or for the response to a batch."""
+        return self.output.is_blocked or self._open_batches > 0
 
     def push(self, payload: Reply) -> None:
-        """Send a notification. Close the connection if it is long and there is no room; the client can resume."""
+        """Send a notification. If it is long and exceeds the memory limit, abort the connection; clients can resume."""
         if type(payload) is Pieces and isinstance(self.admit(payload), Rejection):
             self.abort()
             return
@@ -398,17 +399,17 @@ class Connection(asyncio.Protocol):
             self.connections.subscriptions.pause(subscription)
 
     def resume_pushes(self) -> None:
-        """Resume the subscriptions that were held back."""
+        """Resume the paused subscriptions."""
         for subscription in list(self.subscriptions.values()):
             self.connections.subscriptions.catch_up(subscription)
 
-    # ends
+    # closing
 
     def finish(self) -> None:
         """Accept no more calls; close the connection once all accepted ones are answered."""
         if self.stage is not Stage.OPEN:
             return
-        self._to(Stage.FINISHING)
+        self._set_stage(Stage.FINISHING)
         self._stop_frame_timer()
         self._pause_reading()
         if self.protocol.is_idle:
@@ -417,28 +418,28 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Send what is queued, then close the connection."""
         if self.stage < Stage.CLOSING:
-            self._to(Stage.CLOSING)
+            self._set_stage(Stage.CLOSING)
         self.protocol.forget_received()
         self._pause_pushes()
         self.output.close()
 
     def abort(self) -> None:
-        """Close the connection now."""
+        """Close the connection immediately, dropping queued output."""
         if self.stage < Stage.CLOSING:
-            self._to(Stage.CLOSING)
+            self._set_stage(Stage.CLOSING)
         self._pause_pushes()
         self.output.abort()
 
     def _end_with(self, fault: bytes) -> None:
-        """Answer that the stream is unreadable, then close the connection."""
+        """Send an error that ends the stream, then close the connection."""
         self.push(fault)
         self.waiting.cancel_all()
         self.finish()
 
-    # the time of a frame
+    # frame timeout
 
     def _watch_frame(self, *, finished: bool) -> None:
-        """Bytes came: they finished frames, or left one unfinished, or both."""
+        """Start or stop the frame timer after bytes arrived; `finished` means that they completed a frame."""
         pending = self.protocol.has_unfinished_frame and self.stage is Stage.OPEN
         if finished or not pending:
             self._stop_frame_timer()
@@ -452,7 +453,7 @@ class Connection(asyncio.Protocol):
             self.frame_timer = None
 
     def end_frame(self) -> None:
-        """Reject a frame that took too long; restart its time if the daemon itself had stopped reading."""
+        """Reject a frame that took too long. Restart its timer if the daemon itself had paused reading."""
         self._stop_frame_timer()
         transport, seconds = self.output.transport, self.connections.settings.limits.frame_seconds
         if transport is None or not transport.is_reading():
@@ -463,11 +464,11 @@ class Connection(asyncio.Protocol):
         self._end_with(jsonrpc.failure(jsonrpc.NULL, late))
 
 
-def _is_pushed(batch: Batch) -> bool:
-    """Return True if a batch may cause pushes: one of its calls changes something or subscribes."""
+def _may_cause_pushes(batch: Batch) -> bool:
+    """Return True if one of the calls writes or subscribes."""
     rows = [METHODS.get(call.method) for call in batch.calls if isinstance(call, jsonrpc.Call)]
     return any(row is not None and (row.kind == "write" or row.name == "event.subscribe") for row in rows)
 
 
-def _to_nobody(_framed: bytes) -> None:
-    """There is no transport yet."""
+def _discard(_framed: bytes) -> None:
+    """Drop a push made before the transport exists."""

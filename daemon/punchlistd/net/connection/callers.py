@@ -1,4 +1,4 @@
-"""On whose behalf a connection asks: alone, in a batch, or with a call that may wait."""
+"""Callers of long, batched and waiting calls."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,11 +13,11 @@ from punchlistd.engine.replies import REPLY_BYTES, Outcome
 from punchlistd.net.connection.protocol import Batch
 
 BATCH_BYTES = REPLY_BYTES
-"""A read of a batch is begun only while the replies of the batch have fewer bytes together."""
+"""Upper limit for the replies of a batch; once they reach it, its remaining reads are rejected."""
 
 
-class OnBehalf:
-    """A caller with the rights and the room of another one, which is answered in a way of its own."""
+class DelegatingCaller:
+    """Delegates everything to another caller; subclasses define `answer`."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -25,33 +25,31 @@ class OnBehalf:
         self.flush, self.turn, self.admit = caller.flush, caller.turn, caller.admit
 
 
-class LongCaller(OnBehalf):
-    """The caller of a call of many bytes, of which a connection may have few under way.
+class LongCaller(DelegatingCaller):
+    """Caller of a long call. A connection has a limit for the bytes of those in flight.
 
     Args:
-        caller: who asked.
-        answered: called at the call's end, once.
+        caller: The connection.
+        on_answer: Called once, before the call is answered.
     """
 
-    def __init__(self, caller: Caller, answered: Callable[[], None]) -> None:
+    def __init__(self, caller: Caller, on_answer: Callable[[], None]) -> None:
         super().__init__(caller)
-        self._answered = answered
+        self._on_answer = on_answer
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        self._answered()
+        self._on_answer()
         self._caller.answer(id, outcome)
 
 
 class BatchConnection(Caller, Protocol):
-    """What the caller of a batch needs to know of its connection."""
+    """The part of a connection that `BatchCaller` needs."""
 
-    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
-        """Answer one call of a batch."""
-        ...
+    def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None: ...
 
 
-class BatchCaller(OnBehalf):
-    """The caller of a call of a batch."""
+class BatchCaller(DelegatingCaller):
+    """Caller of one call of a batch."""
 
     def __init__(self, connection: BatchConnection, batch: Batch) -> None:
         super().__init__(connection)
@@ -59,11 +57,11 @@ class BatchCaller(OnBehalf):
         self._batch = batch
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        self._connection.answer_in(self._batch, id, outcome)
+        self._connection.answer_in_batch(self._batch, id, outcome)
 
     @property
-    def full(self) -> Rejection | None:
-        """The refusal of a read that would add to replies which take too much room already; None while they do not."""
+    def size_rejection(self) -> Rejection | None:
+        """Rejection of further reads once the replies reach `BATCH_BYTES`, else None."""
         if self._batch.size < BATCH_BYTES:
             return None
         message = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
@@ -71,46 +69,46 @@ class BatchCaller(OnBehalf):
         return Rejection("limit_exceeded", message, facts)
 
 
-class WaitingCall(OnBehalf):
-    """A call that waits for something to happen, from its arrival to its answer.
+class WaitingCall(DelegatingCaller):
+    """Caller of a call that may wait for an event.
 
     Args:
-        waiting: where it is listed until it is answered.
-        caller: who asked.
-        id: the request's id, None for a notification.
+        waiting: The list that contains it until it is answered.
+        caller: The connection or batch caller.
+        id: Request ID, None for a notification.
     """
 
-    def __init__(self, waiting: "Waiting", caller: Caller, id: str | int | None) -> None:
+    def __init__(self, waiting: "WaitingCalls", caller: Caller, id: str | int | None) -> None:
         super().__init__(caller)
         self.id = id
         self._waiting = waiting
         self._scope: anyio.CancelScope | None = None
-        self._given_up = False
-        self.on_give_up: Callable[[], None] = lambda: None
+        self._is_cancelled = False
+        self.on_cancel: Callable[[], None] = lambda: None
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         self._waiting.end(self)
         self._caller.answer(id, outcome)
 
     @contextmanager
-    def running(self) -> Generator[anyio.CancelScope]:
-        """The scope of the waiting itself, cancelled when the call is given up, also if it was before it began."""
+    def cancel_scope(self) -> Generator[anyio.CancelScope]:
+        """Enter a scope that `cancel` cancels, even if it was called before."""
         with anyio.CancelScope() as scope:
             self._scope = scope
-            if self._given_up:
+            if self._is_cancelled:
                 scope.cancel()
             yield scope
 
-    def give_up(self) -> None:
-        """Stop waiting; the call is answered all the same."""
-        self._given_up = True
+    def cancel(self) -> None:
+        """Stop waiting. The call is answered anyway."""
+        self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
-        self.on_give_up()
+        self.on_cancel()
 
 
-class Waiting:
-    """At most `maximum` waiting calls of one connection."""
+class WaitingCalls:
+    """The waiting calls of one connection, at most `maximum`."""
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
@@ -120,7 +118,7 @@ class Waiting:
         return len(self._calls)
 
     def begin(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
-        """One more waiting call, by the raw JSON of its request id; or why it can't wait."""
+        """Add a waiting call by the raw JSON of its request ID, or return a rejection if there are too many."""
         if len(self._calls) >= self._maximum:
             facts = {"limit": "in_flight", "value": self._maximum + 1, "maximum": self._maximum}
             message = (
@@ -135,12 +133,12 @@ class Waiting:
         self._calls.pop(call, None)
 
     def cancel(self, id: str | int) -> bool:
-        """Give up what waits under this request id; False if nothing does."""
-        found = [call for call in self._calls if call.id == id]
-        for call in found:
-            call.give_up()
-        return bool(found)
+        """Cancel the calls with this request ID. Return False if none waits."""
+        matches = [call for call in self._calls if call.id == id]
+        for call in matches:
+            call.cancel()
+        return bool(matches)
 
     def cancel_all(self) -> None:
         for call in list(self._calls):
-            call.give_up()
+            call.cancel()

@@ -1,4 +1,4 @@
-"""All connections: who is connected, and what they share."""
+"""The set of open connections, and the objects they share."""
 
 import asyncio
 import os
@@ -12,46 +12,46 @@ from punchlistd.engine.replies import LONG_BYTES, SHUTTING_DOWN
 from punchlistd.engine.watching.subscriptions import Subscriptions
 from punchlistd.engine.writing.inbox import Signal
 from punchlistd.metrics import Metrics
-from punchlistd.net.connection.callers import Waiting
+from punchlistd.net.connection.callers import WaitingCalls
 from punchlistd.net.connection.hangup import HangUps
 from punchlistd.net.connection.held import Held
 from punchlistd.net.connection.output import Output
 from punchlistd.settings import Settings
 
-GIVEN_UP = Rejection("cancelled", "The call was given up by rpc.cancel.")
+CANCELLED = Rejection("cancelled", "The call was given up by rpc.cancel.")
 
 
-class Live(Protocol):
-    """What they have to know of each."""
+class AbortableConnection(Protocol):
+    """The parts of a connection that `Connections` needs."""
 
-    waiting: Waiting
+    waiting: WaitingCalls
     output: Output
 
     def abort(self) -> None: ...
 
 
-C = TypeVar("C", bound=Live)
+C = TypeVar("C", bound=AbortableConnection)
 
 
 class Connections(Generic[C]):
-    """The connections, and what they share.
+    """The open connections and the objects they share.
 
     Args:
-        settings: limits.
-        claims: who has tasks; is told of each connection that is lost.
-        subscriptions: serves subscriptions.
-        metrics: counts calls.
-        passed: waits until the writer is through with what was asked before.
-        spawn: runs a coroutine beside everything else.
+        settings: Limits.
+        claims: Claims of tasks; the lost connections are reported to it.
+        subscriptions: Serves subscriptions.
+        metrics: Counts calls.
+        wait_for_writer: Waits until the writer has processed all earlier calls.
+        spawn: Runs a coroutine in the background.
 
     Attributes:
-        live: Those that are made and not lost.
-        left: Given whenever one has gone.
-        closing: Whether no more are taken.
-        uids: The users of the machine who may connect.
-        reading: Whose turn it is to read a long frame of many values, until the writer is through with it.
-        held: The account of what waits for all peers together.
-        hang_ups: Notices peers that are gone while nothing is read of them.
+        live: Open connections.
+        left_signal: Set whenever a connection is lost.
+        closing: Whether new connections and waiting calls are rejected.
+        uids: Users of this machine who may connect.
+        reading: Held while one connection decodes a long frame in slices, until the writer has processed its calls.
+        held: Memory account of all connections.
+        hang_ups: Detects peers that hang up while nothing is read from them.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class Connections(Generic[C]):
         claims: Claims,
         subscriptions: Subscriptions,
         metrics: Metrics,
-        passed: Callable[[], Awaitable[object]],
+        wait_for_writer: Callable[[], Awaitable[object]],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.spawn = spawn
-        self.passed = passed
+        self.wait_for_writer = wait_for_writer
         self.reading = asyncio.Lock()
         self.settings = settings
         self.claims = claims
         self.subscriptions = subscriptions
         self.metrics = metrics
         self.live: set[C] = set()
-        self.left = Signal()
+        self.left_signal = Signal()
         self.closing = False
         self.uids = frozenset({os.getuid(), 0})
         self.held = Held(settings.held_bytes, self._end_stuck)
@@ -91,22 +91,22 @@ class Connections(Generic[C]):
 
     def leave(self, connection: C) -> None:
         self.live.discard(connection)
-        self.left.give()
+        self.left_signal.give()
 
     @property
-    def given_up(self) -> Rejection:
-        """The answer of a waiting call that was cancelled."""
-        return SHUTTING_DOWN if self.closing else GIVEN_UP
+    def cancelled_rejection(self) -> Rejection:
+        """Response to a cancelled waiting call."""
+        return SHUTTING_DOWN if self.closing else CANCELLED
 
     def close(self) -> None:
-        """Take no more connections and give up the calls that wait for something to happen."""
+        """Reject new connections and cancel all waiting calls."""
         self.closing = True
         for connection in list(self.live):
             connection.waiting.cancel_all()
 
     def _end_stuck(self) -> None:
-        """End the connections whose peers have taken nothing of a long answer for as long as a frame may take."""
-        late = time.monotonic() - self.settings.limits.frame_seconds
+        """Abort connections whose peers have read nothing of a long reply for `frame_seconds`."""
+        deadline = time.monotonic() - self.settings.limits.frame_seconds
         for connection in list(self.live):
-            if connection.output.taken_at < late and connection.output.unsent_bytes > LONG_BYTES:
+            if connection.output.taken_at < deadline and connection.output.unsent_bytes > LONG_BYTES:
                 connection.abort()

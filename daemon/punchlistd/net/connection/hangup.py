@@ -1,4 +1,4 @@
-"""Noticing that a peer which had only stopped sending is gone for good."""
+"""Detects peers that close a connection completely after they had only stopped sending."""
 
 import asyncio
 import select
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class HangUps:
-    """Watches connections of which nothing is read any more, and calls back once both directions of one are closed.
+    """Watches connections after EOF, and calls back once both directions of one are closed.
 
-    The event loop would take a connection that is at its end for always readable. What it can watch is an epoll
-    descriptor, and one serves for all connections: one for each would halve how many there can be.
+    To the event loop, a socket at EOF is always readable, so it watches an epoll descriptor instead. All connections
+    share one: a descriptor for each would halve how many connections fit.
     """
 
     def __init__(self) -> None:
@@ -20,17 +20,18 @@ class HangUps:
     def __len__(self) -> int:
         return len(self._watched)
 
-    def watch(self, sock: socket.socket, gone: Callable[[], None]) -> Callable[[], None]:
-        """Call `gone` once, when the peer of `sock` has closed both directions. Returns what ends the watch."""
+    def watch(self, sock: socket.socket, on_gone: Callable[[], None]) -> Callable[[], None]:
+        """Call `on_gone` once the peer of `sock` has closed both directions. Return a function that ends the watch."""
         if self._epoll is None:
             self._epoll = select.epoll()
             asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._check)
         fd = sock.fileno()
-        self._epoll.register(fd, 0)  # no events asked for: the kernel reports EPOLLHUP all the same
-        self._watched[fd] = gone
+        self._epoll.register(fd, 0)  # the kernel always reports EPOLLHUP
+        self._watched[fd] = on_gone
 
         def end() -> None:
-            if self._watched.get(fd) is gone:  # not the next connection that was given this number
+            # A later connection may have the same descriptor.
+            if self._watched.get(fd) is on_gone:
                 self._forget(fd)
 
         return end
@@ -38,10 +39,10 @@ class HangUps:
     def _check(self) -> None:
         assert self._epoll is not None, "it is read only while it is open"
         for fd, _ in self._epoll.poll(0):
-            gone = self._watched.get(fd)
-            if gone is not None:  # not ended by the call before
+            on_gone = self._watched.get(fd)
+            if on_gone is not None:  # the previous callback may have ended this watch
                 self._forget(fd)
-                gone()
+                on_gone()
 
     def _forget(self, fd: int) -> None:
         assert self._epoll is not None, "something was watched"
@@ -49,7 +50,7 @@ class HangUps:
         try:
             self._epoll.unregister(fd)
         except OSError:
-            return  # closed before us: the kernel has forgotten it already
+            return  # the socket is closed already, and the kernel has unregistered it
         finally:
             if not self._watched:
                 asyncio.get_running_loop().remove_reader(self._epoll.fileno())
@@ -57,8 +58,8 @@ class HangUps:
                 self._epoll = None
 
 
-def hung_up(sock: socket.socket) -> bool:
-    """Whether the other end is closed altogether, and not only for sending."""
+def has_hung_up(sock: socket.socket) -> bool:
+    """Return True if the peer has closed both directions, not only its sending side."""
     poll = select.poll()
-    poll.register(sock, select.POLLOUT)  # macOS reports no hang-up where nothing was asked for
+    poll.register(sock, select.POLLOUT)  # macOS reports a hang-up only if an event is requested
     return any(event & select.POLLHUP for _, event in poll.poll(0))

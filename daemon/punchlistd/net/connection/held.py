@@ -1,4 +1,4 @@
-"""Accounts for all bytes that the daemon holds for its peers, and rejects more when there are too many."""
+"""Counts the bytes that the daemon buffers for its clients, and rejects more above a limit."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,13 +7,13 @@ from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, size_of
 
 
 class Held:
-    """What waits for all peers together: frames that have not ended, calls that wait, answers that are not taken.
+    """Memory account of all connections: incomplete frames, calls not started, and replies not yet read.
 
-    A list that many are sent is one object, and counts once.
+    A bytes object sent to several clients counts once.
 
     Args:
-        maximum: above so many bytes whoever wants to add a long answer or frame is refused.
-        make_room: called then; ends connections whose peers take nothing.
+        maximum: Memory limit in bytes; long replies and frames beyond it are rejected.
+        make_room: Called when the limit is reached; ends connections whose peers have stopped reading.
     """
 
     def __init__(self, maximum: int, make_room: Callable[[], None]) -> None:
@@ -22,7 +22,7 @@ class Held:
         self._make_room = make_room
         self._owners: dict[int, int] = {}
 
-    def take(self, pieces: Iterable[bytes]) -> None:
+    def hold(self, pieces: Iterable[bytes]) -> None:
         owners = self._owners
         for piece in pieces:
             count = owners.get(id(piece), 0)
@@ -30,8 +30,8 @@ class Held:
             if not count:
                 self.bytes += len(piece)
 
-    def give(self, pieces: Iterable[bytes]) -> None:
-        """Count these as taken by one of the peers that they waited for."""
+    def release(self, pieces: Iterable[bytes]) -> None:
+        """Undo one `hold` of these objects."""
         owners = self._owners
         for piece in pieces:
             owners[id(piece)] -= 1
@@ -42,8 +42,8 @@ class Held:
     def add(self, size: int) -> None:
         self.bytes += size
 
-    def refusal(self, size: int = 0) -> Rejection | None:
-        """Return the rejection if there is no room for this many more bytes, else None."""
+    def check_room(self, size: int = 0) -> Rejection | None:
+        """Return a rejection if `size` more bytes would exceed the limit, else None."""
         if self.bytes + size <= self._maximum:
             return None
         self._make_room()
@@ -53,9 +53,9 @@ class Held:
         return Rejection("limit_exceeded", message, {"limit": "held_bytes", "value": value, "maximum": self._maximum})
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """Return the answer to a read, or the rejection of a long one that there is no room for."""
+        """Return `outcome`, or a rejection if it is long and would exceed the limit."""
         if (whole := size_of(outcome)) <= LONG_BYTES or self.bytes + whole <= self._maximum:
             return outcome
         parts = outcome.parts if type(outcome) is Pieces else (outcome,) if type(outcome) is bytes else ()
         size = sum(len(part) for part in parts if id(part) not in self._owners)
-        return (self.refusal(size) or outcome) if size else outcome
+        return (self.check_room(size) or outcome) if size else outcome

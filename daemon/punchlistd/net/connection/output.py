@@ -1,7 +1,7 @@
-"""The bytes on their way to one peer, which takes them at its own pace.
+"""Outgoing buffer of one connection, with backpressure.
 
-What the peer does not take yet waits here, as the bytes objects that were handed in: a long list waits for a hundred
-subscribers as one object. While anything waits, the output is blocked.
+Bytes that the peer has not read yet are buffered without copying: a long list waits for a hundred subscribers as one
+object. The output is blocked while the buffer is not empty.
 """
 
 import asyncio
@@ -13,53 +13,53 @@ from contextlib import asynccontextmanager
 from punchlistd.net.connection.held import Held
 
 JOINED_BYTES = 64 << 10
-"""Up to this size everything is handed to the transport at once."""
+"""Output up to this size is joined and written in one call."""
 
 PIECE_BYTES = 32 << 10
-"""Longer output it gets in pieces of this size, the next one when it has passed on what it had."""
+"""Size of the pieces in which longer output is written, each once the transport has room."""
 
 TURN_BYTES = 1 << 20
-"""After so many bytes to a peer that takes them at once, the others have their turn."""
+"""Bytes written to a fast peer before other work may run."""
 
 BUFFER_BYTES = 16 << 10
-"""Above this many bytes in the transport the output is blocked."""
+"""High-water mark of the transport's own buffer; above it the output is blocked."""
 
 
 class Output:
-    """The sending half of a connection, which has a transport only between its beginning and its end.
+    """Sending half of a connection. It has a transport between `begin` and `end`.
 
     Args:
-        held: the account in which stands what waits.
-        blocked: called when bytes begin to wait.
-        unblocked: called when the peer has taken all of them.
+        held: Memory account of all connections.
+        on_blocked: Called when bytes start to wait.
+        on_unblocked: Called when the peer has read all of them.
 
     Attributes:
-        is_blocked: Whether bytes wait, or there is no transport any more.
-        unsent: What waits for the transport, and whether it stands in the account.
-        taken_at: When its peer last took bytes of what waits, in seconds of the monotonic clock.
+        is_blocked: Whether bytes wait, or the output is closed.
+        unsent: Buffered parts, each with whether `held` counts it.
+        taken_at: Monotonic time at which the peer last read buffered bytes, in seconds.
     """
 
     __slots__ = (
-        "_blocked",
+        "_on_blocked",
         "_closing",
         "_full",
         "_held",
         "_room",
         "_turns",
-        "_unblocked",
+        "_on_unblocked",
         "is_blocked",
         "taken_at",
         "transport",
         "unsent",
     )
 
-    def __init__(self, held: Held, blocked: Callable[[], None], unblocked: Callable[[], None]) -> None:
+    def __init__(self, held: Held, on_blocked: Callable[[], None], on_unblocked: Callable[[], None]) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_blocked = False
         self.taken_at = 0.0
         self._held = held
-        self._blocked = blocked
-        self._unblocked = unblocked
+        self._on_blocked = on_blocked
+        self._on_unblocked = on_unblocked
         self.unsent: deque[tuple[memoryview, bool]] = deque()
         self._full = False
         self._closing = False
@@ -73,9 +73,9 @@ class Output:
     def end(self) -> None:
         self.transport = None
         self.is_blocked = True
-        self._held.give(_whole(part) for part, is_held in self.unsent if is_held)
+        self._held.release(_buffer_of(part) for part, is_held in self.unsent if is_held)
         self.unsent.clear()
-        self._note_room()
+        self._signal_room()
 
     @property
     def unsent_bytes(self) -> int:
@@ -94,48 +94,48 @@ class Output:
         self._feed()
         for place in range(-1, -1 - min(len(pieces), len(unsent)), -1):
             unsent[place] = (unsent[place][0], True)
-            self._held.take((pieces[place],))
+            self._held.hold((pieces[place],))
 
     def _feed(self) -> None:
-        transport, unsent, most = self.transport, self.unsent, TURN_BYTES
-        while unsent and most > 0 and not self._full and transport is not None:
+        transport, unsent, budget = self.transport, self.unsent, TURN_BYTES
+        while unsent and budget > 0 and not self._full and transport is not None:
             (part, is_held), sent = unsent[0], 0
             for sent in range(PIECE_BYTES, len(part) + PIECE_BYTES, PIECE_BYTES):
                 transport.write(part[sent - PIECE_BYTES : sent])
-                if self._full or sent >= most:
+                if self._full or sent >= budget:
                     break
-            most -= sent
+            budget -= sent
             unsent[0] = part[sent:], is_held
             if sent >= len(part):
                 unsent.popleft()
                 if is_held:
-                    self._held.give((_whole(part),))
+                    self._held.release((_buffer_of(part),))
         if not unsent:
             if self._closing and transport is not None:
                 transport.close()
             return
         self.is_blocked = True
-        self._blocked()
+        self._on_blocked()
         self.taken_at = time.monotonic()
         if not self._full:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._continue)
 
     def pause(self) -> None:
         self._full = self.is_blocked = True
-        self._blocked()
+        self._on_blocked()
 
     def resume(self) -> None:
         self._full = False
-        self._go_on()
+        self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._full or self.transport is None or self.transport.is_closing():
             return
         self._feed()
         if not (self.unsent or self._full or self._closing):
             self.is_blocked = False
-            self._note_room()
-            self._unblocked()
+            self._signal_room()
+            self._on_unblocked()
 
     def close(self) -> None:
         self._closing = self.is_blocked = True
@@ -147,13 +147,13 @@ class Output:
         if self.transport is not None:
             self.transport.abort()
 
-    def _note_room(self) -> None:
+    def _signal_room(self) -> None:
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None]:
-        """Wait until no other long answer is being made and the peer has taken the last one."""
+        """Wait until no other long reply is being built and the peer has read the last one."""
         if self._turns is None:
             self._turns = asyncio.Lock()
         async with self._turns:
@@ -163,6 +163,6 @@ class Output:
             yield
 
 
-def _whole(part: memoryview) -> bytes:
+def _buffer_of(part: memoryview) -> bytes:
     assert type(part.obj) is bytes
     return part.obj

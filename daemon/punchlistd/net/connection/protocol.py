@@ -1,11 +1,11 @@
-"""One connection as its bytes, without I/O: no loop, no clock, no socket.
+"""Server side of one connection without I/O: no loop, no clock, no socket.
 
     receive_data ─▶ frames ─▶ next_call ─▶ (the daemon acts) ─▶ answer, push ─▶ data_to_send
 
-A long frame is read in slices before it comes out (`reading`), so that others go on meanwhile.
+`decode_in_slices` decodes a long frame before `next_call`, so that other work can run in between.
 
-Every call that comes out is answered once, in any order; a batch is answered by one array when its last call is. What
-is no call comes out as `Malformed`, with the rejection to answer it by.
+Every call from `next_call` is answered once, in any order. A batch gets one array as its response, after its last call
+is answered. Invalid requests are returned as `Malformed`, with the rejection to answer.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ from punchlistd.net import jsonrpc
 
 
 class Batch:
-    """The replies to a batch: one array, complete when the last call is answered.
+    """A batch and its replies, which form one array once the last call is answered.
 
     Attributes:
-        calls: What the batch asks for.
-        received: How many bytes its frame had.
-        replies: The replies so far, each in the pieces that it is made of.
-        size: How many bytes they have together.
+        calls: The calls of the batch.
+        received: Size of its frame, in bytes.
+        replies: The replies so far, each in pieces.
+        size: Total size of the replies, in bytes.
     """
 
     __slots__ = ("_missing", "calls", "received", "replies", "size")
@@ -42,7 +42,7 @@ class Batch:
         return not self._missing
 
     def answer(self, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
-        """Take the answer to one call; its reply in pieces, none for a notification."""
+        """Record the outcome of one call. Return its reply in pieces, none for a notification."""
         self._missing -= 1
         if id is None:
             return ()
@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def array(self) -> list[bytes]:
-        """The replies as one array, in pieces; empty if the batch has notifications alone."""
+        """The replies as one JSON array, in pieces; empty if all calls are notifications."""
         pieces: list[bytes] = []
         for reply in self.replies:
             pieces += (b"," if pieces else b"[", *reply)
@@ -64,27 +64,27 @@ class Batch:
 
 
 class ServerProtocol:
-    """The daemon's end of a connection: bytes in, calls out; answers and pushes in, bytes out.
+    """Protocol state of a connection: bytes in, calls out; outcomes and pushes in, bytes out.
 
     Args:
-        limits: how long a frame, how deep its JSON and how large a batch may be.
+        limits: Maximum frame size, JSON depth and batch size.
 
     Attributes:
-        in_flight: How many calls have come out, alone or in a batch that has begun to, and are not answered.
-        frames: What came in whole, of which nothing has begun.
-        members: The calls of the batch that is coming out.
-        framed: Puts a payload into this connection's framing.
+        in_flight: Number of calls started and not answered. All calls of a started batch count.
+        frames: Complete frames, none of them started.
+        members: Remaining calls of the started batch.
+        framed: Encodes a payload in this connection's framing.
         has_long_frames: Whether one of `frames` may have more than `LONG_BYTES`.
-        has_unfinished_frame: Whether a frame has begun of which more has to come.
-        unsent_bytes: How many bytes `data_to_send` has.
-        fault: Why the bytes that came in can't be read any further, as the last payload to push; empty while they can.
+        has_unfinished_frame: Whether an incomplete frame was received.
+        unsent_bytes: Number of bytes that `data_to_send` will return.
+        fault: Error response if the received bytes can't be parsed any further, else empty.
     """
 
     __slots__ = (
         "_decoded",
         "_framer",
         "_limits",
-        "_most_straight",
+        "_max_fast_bytes",
         "_out",
         "fault",
         "framed",
@@ -103,7 +103,7 @@ class ServerProtocol:
         self.has_long_frames = False
         self.has_unfinished_frame = False
         self._limits = limits
-        self._most_straight = min(limits.frame_bytes, LONG_BYTES)
+        self._max_fast_bytes = min(limits.frame_bytes, LONG_BYTES)
         self._framer = Framer(limits.frame_bytes)
         self.framed = self._framer.encode
         self.frames: deque[bytes] = deque()
@@ -111,10 +111,10 @@ class ServerProtocol:
         self._out: list[bytes] = []
         self._decoded: jsonrpc.Call | jsonrpc.Malformed | list[jsonrpc.Call | jsonrpc.Malformed] | None = None
 
-    # in
+    # receiving
 
     def receive_data(self, data: bytes) -> bool:
-        """Take bytes from the peer; whether they finished a frame."""
+        """Parse bytes from the peer. Return True if they completed a frame."""
         if self.fault:
             return False
         try:
@@ -129,9 +129,10 @@ class ServerProtocol:
         return bool(frames)
 
     def receive_call(self, data: bytes) -> jsonrpc.Call | jsonrpc.Malformed | None:
-        """Take bytes that are one whole short request on a line, behind which nothing waits; None: nothing was taken.
+        """Parse bytes that are exactly one short request line, with no other frame pending; else return None.
 
-        It is what `receive_data` and `next_call` do together, at a third of the price, for what nearly always comes.
+        Fast path for the usual case: `receive_data` and `next_call` together take three times as long. If it returns
+        None, nothing was consumed.
         """
         framer = self._framer
         if (
@@ -140,7 +141,7 @@ class ServerProtocol:
             or self.frames
             or self.members
             or not data.startswith(b"{")
-            or not data.find(b"\n") == len(data) - 1 < self._most_straight
+            or not data.find(b"\n") == len(data) - 1 < self._max_fast_bytes
         ):
             return None
         call = jsonrpc.decode(data, self._limits)
@@ -149,7 +150,7 @@ class ServerProtocol:
         return call
 
     def receive_eof(self) -> bool:
-        """The peer sends no more; whether that finished a frame: its last line may do without a newline."""
+        """Process EOF. Return True if that completed a frame: the last line may lack a newline."""
         return self._framer.kind == "lines" and self._framer.pending and self.receive_data(b"\n")
 
     @property
@@ -158,40 +159,40 @@ class ServerProtocol:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that came in is answered."""
+        """Whether all received calls are answered."""
         return not (self.in_flight or self.frames)
 
     def next_call(self) -> tuple[jsonrpc.Call | jsonrpc.Malformed, Batch | None]:
-        """The next call and the batch that it belongs to; only while there are `members` or `frames`."""
+        """Return the next call and its batch, if any. Requires `members` or `frames`."""
         if self.members:
             return self.members.popleft()
         frame, decoded, self._decoded = self.frames.popleft(), self._decoded, None
         if decoded is None:
-            # A long one may hold so much that it has to be looked at before it is read, and may not be read twice.
+            # A long frame may have so many values that it is checked before decoding, and must not be decoded twice.
             decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
         if isinstance(decoded, list):
             batch = Batch(decoded, len(frame))
             self.in_flight += len(decoded)
-            self.members.extend([(each, batch) for each in decoded])
+            self.members.extend([(call, batch) for call in decoded])
             return self.members.popleft()
         self.in_flight += 1
         return decoded, None
 
     @property
-    def has_to_be_read(self) -> bool:
-        """Whether the next call is in a long frame of many values, which was not read in its turn yet."""
+    def needs_slicing(self) -> bool:
+        """Whether the next frame is long, has many values and is not decoded yet."""
         if self._decoded is not None or self.members or len(self.frames[0]) <= LONG_BYTES:
             return False
         return strict_json.has_many_values(self.frames[0])
 
     @property
-    def is_read(self) -> bool:
+    def is_decoded(self) -> bool:
         return self._decoded is not None
 
-    def reading(self) -> Generator[None, None, None]:
-        """Read the next frame, with a pause after each part of it, for as long as it is not forgotten."""
+    def decode_in_slices(self) -> Generator[None, None, None]:
+        """Decode the next frame, and yield after each part. Stop if the frame is dropped."""
         frame = self.frames[0]
-        work = jsonrpc.decoding(frame, self._limits)
+        work = jsonrpc.decode_in_slices(frame, self._limits)
         while self.frames and self.frames[0] is frame:
             try:
                 next(work)
@@ -200,29 +201,29 @@ class ServerProtocol:
                 return
             yield
 
-    def forget_read(self) -> None:
-        """Keep the next frame as its bytes alone: it has to be read again."""
+    def forget_decoded(self) -> None:
+        """Drop the decoded values of the next frame and keep its bytes, to decode them again later."""
         self._decoded = None
 
     def forget_received(self) -> None:
-        """Drop what came in and has not begun: its answers could not be sent any more."""
+        """Drop received calls that are not started: their responses couldn't be sent."""
         self._decoded = None
         self.frames.clear()
         self.members.clear()
 
-    # out
+    # sending
 
     @property
     def framing(self) -> str:
-        """The kind of framing; equal kinds frame equally."""
+        """Kind of framing. Connections with equal kinds encode equally."""
         return self._framer.kind or "lines"
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Answer a call that stands alone, by its raw JSON id; a notification (None) gets no reply."""
+        """Answer a single call by its raw JSON ID. A notification (None) gets no reply."""
         self.in_flight -= 1
         if id is None:
             return
-        if type(outcome) is bytes and self._framer.kind == "lines":  # as nearly always, without a copy
+        if type(outcome) is bytes and self._framer.kind == "lines":  # the usual case, without another copy
             framed = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, outcome)
         elif type(outcome) is Pieces:
             self.push(jsonrpc.response_in_pieces(id, outcome.parts))
@@ -232,8 +233,8 @@ class ServerProtocol:
         self._out.append(framed)
         self.unsent_bytes += len(framed)
 
-    def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
-        """Answer a call of a batch; its reply in pieces. With the last one the array is to be sent."""
+    def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
+        """Answer one call of a batch and return its reply in pieces. The last one queues the array."""
         self.in_flight -= 1
         reply = batch.answer(id, outcome)
         if batch.is_complete and (array := batch.array):
@@ -246,6 +247,6 @@ class ServerProtocol:
         self.unsent_bytes += sum(map(len, framed))
 
     def data_to_send(self) -> list[bytes]:
-        """The bytes for the peer, each given out once."""
+        """Return the queued bytes for the peer, and clear the queue."""
         out, self._out, self.unsent_bytes = self._out, [], 0
         return out

@@ -1,4 +1,4 @@
-"""Keeps the way to a space open: one server after the other, as long as each serves, and tells how the way stands."""
+"""Keeps a connection to a space open, trying one server after the other, and reports its state."""
 
 import asyncio
 import logging
@@ -16,18 +16,18 @@ from punchlistd.replication.spaces import Space
 logger = logging.getLogger(__name__)
 
 WATCH_S = 2.0
-"""How often the way to the server is tried, in seconds."""
+"""Interval between checks of the connection, in seconds."""
 
-AGAIN_S = 0.25
-AGAIN_AT_MOST_S = 5.0
-"""The first pause between two attempts to connect, which doubles, and the longest one, in seconds."""
+MIN_PAUSE_S = 0.25
+MAX_PAUSE_S = 5.0
+"""First and longest pause between attempts to connect, in seconds. The pause doubles."""
 
-HURRIED_S = 0.25
-"""The pause before an attempt for which somebody waits: a program that repeats its call must not flood a server."""
+HURRY_PAUSE_S = 0.25
+"""Pause before an attempt after `hurry`, in seconds: a client that repeats its call must not flood the server."""
 
 
 class Served(Protocol):
-    """A connection to a server; it never comes back once `ended` is set."""
+    """A connection to a server. Once `ended` is set, it is never used again."""
 
     url: str
     ended: asyncio.Event
@@ -40,11 +40,11 @@ C = TypeVar("C", bound=Served)
 
 
 class LinkKeeper(ABC, Generic[C]):
-    """What every adapter of the port does about the way to its servers.
+    """Base of all adapters: the reconnection loop.
 
     Args:
-        space: Where it is.
-        member: Who this is.
+        space: The space.
+        member: ID of this member.
     """
 
     refused: type[Refusal]
@@ -56,7 +56,7 @@ class LinkKeeper(ABC, Generic[C]):
         self._connection: C | None = None
         self._round_trip_s = 0.01
         self._listener: Listener | None = None
-        self._hurried = asyncio.Event()
+        self._hurry = asyncio.Event()
 
     @property
     def member(self) -> str:
@@ -72,7 +72,7 @@ class LinkKeeper(ABC, Generic[C]):
 
     async def run(self, listener: Listener) -> None:
         self._listener = listener
-        attempt, pause = 0, AGAIN_S
+        attempt, pause = 0, MIN_PAUSE_S
         while True:
             url = self._space.urls[attempt % len(self._space.urls)]
             attempt += 1
@@ -83,25 +83,25 @@ class LinkKeeper(ABC, Generic[C]):
                 why = refused
             except SharedLogError:
                 why = self.refused("unreachable", where=url, cause="the connection was cut")
-            self._show("refused" if why.final else "down", why)
-            if time.monotonic() - began > AGAIN_AT_MOST_S:
-                pause = AGAIN_S
+            self._set_link("refused" if why.final else "down", why)
+            if time.monotonic() - began > MAX_PAUSE_S:
+                pause = MIN_PAUSE_S
             if attempt % len(self._space.urls) == 0 or why.final:
-                self._hurried.clear()
-                await asyncio.sleep(HURRIED_S)
-                with anyio.move_on_after(pause - HURRIED_S):
-                    await self._hurried.wait()
-                pause = min(2 * pause, AGAIN_AT_MOST_S)
+                self._hurry.clear()
+                await asyncio.sleep(HURRY_PAUSE_S)
+                with anyio.move_on_after(pause - HURRY_PAUSE_S):
+                    await self._hurry.wait()
+                pause = min(2 * pause, MAX_PAUSE_S)
 
     def hurry(self) -> None:
-        """Try the way again soon, however long the pause was to be: somebody was refused because it is away."""
-        self._hurried.set()
+        """Reconnect soon, whatever the current pause: a call failed because the space is unreachable."""
+        self._hurry.set()
 
     @abstractmethod
     async def _serve(self, url: str) -> Refusal:
-        """Use one server as long as that goes; why it does not go any more."""
+        """Use one server until it fails. Return the reason."""
 
-    def _show(
+    def _set_link(
         self, state: LinkState, why: Refusal | None, connection: Served | None = None, may_post: bool = True
     ) -> None:
         link = Link(
@@ -119,33 +119,34 @@ class LinkKeeper(ABC, Generic[C]):
         if why is not None:
             logger.warning("space %s: %s: %s", self._space.name, why.kind, why)
         if self._listener is not None:
-            self._listener.link_changed(self.link)
+            self._listener.on_link_change(self.link)
 
-    def _up(self) -> C:
-        """The connection; whoever is refused because there is none makes the way be tried again.
+    def _get_connection(self) -> C:
+        """Return the connection, or request a new one.
 
         Raises:
-            Unreachable: There is none.
+            Unreachable: There is no connection.
         """
         if self._connection is None or self._connection.ended.is_set():
             self.hurry()
             raise Unreachable(self._link.reason or f"The space {self._space.name} is not connected yet.")
         return self._connection
 
-    def _up_to_post(self) -> C:
-        """The same for who wants to post.
+    def _get_posting_connection(self) -> C:
+        """Return the connection if this member may post.
 
         Raises:
-            Unreachable, Forbidden: There is none, or it is one for readers.
+            Unreachable: There is no connection.
+            Forbidden: This member may only read.
         """
-        connection = self._up()
+        connection = self._get_connection()
         if not self._link.may_post:
             raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
         return connection
 
-    def _took(self, asked: float) -> None:
-        """A post that was sent then is answered: that is about how long the next one takes."""
-        self._round_trip_s += (time.monotonic() - asked - self._round_trip_s) / 4
+    def _record_round_trip(self, sent_at: float) -> None:
+        """Update the moving average after the response to a post that was sent at this monotonic time."""
+        self._round_trip_s += (time.monotonic() - sent_at - self._round_trip_s) / 4
 
 
 def _now() -> int:

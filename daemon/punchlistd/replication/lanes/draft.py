@@ -1,7 +1,7 @@
-"""What would become of a shared list: calls are decided on a draft of it, and one post holds what follows.
+"""Draft of a shared list: calls are decided on a copy, and their events go into one post.
 
-The list itself stays what the local log says, and is read meanwhile. The draft runs ahead of it by one post at most:
-once that is in the shared log, both have moved by the same events; if another was first, the draft is thrown away.
+Reads use the list itself, which matches the local log. The draft is at most one post ahead. Once the post is in the
+shared log, the same events are applied to the list; if another post was first, the draft is discarded.
 """
 
 from collections.abc import Generator
@@ -25,27 +25,27 @@ from punchlistd.replication.posts.posts import Post
 from punchlistd.store.port import Side
 
 BATCH_CALLS = 512
-"""At most so many calls share one post."""
+"""Upper limit for the calls in one post."""
 
 _JUDGED = (TaskRenew, TaskRelease, TaskSetStatus, ListApply, EndClaims)
-"""Calls that depend on who holds a claim; the leases know only of claims that are published."""
+"""Calls whose decision depends on the holder of a claim. The leases contain published claims only."""
 
 _CLAIMING = (*_JUDGED, TaskClaim)
 
 
 class Draft:
-    """A shared list as it would be after a post that is being made.
+    """A copy of a shared list with the events of an unfinished post applied.
 
     Args:
-        loaded: the list as it is.
-        transactor: decides.
-        member: this daemon, the keeper of what is claimed through it.
+        loaded: The list.
+        transactor: Decides calls.
+        member: ID of this daemon, recorded as the keeper of its claims.
     """
 
     def __init__(self, loaded: LoadedConversation, transactor: Transactor, member: str) -> None:
         state = loaded.state
         self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", loaded.seq, 0)
-        self.loaded.lane = loaded.lane  # a question names who else has the list
+        self.loaded.lane = loaded.lane  # confirmation questions name the other machines
         self.loaded.present = loaded.present
         self.place = loaded.place
         self.begin()
@@ -63,19 +63,19 @@ class Draft:
         self._claims_changed = False
         self._closed = False
 
-    def reached(self, place: Place) -> None:
+    def advance_to(self, place: Place) -> None:
         self.place = place
         self.begin()
 
     def follow(self, post: Post) -> None:
-        """Another post came in, and nothing is decided: the draft stays the list."""
+        """Apply another member's post. Requires that no calls are decided."""
         state = self.loaded.state
         for number, event, at in (
             (post.version + number, event, step.at)
             for number, (step, event) in enumerate((step, event) for step in post.steps for event in step.events)
         ):
             evolve(state, event, state.seq + 1, number, at)
-        self.reached(post.place)
+        self.advance_to(post.place)
 
     @property
     def groups(self) -> list[Step]:
@@ -89,13 +89,13 @@ class Draft:
             return not self.steps
         return not (self._claims_changed and isinstance(params, _JUDGED))
 
-    def deciding(self, write: Write) -> Generator[None, None, None]:
-        """Decide a call, as it follows from those before it in the post, with a pause after each of its parts."""
+    def decide_in_slices(self, write: Write) -> Generator[None, None, None]:
+        """Decide a call after the earlier ones of the post. Yields after each part of the work."""
         params, command = write.params, write.command
         self._closed = type(params) in ALONE
         step = Step((), command.at, command.actor, None, Decision(), write)
         self.steps.append(step)
-        # Again: what another machine posted may have opened it for somebody else.
+        # Check access again: another machine's post may have opened the list for another user.
         decision = check_access(write.caller.user, params.conversation, self.loaded.state)
         decision = decision or (yield from self._transactor.consider(write, self.loaded))
         if decision is None:
@@ -104,7 +104,7 @@ class Draft:
             step.refusal = decision
         else:
             step.decision = decision
-            step.events = yield from self._happening(write, decision)
+            step.events = yield from self._evolve_in_slices(write, decision)
         if not step.events:
             return
         if params.key is not None:
@@ -114,12 +114,14 @@ class Draft:
         if isinstance(params, _CLAIMING) or self.loaded.state.claims:
             self._claims_changed = True
 
-    def _happening(self, write: Write, decision: Decision) -> Generator[None, None, tuple[KnownEvent, ...]]:
-        state, happened = self.loaded.state, list[KnownEvent]()
-        for given in (True, False):
-            # What follows is asked for when the given events have happened, as in `Transaction.append`.
+    def _evolve_in_slices(self, write: Write, decision: Decision) -> Generator[None, None, tuple[KnownEvent, ...]]:
+        state, events = self.loaded.state, list[KnownEvent]()
+        for is_follow_up in (False, True):
+            # Follow-ups are computed once the decided events are applied, as in `Transaction.append`.
             for event in (
-                decision.events if given else follow_up(state, write.params, decision.events, self.loaded.present)
+                follow_up(state, write.params, decision.events, self.loaded.present)
+                if is_follow_up
+                else decision.events
             ):
                 version = state.version + 1
                 posted = (
@@ -128,12 +130,12 @@ class Draft:
                     else event
                 )
                 evolve(state, posted, state.seq + 1, version, write.command.at)
-                happened.append(posted)
+                events.append(posted)
                 yield
-        return tuple(happened)
+        return tuple(events)
 
-    def holds(self, write: Write) -> bool:
-        """Whether what an undo worked out is about the list as it is."""
+    def has_current_lookback(self, write: Write) -> bool:
+        """Return False for an undo whose lookback was made from another version of the list."""
         if type(write.params) is not ListUndo:
             return True
         return write.past is not None and write.past.state.version == self.version

@@ -1,12 +1,12 @@
-"""The way of the changes of one shared list: decided on a draft, posted if nobody was first, then given to the writer.
+"""Write path of one shared list: decide on a draft, post with compare-and-set, then hand to the writer.
 
-What others post arrives in the list's `replica`. A lane has one post on its way at most, and everything that waits
-meanwhile shares the next one. Calls are answered by the writer, when the post is in the shared log and in the local
-one. What is refused, or changes nothing, rests on a state that a quorum has called the newest while the call waited.
+Posts of other members arrive in the list's `replica`. A lane has at most one post in flight; calls that arrive in the
+meantime share the next one. The writer answers calls once their post is in the shared and the local log. Before a lane
+answers calls that were rejected or change nothing, a quorum confirms that the draft's state was current.
 
-Nothing here is polled but what may be lost: a push. The lanes of a space compare positions every few seconds.
+Nothing is polled except for lost pushes: the lanes of a space compare positions every few seconds.
 
-A lane is in one stage at a time, and `NEXT` is the table of its life:
+A lane is in one stage at a time. `NEXT` lists the transitions:
 
          ┌─────────────────────┐
          ▼                     │
@@ -16,7 +16,7 @@ A lane is in one stage at a time, and `NEXT` is the table of its life:
          ▼                     ▼
       CLOSING ─────────▶ DISSOLVED
 
-Whether an open lane posts depends on its replica: of a list that can't be followed every change is refused.
+An open lane rejects all changes while its replica is stuck.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from punchlistd.engine.lists.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.writing.transaction import OVERTAKEN
 from punchlistd.replication.lanes.draft import Draft
-from punchlistd.replication.lanes.left import delete_here
+from punchlistd.replication.lanes.left import delete_local_copy
 from punchlistd.replication.lanes.members import Members
 from punchlistd.replication.lanes.replica import Parts, Replica
 from punchlistd.replication.lanes.turns import Turns
@@ -64,26 +64,26 @@ from punchlistd.store.record import is_tombstone, key_hash
 logger = logging.getLogger(__name__)
 
 RETRY_S = 0.25
-"""How long after a failure the shared log is asked again, in seconds."""
+"""Delay before the shared log is tried again after a failure, in seconds."""
 
 
-TOGETHER = 1 / 4
-"""For this part of what a post takes, those who were just answered may ask again, to share the next one."""
+GATHER_FRACTION = 1 / 4
+"""Fraction of a post's duration to wait for the clients just answered, so that their next calls share one post."""
 
 
 class Stage(IntEnum):
-    """What a lane does with calls."""
+    """Lifecycle stage of a lane."""
 
     OPEN = auto()
-    """It takes them, and posts what follows from them."""
+    """Accepts calls and posts their events."""
     LEFT = auto()
-    """The list was left: it refuses all but the deletion of the copy here."""
+    """This machine has left the list: rejects all calls except the deletion of the local copy."""
     ERASED = auto()
-    """That copy is deleted: calls wait until the list is one of this machine alone."""
+    """The local copy is deleted: calls wait until the list is local."""
     CLOSING = auto()
-    """It refuses all of them, and what is on its way is seen to its end."""
+    """Rejects all calls; posts in flight are finished."""
     DISSOLVED = auto()
-    """The list is one of this machine alone: they go on without the lane."""
+    """The list is local: calls go to the writer without the lane."""
 
 
 NEXT: dict[Stage, frozenset[Stage]] = {
@@ -93,29 +93,29 @@ NEXT: dict[Stage, frozenset[Stage]] = {
     Stage.CLOSING: frozenset({Stage.DISSOLVED}),
     Stage.DISSOLVED: frozenset(),
 }
-"""Where a lane may go from each stage."""
+"""Stage -> allowed next stages."""
 
 
 class Counts:
-    """What a lane has done: its posts, the calls in them, and how often another post came first."""
+    """Statistics of a lane: posts, calls in them, and posts lost to a conflict."""
 
     def __init__(self) -> None:
         self.posts = self.calls = self.conflicts = 0
 
 
 class Lane:
-    """The changes of one list on their way.
+    """Queue and posting loop of one shared list.
 
     Args:
-        conversation: the list.
-        space: where it is shared.
-        base: its place before the first post that the local log tells of.
-        log: the shared log.
-        parts: the engine.
-        members: the other daemons of the space.
+        conversation: ID of the list.
+        space: Space that it is shared in.
+        base: Its place before the first post that the local log records.
+        log: The shared log.
+        parts: Parts of the engine.
+        members: The other daemons of the space.
     """
 
-    def __init__(  # noqa: PLR0913 - a list, and what it goes through
+    def __init__(  # noqa: PLR0913 - a list and its collaborators
         self,
         conversation: str,
         space: str,
@@ -134,9 +134,9 @@ class Lane:
             base,
             log,
             parts,
-            followed=self._followed,
-            settled=self._settled,
-            returned=members.heard_of,
+            on_follow=self._on_follow,
+            on_settle=self._on_settle,
+            on_reconnect=members.reset_timers,
         )
         self._members = members
         self._log = log
@@ -146,26 +146,26 @@ class Lane:
         self._failed: Rejection | None = None
         self._on_erased: Callable[[], None] = lambda: None
         self._draft: Draft | None = None
-        self._forgotten = False  # whether a call of the daemon itself was refused: it has to be asked for again
-        # What was posted before this position was deleted, and is to leave the space. None: not known yet, since this
-        # daemon may have been killed over it.
-        self._erasing: int | None = None
-        self._company = 0  # so many calls were under way when a post was done: in it, or waiting for the next one
-        self._single = 0  # so many calls were too large together: each gets a post of its own
+        self._lost_own_call = False  # whether a call of the daemon itself was rejected and has to be repeated
+        # Position of a tombstone; earlier posts still have to be erased from the space. 0: none. None: unknown, since
+        # the daemon may have been killed during an erasure.
+        self._erase_before: int | None = None
+        self._expected_calls = 0  # calls in or waiting after the last post, whose clients may call again
+        self._solo_calls = 0  # number of next calls that get a post each, since together they were too large
         self._turns = Turns(log.member)
-        self._posts = True  # what was decided last was to be posted: what comes next is likely to be, too
+        self._expects_post = True  # whether the last decided calls made a post: the next ones probably will, too
         self._work = asyncio.Event()
-        self._unknown: set[str | None] = set()
-        """Keys of calls whose post may still come in: a repetition must not be told that nothing was written."""
+        self._unknown_keys: set[str | None] = set()
+        """Keys of calls whose post may still arrive. A retry must not be answered with "nothing was written"."""
 
-    def _to(self, stage: Stage) -> None:
+    def _set_stage(self, stage: Stage) -> None:
         assert stage in NEXT[self.stage], f"a lane can't go from {self.stage.name} to {stage.name}"
         self.stage = stage
 
-    # what comes from the writer
+    # calls from the writer
 
     def take(self, item: Write | Read | Barrier) -> None:
-        """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
+        """Enqueue a write, or a read or barrier that has to wait for earlier writes."""
         if self.stage is Stage.DISSOLVED:
             self._give_back(item)
             return
@@ -185,7 +185,7 @@ class Lane:
         self.take(Barrier(done))
         return await done
 
-    # what comes from the shared log
+    # control and callbacks
 
     @property
     def base(self) -> Place:
@@ -202,8 +202,8 @@ class Lane:
     def link(self) -> Link:
         return self._log.link
 
-    def hold(self, why: Rejection) -> None:
-        """Take no changes, and follow nothing, until `go_on`."""
+    def suspend(self, why: Rejection) -> None:
+        """Reject changes and follow no posts until `resume`."""
         self.replica.refused = why
         self.replica.check_state()
         self._work.set()
@@ -215,46 +215,47 @@ class Lane:
         return Audience(self.space, tuple(map(machine_of, members)), here=is_left)
 
     def leave(self, why: Rejection, on_erased: Callable[[], None]) -> None:
-        """Refuse everything but the deletion of the copy here, after which `on_erased` is called."""
+        """Reject everything except the deletion of the local copy, after which `on_erased` is called."""
         if self.stage in (Stage.OPEN, Stage.ERASED):
-            self._to(Stage.LEFT)
+            self._set_stage(Stage.LEFT)
         self._on_erased = on_erased
-        self.hold(why)
+        self.suspend(why)
 
     def dissolve(self) -> None:
-        """The list is one of this machine alone: what waits here goes on without the lane, and what comes late."""
-        self._to(Stage.DISSOLVED)
+        """Return all queued and later calls to the writer: the list is local."""
+        self._set_stage(Stage.DISSOLVED)
         queue, self._queue = self._queue, deque()
         for item in queue:
             self._give_back(item)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self.stage in (Stage.LEFT, Stage.ERASED):
-            self._to(Stage.OPEN)
-        self.replica.begin_anew()
+            self._set_stage(Stage.OPEN)
+        self.replica.reset()
         self._draft = None
         self._work.set()
 
-    def posted(self, posted: Posted) -> None:
-        self._turns.had(poster_of(posted.nonce))  # not once it is followed: he may have asked again by then
-        self.replica.posted(posted)
+    def on_post(self, posted: Posted) -> None:
+        # Recorded now, not when the post is followed: its member may have requested the next turn by then.
+        self._turns.record_post(poster_of(posted.nonce))
+        self.replica.receive(posted)
         self._work.set()
 
-    def wanted(self, member: str, round_trip_s: float) -> None:
-        self._turns.wanted(member, round_trip_s)
+    def on_turn_request(self, member: str, round_trip_s: float) -> None:
+        self._turns.enqueue(member, round_trip_s)
         self._work.set()
 
     def compare(self) -> None:
-        """Read again what the shared log has: it may be more than was pushed."""
+        """Read the shared log again: a push may be lost."""
         self.replica.stale = True
         self._work.set()
 
-    def link_changed(self, link: Link) -> None:
-        self.replica.link_changed(link)
+    def on_link_change(self, link: Link) -> None:
+        self.replica.on_link_change(link)
         self.replica.check_state()
         self._work.set()
 
-    # the life of a lane
+    # the loop
 
     async def run(self) -> None:
         with contextlib.closing(self.replica):
@@ -262,9 +263,9 @@ class Lane:
                 self._work.clear()
                 wait_s = None
                 try:
-                    wait_s = await self._go_on()
+                    wait_s = await self._step()
                 except Unreachable as error:
-                    self.replica.reach_no_more()
+                    self.replica.mark_unreachable()
                     logger.info("%s: %s", self.conversation, error)
                     self._draft, wait_s = None, RETRY_S
                 except Forbidden as error:
@@ -272,7 +273,7 @@ class Lane:
                     self._refuse_all(refusals.forbidden(self.space, str(error)))
                 except Damaged as damaged:
                     self._draft = None
-                    self.hold(self._parts.conversations.refusal(damaged))
+                    self.suspend(self._parts.conversations.refusal(damaged))
                 self.replica.check_state()
                 if wait_s == 0:
                     await asyncio.sleep(0)
@@ -281,21 +282,21 @@ class Lane:
                         await self._work.wait()
 
     async def close(self, patience_s: float) -> None:
-        """Take no more; what is on its way is seen to its end, for a while."""
+        """Reject all calls, and wait up to `patience_s` for posts in flight."""
         if self.stage < Stage.CLOSING:
-            self._to(Stage.CLOSING)
+            self._set_stage(Stage.CLOSING)
         self._refuse_all(SHUTTING_DOWN)
         with anyio.move_on_after(patience_s):
             while self.replica.posting or self.replica.arriving:
                 self._work.clear()
                 await self._work.wait()
 
-    async def _go_on(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
-        """Do what there is to do; how long to wait before the next look, None: until there is work."""
+    async def _step(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
+        """Run one iteration. Return the seconds to wait before the next, None to wait for work."""
         if self.replica.stuck and self.replica.stale and self._log.link.state == "up":
             await self._catch_up()
         if self.replica.refused is not None:
-            await self._rest(self.replica.refused)
+            await self._handle_suspended(self.replica.refused)
             return None
         if self._log.link.state != "up":
             left_s = self._patience_s()
@@ -314,11 +315,11 @@ class Lane:
         try:
             if self.replica.stale:
                 await self._catch_up()
-            if self._erasing:
-                await self._erase(self._erasing)
+            if self._erase_before:
+                await self._erase(self._erase_before)
             if not self._queue or self.replica.arriving or self.replica.refused is not None:
                 return None if self.replica.arriving or not self._queue else 0
-            return await self._decide_some()
+            return await self._decide_next()
         except Unreachable:
             if self._patience_s() <= 0:
                 self._refuse_all(refusals.unreachable(self.space, self._log.link))
@@ -329,7 +330,7 @@ class Lane:
         return PATIENCE_S if away is None else away + PATIENCE_S - time.monotonic()
 
     def _refuse_all(self, rejection: Rejection) -> None:
-        """Answer everything that waits: a read is answered as the list is here."""
+        """Reject all queued writes. Reads and barriers return to the writer, and see the local state."""
         queue, self._queue = self._queue, deque()
         for item in queue:
             if type(item) is Write:
@@ -338,14 +339,14 @@ class Lane:
                 self._give_back(item)
 
     def _answer(self, write: Write, rejection: Rejection) -> None:
-        if rejection.kind == "unreachable" and write.params.key in self._unknown:
+        if rejection.kind == "unreachable" and write.params.key in self._unknown_keys:
             rejection = refusals.unknown(self.space, self._log.link.reason)
-        self._forgotten = self._forgotten or type(write.caller) is Nobody
-        self._left(write)
+        self._lost_own_call = self._lost_own_call or type(write.caller) is Nobody
+        self._release_holder(write)
         self._parts.claims.forget(write)
         write.refuse(rejection)
 
-    def _left(self, write: Write) -> None:
+    def _release_holder(self, write: Write) -> None:
         holder = write.caller.holder
         self._holders[holder] -= 1
         if self._holders[holder] <= 0:
@@ -356,37 +357,37 @@ class Lane:
             item.reached()
             return
         if type(item) is Write:
-            self._left(item)
+            self._release_holder(item)
             item.to(calls.Stage.QUEUED)
         self._parts.inbox.submit(item)
 
-    async def _rest(self, why: Rejection) -> None:
+    async def _handle_suspended(self, why: Rejection) -> None:
         deleting = (item for item in self._queue if type(item) is Write and type(item.params) is ConversationDelete)
         if self.stage is Stage.LEFT and (write := next(deleting, None)) is not None:
             self._queue.remove(write)
-            if (refusal := await delete_here(write, self.conversation, self._parts)) is not None:
+            if (refusal := await delete_local_copy(write, self.conversation, self._parts)) is not None:
                 self._answer(write, refusal)
             else:
-                self._left(write)
-                if self.stage is Stage.LEFT:  # and not closing, or joined again, meanwhile
-                    self._to(Stage.ERASED)
+                self._release_holder(write)
+                if self.stage is Stage.LEFT:  # it may have closed or been joined again during the deletion
+                    self._set_stage(Stage.ERASED)
                 self._on_erased()
         if self.stage is not Stage.ERASED:
             self._refuse_all(why)
 
-    # what became of posts
+    # results of posts
 
     async def _catch_up(self) -> None:
         await self.replica.catch_up()
-        if self._erasing is None:
-            deleted_at = await self._deleted_at()
-            self._erasing = self._erasing or deleted_at
-        if self._forgotten and not self.replica.arriving:
-            self._forgotten = False
+        if self._erase_before is None:
+            deleted_at = await self._find_tombstone()
+            self._erase_before = self._erase_before or deleted_at
+        if self._lost_own_call and not self.replica.arriving:
+            self._lost_own_call = False
             self._parts.conversations.follow(await self._parts.conversations.durable(self.conversation))
 
     async def _erase(self, before: int) -> None:
-        """What was before a tombstone of this daemon leaves the space's disks, if this member may do that."""
+        """Erase the posts before a tombstone from the space, if this member may."""
         try:
             await self._log.erase(self.conversation, before)
         except Forbidden as error:
@@ -396,32 +397,33 @@ class Lane:
                 self.space,
                 error,
             )
-        if self._erasing == before:
-            self._erasing = 0
+        if self._erase_before == before:
+            self._erase_before = 0
 
-    async def _deleted_at(self) -> int:
-        """The position of the tombstone that the list begins with here, 0 if it begins with none.
+    async def _find_tombstone(self) -> int:
+        """Return the position of the tombstone that the local history begins with, 0 if it doesn't.
 
-        Whoever posted it may have been killed before the rest was erased.
+        The daemon that posted it may have been killed before it erased the earlier posts.
         """
         first = await self._parts.log.read(0, 1, conversation=self.conversation)
         return side_of(first[0]).position if first and is_tombstone(first[0].wire) else 0
 
-    def _followed(self, received: Post) -> None:
-        """A post goes to the writer: what was to stand in its place is in now, or never will be."""
-        if received.begins_anew:  # whoever may erase does: the machine that deleted the list may not, or be gone
-            self._erasing = received.place.position
-        self._unknown.clear()
+    def _on_follow(self, received: Post) -> None:
+        # Every member tries to erase: the one that deleted the list may not be allowed to, or be gone.
+        if received.begins_anew:
+            self._erase_before = received.place.position
+        # An own post of unknown outcome expected this position, so it is in the log by now or never will be.
+        self._unknown_keys.clear()
         draft = self._draft
         if draft is not None and not draft.steps and draft.place == received.behind:
             draft.follow(received)
 
-    def _settled(self, steps: Sequence[Step], refusal: Rejection | None, posted: bool) -> None:
+    def _on_settle(self, steps: Sequence[Step], refusal: Rejection | None, posted: bool) -> None:
         self._work.set()
         own = [step.write for step in steps if step.write is not None]
         if refusal is None:
             for write in own:
-                self._left(write)
+                self._release_holder(write)
             return
         self._draft = None
         if refusal is OVERTAKEN and not posted:
@@ -431,9 +433,10 @@ class Lane:
         for write in own:
             self._answer(write, refusals.stored_elsewhere(self.space, refusal) if posted else refusal)
 
-    # what is decided here
+    # deciding and posting
 
-    async def _decide_some(self) -> float:  # noqa: C901 - one reason to wait after the other
+    async def _decide_next(self) -> float:  # noqa: C901 - one reason to wait after the other
+        """Decide and post the next calls, as many as fit. Return the seconds to wait before the next iteration."""
         while self._queue and type(self._queue[0]) is not Write:
             self._give_back(self._queue.popleft())
         if not self._queue:
@@ -444,7 +447,7 @@ class Lane:
         if self.replica.partial:
             self._refuse_all(refusals.partial(self.space, self._log.link))
             return 0
-        await self._gather()
+        await self._wait_for_batch()
         await self._take_turn()
         loaded = await self.replica.loaded()
         if loaded is None:
@@ -453,136 +456,139 @@ class Lane:
         if draft is None or draft.place != loaded.place or draft.steps:
             draft = self._draft = Draft(loaded, self._parts.transactor, self._log.member)
         await self._decide(draft, loaded)
-        self._single = max(0, self._single - len(draft.steps))
+        self._solo_calls = max(0, self._solo_calls - len(draft.steps))
         if draft.groups:
             await self._post(draft)
         elif draft.steps:
-            self.replica.take_held()
+            self.replica.follow_held()
             await self._confirm(draft)
         return 0
 
     async def _decide(self, draft: Draft, loaded: LoadedConversation) -> None:
-        """Decide what one post may hold; what is pushed meanwhile is held, as while it is posted."""
+        """Decide the calls of one post. Posts pushed in the meantime are held, as during posting."""
         self.replica.posting = True
         try:
             while self._queue and type(item := self._queue[0]) is Write:
-                if self._is_known(item, loaded) or (not draft.steps and not draft.holds(item)):
+                if self._has_known_key(item, loaded) or (not draft.steps and not draft.has_current_lookback(item)):
                     if draft.steps:
                         break
                     self._give_back(self._queue.popleft())
                     continue
-                if not draft.has_room_for(item) or (self._single and draft.steps):
+                if not draft.has_room_for(item) or (self._solo_calls and draft.steps):
                     break
                 self._queue.popleft()
-                await in_slices(draft.deciding(item))
+                await in_slices(draft.decide_in_slices(item))
         except asyncio.CancelledError:
-            self._end(draft, SHUTTING_DOWN)
+            self._reject_draft(draft, SHUTTING_DOWN)
             raise
         finally:
             self.replica.posting = False
 
     @staticmethod
-    def _is_known(write: Write, loaded: LoadedConversation) -> bool:
-        """Whether the call's key came in meanwhile: it was retried through another machine."""
+    def _has_known_key(write: Write, loaded: LoadedConversation) -> bool:
+        """Return True if the call's key is in the list already: it was retried through another machine."""
         key = write.params.key
         return key is not None and not write.fresh and loaded.keys is not None and key_hash(key) in loaded.keys
 
-    async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each answer
-        self._posts = True
+    async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each outcome
+        self._expects_post = True
         place, groups = draft.place, draft.groups
         nonce = new_nonce(self._log.member)
         body = seal(self._log.member, nonce, draft.first, place.check, groups)
         self.replica.posting = True
         try:
-            position = await post(self._log, self.conversation, place.position, nonce, body, self.replica.behind)
+            position = await post(self._log, self.conversation, place.position, nonce, body, self.replica.find_held)
         except Conflict:
             self.counts.conflicts += 1
             self.replica.away_since = None
-            self._turns.lost()
-            self._start_again(draft)
+            self._turns.record_lost_race()
+            self._requeue(draft)
             return
         except OutcomeUnknown as error:
-            self._end(draft, refusals.unknown(self.space, str(error)))
+            self._reject_draft(draft, refusals.unknown(self.space, str(error)))
             raise Unreachable(str(error)) from error
         except Unreachable:
-            self._start_again(draft)
+            self._requeue(draft)
             raise
         except Forbidden as error:
-            self._end(draft, refusals.forbidden(self.space, str(error)))
+            self._reject_draft(draft, refusals.forbidden(self.space, str(error)))
             return
         except asyncio.CancelledError:
-            self._end(draft, refusals.unknown(self.space, "The daemon stops."))
+            self._reject_draft(draft, refusals.unknown(self.space, "The daemon stops."))
             raise
         except TooLarge as error:
             if len(draft.steps) > 1:
-                self._single = len(draft.steps)
-                self._start_again(draft)
+                self._solo_calls = len(draft.steps)
+                self._requeue(draft)
                 return
-            self._end(draft, refusals.too_large(error))
+            self._reject_draft(draft, refusals.too_large(error))
             return
         finally:
             self.replica.posting = False
             self._work.set()
         self.replica.away_since = None
-        self._turns.had(self._log.member)
+        self._turns.record_post(self._log.member)
         self.counts.posts += 1
         self.counts.calls += len(groups)
-        self._company = len(groups) + len(self._queue)
+        self._expected_calls = len(groups) + len(self._queue)
         first, newest, behind, steps = draft.first, draft.version, draft.place, draft.steps
         if any(type(event) is ConversationDeleted for step in groups for event in step.events):
-            self._erasing = position
+            self._erase_before = position
         reached = Place(position, check_of(body))
-        draft.reached(reached)
+        draft.advance_to(reached)
         received = Post(self._log.member, nonce, first, newest, behind, reached, [], more=False)
         self.replica.follow(received, steps)
-        self.replica.take_held()
+        self.replica.follow_held()
 
     async def _confirm(self, draft: Draft) -> None:
-        """Nothing is to be posted: answer what was decided once a quorum has said that the state was the newest."""
-        self._posts = False
-        self._turns.had(self._log.member)
+        """Answer calls without events, once a quorum confirms that the draft's state was current."""
+        self._expects_post = False
+        self._turns.record_post(self._log.member)
         steps, place = draft.steps, draft.place
-        asked = any(step.write is not None and type(step.write.caller) is not Nobody for step in steps)
+        has_clients = any(step.write is not None and type(step.write.caller) is not Nobody for step in steps)
         try:
-            current = not asked or await self._log.is_current(self.conversation, place.position)
+            is_current = not has_clients or await self._log.is_current(self.conversation, place.position)
         except Unreachable:
-            self._start_again(draft)
+            self._requeue(draft)
             raise
         self.replica.away_since = None
-        if not current or self.replica.place != place:
-            self._start_again(draft)
+        if not is_current or self.replica.place != place:
+            self._requeue(draft)
             return
         draft.begin()
         self.replica.submit(draft.first, place, place, steps)
 
-    def _start_again(self, draft: Draft) -> None:
+    def _requeue(self, draft: Draft) -> None:
         self._draft, before = None, self.replica.place
         self._queue.extendleft(reversed([step.write for step in draft.steps if step.write is not None]))
         self.replica.posting = False
-        self.replica.take_held()
+        self.replica.follow_held()
         self.replica.stale = self.replica.place == before
 
-    def _end(self, draft: Draft, rejection: Rejection) -> None:
-        """Nothing of what was decided is answered otherwise: what is refused may rest on what did not come to be."""
+    def _reject_draft(self, draft: Draft, rejection: Rejection) -> None:
+        """Reject all calls of a draft, even those decided as rejected: they may depend on its unposted events."""
         self._draft, self.replica.stale = None, True
         for step in draft.steps:
             if step.write is not None:
                 if rejection.kind == "outcome_unknown" and step.write.params.key is not None:
-                    self._unknown.add(step.write.params.key)
+                    self._unknown_keys.add(step.write.params.key)
                 self._answer(step.write, rejection)
 
-    async def _gather(self) -> None:
-        """Let those who were answered together ask again, or they and those who waited would post in turns for good."""
-        with anyio.move_on_after(self._log.round_trip_s * TOGETHER):
-            while len(self._queue) < self._company:
+    async def _wait_for_batch(self) -> None:
+        """Wait for the next calls of the clients just answered.
+
+        Otherwise they and the clients that waited would alternate, each group with its own post.
+        """
+        with anyio.move_on_after(self._log.round_trip_s * GATHER_FRACTION):
+            while len(self._queue) < self._expected_calls:
                 self._work.clear()
                 await self._work.wait()
 
     async def _take_turn(self) -> None:
-        if self._turns.asks(self._log.round_trip_s, posts=self._posts):
+        if self._turns.should_request(self._log.round_trip_s, posts=self._expects_post):
             with contextlib.suppress(SharedLogError):
-                await self._log.want(self.conversation)
-        while (left_s := self._turns.left_s()) > 0:
+                await self._log.request_turn(self.conversation)
+        while (wait_s := self._turns.wait_s()) > 0:
             self._work.clear()
-            with anyio.move_on_after(left_s):
+            with anyio.move_on_after(wait_s):
                 await self._work.wait()

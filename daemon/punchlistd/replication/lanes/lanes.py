@@ -1,4 +1,4 @@
-"""The lanes of one space: they share its log, its signs of life, and one look at whether a push was lost."""
+"""The lanes of one space. They share its log, its heartbeats, and the check for lost pushes."""
 
 import asyncio
 import logging
@@ -19,22 +19,22 @@ from punchlistd.replication.posts.posts import poster_of
 logger = logging.getLogger(__name__)
 
 COMPARE_S = 4.0
-"""How often the positions of lists are compared with the space's, in seconds."""
+"""Interval at which positions of lists are compared with the space, in seconds."""
 
 CLOSE_S = 2.0
-"""How long what is on its way is waited for when the daemon stops, in seconds."""
+"""Longest wait for posts in flight when the daemon stops, in seconds."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Lanes:
-    """What is shared in one space.
+    """The lanes of one space.
 
     Args:
-        space: its name.
-        log: its log.
-        parts: the engine.
-        leases: tells which lists have claims.
+        space: Name of the space.
+        log: Its shared log.
+        parts: Parts of the engine.
+        leases: Claims held through this daemon.
     """
 
     def __init__(self, space: str, log: SharedLog, parts: Parts, leases: Leases) -> None:
@@ -43,13 +43,13 @@ class Lanes:
         self.lanes: dict[str, Lane] = {}
         self.members = Members(log.member)
         self.link_known = anyio.Event()
-        """Set once the link is up, or it is known why it is not."""
+        """Set once the link is up or has failed with a known reason."""
         self._changed = anyio.Event()
         self._parts = parts
         self._leases = leases
         self._group: anyio.abc.TaskGroup | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._present_at = 0.0  # when the lists that are followed are to be named again, by the monotonic clock
+        self._present_at = 0.0  # monotonic time of the next heartbeat that lists what is followed
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:
@@ -91,53 +91,54 @@ class Lanes:
             for lane in self.lanes.values():
                 group.start_soon(lane.close, CLOSE_S)
 
-    # what is heard of the space
+    # callbacks of the shared log
 
-    def posted(self, post: Posted) -> None:
+    def on_post(self, post: Posted) -> None:
         if (lane := self.lanes.get(post.list)) is not None:
-            self.members.saw(poster_of(post.nonce), (post.list,))
-            lane.posted(post)
+            self.members.record_seen(poster_of(post.nonce), (post.list,))
+            lane.on_post(post)
 
-    def link_changed(self, link: Link) -> None:
+    def on_link_change(self, link: Link) -> None:
         logger.info("space %s: %s %s", self.space, link.state, link.reason)
         self._changed.set()
         self._changed = anyio.Event()
         if link.state != "connecting":
             self.link_known.set()
         if link.state == "up":
-            self.members.heard_of()
+            self.members.reset_timers()
             self._present_at = 0.0
         for lane in self.lanes.values():
-            lane.link_changed(link)
+            lane.on_link_change(link)
 
-    def beat(self, beat: Beat) -> None:
-        self.members.beat(beat.member, list(beat.lists))
-        self.members.saw(beat.member, (name for name in (*beat.lists, *beat.follows) if name in self.lanes))
+    def on_beat(self, beat: Beat) -> None:
+        self.members.record_beat(beat.member, list(beat.lists))
+        self.members.record_seen(beat.member, (name for name in (*beat.lists, *beat.follows) if name in self.lanes))
         if beat.member != self.log.member:
-            self.members.stuck(beat.member, {name: beat.stuck[name] for name in beat.stuck if name in self.lanes})
+            versions = {name: version for name, version in beat.stuck.items() if name in self.lanes}
+            self.members.record_stuck(beat.member, versions)
 
-    def wanted(self, list: str, member: str, round_trip_s: float) -> None:
+    def on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
         if (lane := self.lanes.get(list)) is not None:
-            lane.wanted(member, round_trip_s)
+            lane.on_turn_request(member, round_trip_s)
 
-    # what is done now and then
+    # periodic work
 
     async def _beat(self) -> None:
-        """Give a sign of life where claims are kept here, and can be: not in a list that is followed no more.
+        """Send heartbeats for followed lists in which this daemon holds claims.
 
-        It tells of lists that are stuck, too: whoever puts posts back asks for the longest replica. Now and then it
-        names all lists that are followed, so that others know where a list is.
+        They also report the versions of stuck lists, since lost posts are restored from the longest replica. Every
+        `PRESENT_S` they name all followed lists, so that other machines can show where a list is.
         """
         while True:
-            followed = tuple(name for name, lane in self.lanes.items() if not lane.replica.refused)
-            kept = tuple(name for name in followed if self._leases.keeps(name))
+            follows = tuple(name for name, lane in self.lanes.items() if not lane.replica.refused)
+            claimed = tuple(name for name in follows if self._leases.keeps(name))
             stuck = {name: lane.replica.version for name, lane in self.lanes.items() if lane.replica.stuck}
-            due = time.monotonic() >= self._present_at
-            if (kept or stuck or (due and followed)) and self.log.link.state == "up" and self.log.link.may_post:
-                if due:
+            is_due = time.monotonic() >= self._present_at
+            if (claimed or stuck or (is_due and follows)) and self.log.link.state == "up" and self.log.link.may_post:
+                if is_due:
                     self._present_at = time.monotonic() + PRESENT_S
                 try:
-                    await self.log.beat(Beat(self.log.member, kept, stuck, followed if due else ()))
+                    await self.log.beat(Beat(self.log.member, claimed, stuck, follows if is_due else ()))
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
             await asyncio.sleep(BEAT_S)
@@ -153,5 +154,5 @@ class Lanes:
                 except SharedLogError as error:
                     logger.info("space %s: %s", self.space, error)
                     break
-                if lane.replica.is_behind(last):
+                if lane.replica.differs_from(last):
                     lane.compare()

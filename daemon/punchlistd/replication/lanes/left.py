@@ -1,4 +1,4 @@
-"""What is done to a list that this machine has left: its copy is deleted here alone, and nothing of that is posted."""
+"""Deletes the local copy of a list that this machine has left, without posting the deletion."""
 
 import asyncio
 
@@ -13,8 +13,11 @@ from punchlistd.slices import run_through
 from punchlistd.store.port import Side
 
 
-async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejection | None:
-    """Let a confirmed deletion become a tombstone in the local log, which answers it; else why not, or the question."""
+async def delete_local_copy(write: Write, conversation: str, parts: Parts) -> Rejection | None:
+    """Write a confirmed deletion to the local log as a tombstone, which also answers the call.
+
+    Return a rejection if that is impossible or the deletion is not confirmed yet.
+    """
     while True:
         loaded = await parts.conversations.durable(conversation)
         decision = check_access(write.caller.user, write.params.conversation, loaded.state)
@@ -25,7 +28,7 @@ async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejectio
         side = None if key is None else Side(key, write.call)
         step = Step(decision.events, write.command.at, write.command.actor, side, decision, write)
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
-        # It leads to no place: the copy ends here.
+        # The copy follows the space no further, so its place is empty.
         first = loaded.state.version + 1
         parts.inbox.submit(Arrival(conversation, first, loaded.place, Place(), [step], done.set_result))
         if (outcome := await done) is not OVERTAKEN:

@@ -1,8 +1,8 @@
-"""The other daemons of a space as holders of what was claimed through them.
+"""The other daemons of a space, as holders of claims.
 
-A daemon keeps the time of its own claims. The others know of them only that it lives: each beat prolongs all its claims
-in the lists that the beat names. Whoever hears nothing of it for as long as a lease may post the end of the claim, and
-the log lets one of them in. While this daemon itself is cut off it hears nothing of anybody, and ends nobody's claim.
+Each daemon times its own claims. A heartbeat of another daemon renews all its claims in the lists that it names. If a
+daemon receives none for the length of a lease, it may post the end of the claim, and the shared log accepts one such
+post. A daemon that is cut off ends no claims of others: it can't receive their heartbeats.
 """
 
 import time
@@ -14,30 +14,30 @@ from punchlistd.clock import now_ms
 from punchlistd.replication.port import is_member_id
 
 BEAT_S = 1.0
-"""How often a daemon that keeps claims gives a sign of life, in seconds."""
+"""Interval between heartbeats of a daemon that holds claims, in seconds."""
 
 PRESENT_S = 20.0
-"""How often a daemon that may post names the lists that it follows, in seconds."""
+"""Interval at which a daemon that may post lists what it follows, in seconds."""
 
 RECENTLY_MS = 24 * 3_600_000
-"""A machine was seen recently if that is not longer ago, in milliseconds."""
+"""Age limit for a machine to count as seen recently, in milliseconds."""
 
-SEEN = 256
-"""Upper limit for the machines of a space that are remembered as seen."""
+MAX_SEEN = 256
+"""Upper limit for remembered machines of a space."""
 
 MAX_MEMBERS = 1_000
-"""Members of one list that are remembered: any of them may send signs of life in names of its own."""
+"""Upper limit for remembered members of one list. Needed because a member may send heartbeats under invented names."""
 
 
 class Seen(msgspec.Struct):
-    """Another daemon of the space: when it was last heard of, and each of its lists, in milliseconds since 1970."""
+    """When another daemon was last seen, and each of its lists, in milliseconds since 1970."""
 
     at: int = 0
     lists: dict[str, int] = {}
 
 
 class Member:
-    """Another daemon, in one list; see `Holder`."""
+    """Another daemon as the holder of claims in one list; implements `Holder`."""
 
     is_gone = False
     is_agents = False
@@ -52,7 +52,7 @@ class Members:
     """The daemons of one space.
 
     Args:
-        own: this one.
+        own: Member ID of this daemon.
     """
 
     def __init__(self, own: str) -> None:
@@ -60,28 +60,28 @@ class Members:
         self._members: dict[tuple[str, str], Member] = {}
         self._stuck: dict[str, dict[str, tuple[int, float]]] = {}
         self.seen: dict[str, Seen] = {}
-        """The other daemons that were heard of since this one started, the latest last."""
+        """Other daemons seen since this one started, the latest last."""
 
-    def of(self, keeper: str, conversation: str) -> Member | None:
-        """The daemon that keeps a claim; None: this one."""
+    def get(self, keeper: str, conversation: str) -> Member | None:
+        """Return the daemon that holds a claim, None if it is this one."""
         if keeper == self._own:
             return None
         return self._members.setdefault((keeper, conversation), Member())
 
-    def beat(self, keeper: str, conversations: list[str]) -> None:
+    def record_beat(self, keeper: str, conversations: list[str]) -> None:
         now = time.monotonic()
         for conversation in conversations:
             if (member := self._members.get((keeper, conversation))) is not None:
                 member.heard_at = now
 
-    def saw(self, keeper: str, conversations: Iterable[str]) -> None:
+    def record_seen(self, keeper: str, conversations: Iterable[str]) -> None:
         if keeper == self._own or not is_member_id(keeper):
             return
         now = now_ms()
         seen = self.seen[keeper] = self.seen.pop(keeper, None) or Seen()
         seen.at = now
         seen.lists.update(dict.fromkeys(conversations, now))
-        if len(self.seen) > SEEN:
+        if len(self.seen) > MAX_SEEN:
             del self.seen[next(iter(self.seen))]
 
     def followers(self, conversation: str) -> tuple[str, ...]:
@@ -89,20 +89,20 @@ class Members:
         since = now_ms() - RECENTLY_MS
         return tuple(keeper for keeper, seen in reversed(self.seen.items()) if seen.lists.get(conversation, 0) >= since)
 
-    def stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
+    def record_stuck(self, keeper: str, versions: Mapping[str, int]) -> None:
         for conversation, version in versions.items():
-            told = self._stuck.setdefault(conversation, {})
-            if keeper in told or len(told) < MAX_MEMBERS:
-                told[keeper] = version, time.monotonic()
+            versions_by_keeper = self._stuck.setdefault(conversation, {})
+            if keeper in versions_by_keeper or len(versions_by_keeper) < MAX_MEMBERS:
+                versions_by_keeper[keeper] = version, time.monotonic()
 
-    def longest(self, conversation: str, within_s: float) -> tuple[int, str]:
-        """The highest version that another daemon has told of lately, and who it is; 0 if none did."""
+    def find_longest(self, conversation: str, within_s: float) -> tuple[int, str]:
+        """Return the highest version that a stuck daemon has reported recently, and its ID; (0, "") if none has."""
         since = time.monotonic() - within_s
-        told = self._stuck.get(conversation, {})
-        return max(((version, keeper) for keeper, (version, at) in told.items() if at >= since), default=(0, ""))
+        reports = self._stuck.get(conversation, {})
+        return max(((version, keeper) for keeper, (version, at) in reports.items() if at >= since), default=(0, ""))
 
-    def heard_of(self) -> None:
-        """The way to the space is open again: whatever was not heard in between proves nothing."""
+    def reset_timers(self) -> None:
+        """Restart the timers of all members after an outage: heartbeats missed during it prove nothing."""
         now = time.monotonic()
         for member in self._members.values():
             member.heard_at = now

@@ -1,7 +1,7 @@
-"""This machine's copy of one shared list: which post it ends with, what is missing, and what arrives.
+"""This machine's copy of one shared list: receives posts and keeps their order.
 
-Posts are given to the writer in their order, each behind the one that it follows. One that was pushed too early is
-held; what was lost on the way is read. A post that does not follow stops the list: it is shown, and takes no changes.
+Posts go to the writer in order. One that was pushed too early is held until the missing ones arrive or are read. A post
+that does not follow the last one makes the list read-only.
 """
 
 import asyncio
@@ -29,22 +29,23 @@ logger = logging.getLogger(__name__)
 
 
 CERTAIN_S = 10.0
-"""How long servers must show a reader the same loss until he believes it, in seconds: an election takes six."""
+"""Seconds a loss must persist before a read-only member accepts it. Must exceed a leader election (about 6 s)."""
 
 
 BEHIND_S = 0.25
-"""How long a list is behind until that is told, in seconds: changes of others come in within milliseconds."""
+"""Lag in seconds before a list is reported as behind. Changes normally arrive within milliseconds."""
 
 
-AHEAD = 2
-"""Posts that a list that can't be followed reads: the one that it ends with, and the next one."""
+PROBE_POSTS = 2
+"""Number of posts that a stuck list reads: its last one and the next."""
 
 NOWHERE = -1
-"""A position that no list ends with: after a repair, another post may have the position of the one that was removed."""
+"""A position that no list ends with. A real one won't do: after a repair, another post may have the position of the
+removed one."""
 
 
 class Parts(NamedTuple):
-    """What of the engine lanes work with. `show` shows a list once more to those who follow it."""
+    """Parts of the engine that lanes use. `show` pushes a list to its subscribers again."""
 
     log: EventLog
     inbox: Inbox
@@ -55,21 +56,21 @@ class Parts(NamedTuple):
 
 
 class Replica:
-    """One list, as far as it is known here.
+    """The local copy of one list.
 
     Args:
-        conversation: the list.
-        space: where it is shared.
-        base: its place before the first post that the local log tells of.
-        log: the shared log.
-        parts: the engine.
-        followed: called with each post that is given to the writer.
-        settled: called with the steps of one when the writer is done with it, why it refused them, and whether they
-            are in the shared log.
-        returned: called when the shared log is reached again.
+        conversation: ID of the list.
+        space: Space that it is shared in.
+        base: Its place before the first post that the local log records.
+        log: The shared log.
+        parts: Parts of the engine.
+        on_follow: Called with each post that is passed to the writer.
+        on_settle: Called when the writer has finished some steps: with the steps, the rejection if it rejected them,
+            and whether they are in the shared log.
+        on_reconnect: Called when the shared log is reachable again.
     """
 
-    def __init__(  # noqa: PLR0913 - a list, and who hears of what arrives
+    def __init__(  # noqa: PLR0913 - a list and its callbacks
         self,
         conversation: str,
         space: str,
@@ -77,47 +78,47 @@ class Replica:
         log: SharedLog,
         parts: Parts,
         *,
-        followed: Callable[[Post], None],
-        settled: Callable[[Sequence[Step], Rejection | None, bool], None],
-        returned: Callable[[], None],
+        on_follow: Callable[[Post], None],
+        on_settle: Callable[[Sequence[Step], Rejection | None, bool], None],
+        on_reconnect: Callable[[], None],
     ) -> None:
         self.conversation = conversation
         self.space = space
         self.base = base
         self.refused: Rejection | None = None
-        """Why the list takes no changes from here until somebody acts."""
+        """Why the list accepts no changes until a person acts."""
         self.stuck = False
-        """Whether that is because of what the shared log holds or lacks: it is looked at again once it changes."""
+        """Whether `refused` is due to the content of the shared log, which is read again once it changes."""
         self.away_since: float | None = time.monotonic()
-        """Since when the shared log was not reached, by the monotonic clock."""
+        """Monotonic time since which the shared log is unreachable, None while it is reachable."""
         self.place: Place | None = None
-        """Up to where posts were given to the writer; None: the list itself has to be asked."""
+        """Place of the last post passed to the writer; None if it has to be read from the loaded list."""
         self.partial = False
-        """Whether the last post was a part of a history that is still being shared."""
+        """Whether the last post is part of a history that is still being shared."""
         self.arriving = 0
-        """How many posts the writer has not finished with."""
+        """Number of posts that the writer has not finished."""
         self.posting = False
-        """Whether this daemon's own post is on its way: what is pushed meanwhile is held."""
+        """Whether an own post is being decided or in flight; posts pushed in that time are held."""
         self.stale = True
-        """Whether something may be missing that nobody will push."""
+        """Whether posts may be missing that won't be pushed again."""
         self.shared: Shared | None = Shared(space, "offline", now_ms())
-        """What is said of the list while its newest changes may be missing."""
+        """State shown with the list while its newest changes may be missing."""
         self._checks: asyncio.TimerHandle | None = None
         self._log = log
         self._parts = parts
-        self._followed = followed
-        self._settled = settled
-        self._returned = returned
+        self._on_follow = on_follow
+        self._on_settle = on_settle
+        self._on_reconnect = on_reconnect
         self._version = 0
-        self._moved = Place()  # where the post that this replica ends with stands again
-        self._seen = 0  # with what position the shared log ended when this replica got stuck
+        self._moved_to = Place()  # new place of the last post, if it was lost and restored
+        self._stuck_at = 0  # last position of the shared log when this replica got stuck
         self._missing_since: float | None = None
-        self._reported = ""  # why the list can't be followed, as the daemon's own log has it already
-        self._held: dict[int, Posted] = {}  # pushed before the one that they follow, by its position
+        self._reported = ""  # last reason for being stuck that was logged
+        self._held: dict[int, Posted] = {}  # early posts, by the position of the post before each
 
     @property
     def position(self) -> int | None:
-        """The position of the last post that was given to the writer, None while that is not known."""
+        """Position of the last post passed to the writer, None while it is unknown or an own post is in flight."""
         return None if self.place is None or self.posting else self.place.position
 
     @property
@@ -129,10 +130,7 @@ class Replica:
         return "behind" if self.stale or self._held or self.partial else "current"
 
     def check_state(self) -> None:
-        """Tell those who follow the list how it stands, if that has changed.
-
-        What a list lacks for a moment only is not told.
-        """
+        """Push the state of the list to its subscribers if it has changed; a lag only after `BEHIND_S`."""
         if self.state == "behind":
             if self._checks is None:
                 self._checks = asyncio.get_running_loop().call_later(BEHIND_S, self._show_state)
@@ -156,45 +154,45 @@ class Replica:
 
     @property
     def version(self) -> int:
-        """The version behind the posts that were given to the writer, 0 while that is not known."""
+        """Version after the last post passed to the writer, 0 while it is unknown."""
         return 0 if self.place is None else self._version
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         self.refused, self.stuck, self.place, self.stale = None, False, None, True
 
     def placed(self, place: Place) -> Place:
-        """Where a place of the list is now: it moves if posts are lost and put back."""
-        return self._moved if self._moved.check == place.check else place
+        """Return the current place of a post, which changes if posts are lost and restored."""
+        return self._moved_to if self._moved_to.check == place.check else place
 
-    def is_behind(self, last: int) -> bool:
-        return last != (self._seen if self.stuck else self.position)
+    def differs_from(self, last: int) -> bool:
+        return last != (self._stuck_at if self.stuck else self.position)
 
-    def link_changed(self, link: Link) -> None:
+    def on_link_change(self, link: Link) -> None:
         if link.state == "up":
             self.stale = True
         elif self.away_since is None:
             self.away_since = time.monotonic()
 
-    def reach_no_more(self) -> None:
+    def mark_unreachable(self) -> None:
         self.away_since = time.monotonic() if self.away_since is None else self.away_since
         self.stale = True
 
-    def posted(self, posted: Posted) -> None:
+    def receive(self, posted: Posted) -> None:
         if self.stuck and self.place is not None and has_check(posted.body, self.place.check):
-            self.stale = True  # what was lost is back
+            self.stale = True  # the lost post is restored
         if self.refused is not None or self.place is None or posted.position <= self.place.position:
             return
         self._held[posted.before] = posted
         if not self.posting:
-            self.take_held()
+            self.follow_held()
             if self._held:
-                self.stale = True  # something between is missing
+                self.stale = True  # a post in between is missing
 
-    def behind(self, position: int) -> Posted | None:
+    def find_held(self, position: int) -> Posted | None:
         return self._held.get(position)
 
     async def loaded(self) -> LoadedConversation | None:
-        """The list, if it is as far as the posts that were given to the writer."""
+        """Return the list, or None if the writer has not reached the last post passed to it."""
         loaded = await self._parts.conversations.durable(self.conversation)
         if loaded.keys is None:
             loaded.keys = set(await self._parts.log.keys(self.conversation))
@@ -205,59 +203,60 @@ class Replica:
         return loaded
 
     async def catch_up(self) -> None:
-        """Read what is missing.
+        """Read missing posts from the shared log.
 
         Raises:
-            Unreachable: The shared log can't be asked, or answers with an old state.
+            Unreachable: The shared log is unreachable or returns an old state.
         """
-        place = await self._reached()
+        place = await self._load_place()
         if place is None:
             return
         version = self._version
-        # Of a list that can't be followed the next post is enough: it stands there, or another one does.
-        most = AHEAD if self.stuck else None
-        found = await self._log.read(self.conversation, max(0, place.position - 1), most)
-        if place.position and not _goes_on(found, place, version):
-            found = await self._find_again(place)
+        # A stuck list only needs its next post, to see whether the bad one is still there.
+        limit = PROBE_POSTS if self.stuck else None
+        posts = await self._log.read(self.conversation, max(0, place.position - 1), limit)
+        if place.position and not _continues(posts, place, version):
+            posts = await self._relocate(place)
         elif self.stuck:
             self.refused, self.stuck = None, False
-        if self.refused is None and version != (there := _version_at(found, place, version)):
-            self._stop(refusals.counted_otherwise(self.conversation, self.space, version, there))
+        if self.refused is None and version != (space_version := _version_at(posts, place, version)):
+            self._get_stuck(refusals.counted_otherwise(self.conversation, self.space, version, space_version))
         if self.away_since is not None:
-            self._returned()  # nothing was heard of the others meanwhile, and proves nothing
-        self.stale = self.place is None  # somebody began anew meanwhile
+            self._on_reconnect()
+        self.stale = self.place is None  # `reset` was called during a read
         self.away_since, self._missing_since = None, None
-        for posted in found:
+        for posted in posts:
             if self.refused is None and self.place is not None and posted.position > self.place.position:
-                self._arrive(posted)
-        self.take_held()
+                self._unseal_and_follow(posted)
+        self.follow_held()
         self._held.clear()
-        self.stale = self.stale or (most is not None and not self.stuck)  # there is more
+        self.stale = self.stale or (limit is not None and not self.stuck)  # more posts may follow those read
 
-    async def _find_again(self, place: Place) -> list[Posted]:
-        """The posts of a list whose last one is not where it was: put back elsewhere, lost, or replaced by others.
+    async def _relocate(self, place: Place) -> list[Posted]:
+        """Read all posts to find the last known one, which is not at its position any more.
 
-        A check names a post and all before it, so it is the same one wherever it stands now.
+        It may have been restored at another position, lost, or replaced. A check covers a post and all before it, so
+        it identifies the post at any position. Return no posts if the list gets stuck.
 
         Raises:
-            Unreachable: What answers may be of the past.
+            Unreachable: The space may have returned an old state.
         """
-        found = await self._log.read(self.conversation, 0)
-        if self.place != place:  # it was only told late of what came meanwhile
-            return found
-        for posted in found:
+        posts = await self._log.read(self.conversation, 0)
+        if self.place != place:  # posts were pushed during the read
+            return posts
+        for posted in posts:
             if has_check(posted.body, place.check):
-                await self._move(Place(posted.position, place.check))
-                return found
-        last = found[-1] if found else None
-        self._seen = 0 if last is None else last.position
-        if not await self._is_certain(self._seen):
+                await self._move_to(Place(posted.position, place.check))
+                return posts
+        last = posts[-1] if posts else None
+        self._stuck_at = 0 if last is None else last.position
+        if not await self._confirm_end(self._stuck_at):
             raise Unreachable(f"{self.space} answers with an old state of {self.conversation}.")
         self.stuck = True
         ends_at = 0 if last is None else newest_of(last.body)
         own = await self._parts.log.read(0, 1, conversation=self.conversation)
-        is_begun_anew = bool(found and own) and begins_anew(found[0].body, own[0].version)
-        if ends_at < self._version and (last is None or ends_at) and not is_begun_anew:
+        is_restarted = bool(posts and own) and begins_anew(posts[0].body, own[0].version)
+        if ends_at < self._version and (last is None or ends_at) and not is_restarted:
             is_deleted = not (await self._parts.conversations.durable(self.conversation)).state.exists
             self.refused = refusals.lost(self.conversation, self.space, ends_at, deleted=is_deleted)
         else:
@@ -265,17 +264,20 @@ class Replica:
         logger.error("%s: %s", self.conversation, self.refused.message)
         return []
 
-    async def _move(self, place: Place) -> None:
+    async def _move_to(self, place: Place) -> None:
         if place != (before := self.place):
             loaded = await self._parts.conversations.durable(self.conversation)
             if self.place != before:
                 return
-            loaded.place = self.place = self._moved = place
+            loaded.place = self.place = self._moved_to = place
             logger.info("%s: goes on behind position %d of %s", self.conversation, place.position, self.space)
         self.refused, self.stuck = None, False
 
-    async def _is_certain(self, last: int) -> bool:
-        """Whether the shared log ends there: who may not post can ask no quorum, and waits until no answer differs."""
+    async def _confirm_end(self, last: int) -> bool:
+        """Return True if the shared log certainly ends at `last`.
+
+        A member that may not post can't query a quorum. It waits until the loss has persisted for `CERTAIN_S`.
+        """
         try:
             return await self._log.is_current(self.conversation, last)
         except Forbidden:
@@ -283,7 +285,7 @@ class Replica:
             self._missing_since = self._missing_since or now
             return now - self._missing_since > CERTAIN_S
 
-    async def _reached(self) -> Place | None:
+    async def _load_place(self) -> Place | None:
         if self.place is None:
             loaded = await self._parts.conversations.durable(self.conversation)
             if loaded.damage is not None:
@@ -292,38 +294,40 @@ class Replica:
             self.place, self._version = loaded.place, loaded.state.version
         return self.place
 
-    def take_held(self) -> None:
+    def follow_held(self) -> None:
         while self.place is not None and self.refused is None:
             posted = self._held.pop(self.place.position, None)
             if posted is None:
                 break
-            self._arrive(posted)
+            self._unseal_and_follow(posted)
         place = self.place
-        self._held = {} if place is None else {b: each for b, each in self._held.items() if b >= place.position}
+        self._held = (
+            {} if place is None else {before: post for before, post in self._held.items() if before >= place.position}
+        )
 
-    def _arrive(self, posted: Posted) -> None:
-        assert self.place is not None, "it was read behind a place"
+    def _unseal_and_follow(self, posted: Posted) -> None:
+        assert self.place is not None, "posts are followed from a place"
         try:
             received = unseal(posted, self.place, self._version)
         except Unreadable as error:
-            self._stop(refusals.unreadable(self.conversation, self.space, error))
+            self._get_stuck(refusals.unreadable(self.conversation, self.space, error))
             return
         self.follow(received, received.steps)
 
-    def _stop(self, why: Rejection) -> None:
-        """Follow no more posts before the next one is another."""
-        self.refused, self.stuck, self._seen = why, True, NOWHERE
+    def _get_stuck(self, why: Rejection) -> None:
+        """Follow no more posts until the shared log changes."""
+        self.refused, self.stuck, self._stuck_at = why, True, NOWHERE
         if self._reported != why.message:
             self._reported = why.message
             logger.error("%s: %s", self.conversation, why.message)
 
     def follow(self, received: Post, steps: Sequence[Step]) -> None:
         self.place, self._version, self.partial = received.place, received.newest, received.more
-        self._followed(received)
+        self._on_follow(received)
         self.submit(received.version, received.behind, received.place, steps)
 
     def submit(self, first: int, behind: Place, place: Place, steps: Sequence[Step]) -> None:
-        """Give steps to the writer; they are no post if the place stays."""
+        """Pass steps to the writer. They are not a post if `place` equals `behind`."""
         self.arriving += 1
         arrived = partial(self._arrived, steps, posted=place != behind)
         self._parts.inbox.submit(Arrival(self.conversation, first, behind, place, list(steps), arrived))
@@ -332,24 +336,24 @@ class Replica:
         self.arriving -= 1
         if refusal is not None:
             self.place, self.stale = None, True
-        self._settled(steps, refusal, posted)
+        self._on_settle(steps, refusal, posted)
 
 
-def _version_at(found: list[Posted], place: Place, version: int) -> int:
-    """Return the version that the space has at a place; the replica's own one if its last post is erased there.
+def _version_at(posts: list[Posted], place: Place, version: int) -> int:
+    """Return the version that the space has at a place, or `version` if the post is erased there.
 
-    A check does not cover what was before the first post, so a replica may have the same posts and other versions.
+    A check does not cover events before the first post, so a replica may have the same posts and other versions.
     """
     if not place.position:
         return 0
-    return next((newest_of(posted.body) for posted in found if has_check(posted.body, place.check)), version)
+    return next((newest_of(posted.body) for posted in posts if has_check(posted.body, place.check)), version)
 
 
-def _goes_on(found: list[Posted], place: Place, version: int) -> bool:
-    """Whether what was read begins with the post that a replica ends with, or with one that erases it."""
-    if not found:
+def _continues(posts: list[Posted], place: Place, version: int) -> bool:
+    """Return True if posts begin with the last one of a replica, or with a tombstone that replaces it."""
+    if not posts:
         return False
-    first = found[0]
+    first = posts[0]
     if first.position == place.position:
         return has_check(first.body, place.check)
     return begins_anew(first.body, version)

@@ -1,102 +1,104 @@
-"""Whose post of a list comes next where several machines want to post at once.
+"""Queue of members that want to post to one list at the same time.
 
-A machine that is far away would lose every race: its state is old before its post arrives. So they stand in line. Who
-lost a post, or sees others in line, asks for a turn and waits until the way there and back has been gone: by then all
-others know, and hold their posts until those who asked before have had their turn, or have let it pass. It is a
-courtesy: who does not hear of it loses nothing but time.
+Without it, a distant machine would lose every race: its state is stale before its post arrives. A member that lost a
+race, or sees others in the queue, requests a turn and waits for one round trip. By then all others have the request,
+and delay their posts until the members ahead of them have posted or their turns have expired. This is an optimization:
+a member that misses a request loses time, not correctness.
 """
 
 import time
 
 TURN_S = 1.0
-"""At most so long a member is waited for whose turn it is, in seconds."""
+"""Upper limit for one member's turn, in seconds."""
 
-LINE_S = 4 * TURN_S
-"""Upper limit for the turns of all others together, in seconds: any member may ask for turns in names of its own."""
+QUEUE_S = 4 * TURN_S
+"""Longest time in the queue, in seconds. Needed because a member may request turns under invented names."""
 
-MAX_LINE = 256
-"""Members that may wait for a turn."""
+MAX_QUEUE = 256
+"""Upper limit for the members in the queue."""
 
-UNDER_WAY = 1 / 8
-"""For this part of what its post takes, a member whose turn it is at once waits for posts that were under way."""
+IN_FLIGHT_FRACTION = 1 / 8
+"""Fraction of a round trip to wait for posts in flight, for a member whose turn starts immediately."""
 
 
 class Turns:
-    """The line, as it is known here.
+    """The queue as this member sees it.
 
     Args:
-        own: this member.
+        own: ID of this member.
     """
 
     def __init__(self, own: str) -> None:
         self._own = own
-        self._line: dict[str, float] = {}  # in the order of asking, and how long each is waited for
-        self._until = 0.0  # when whoever is first has let his turn pass
-        self._wait_until = 0.0  # how long its own question, or what was under way then, is waited for
-        self._lost = False
-        self._in_line_at = 0.0  # since when this member waits for its turn
-        self._stood = False  # whether this member asked before it posted last
-        self._another_at = -TURN_S  # when another one's post was heard of
+        # Member -> upper limit for its turn in seconds, in the order of requests.
+        self._queue: dict[str, float] = {}
+        self._turn_ends_at = 0.0  # when the turn of the first member expires
+        # Until then this member waits for its own request to arrive, or for posts in flight.
+        self._waits_until = 0.0
+        self._has_lost = False
+        self._queued_at = 0.0  # when this member entered the queue
+        self._requested_last = False  # whether this member requested a turn before its last post
+        self._other_posted_at = -TURN_S  # when another member's post was last received
 
-    def wanted(self, member: str, round_trip_s: float) -> None:
-        """A member asks for a turn; a post of his takes about so long."""
-        self._pass()
+    def enqueue(self, member: str, round_trip_s: float) -> None:
+        """Add a member to the queue. `round_trip_s` is the time one of its posts takes."""
+        self._expire_turns()
         now = time.monotonic()
         if member == self._own:
-            self._wait_until = now if self._line else now + min(TURN_S, round_trip_s * UNDER_WAY)
-        if member not in self._line and len(self._line) < MAX_LINE:
-            self._line[member] = _patience_s(round_trip_s)
+            self._waits_until = now if self._queue else now + min(TURN_S, round_trip_s * IN_FLIGHT_FRACTION)
+        if member not in self._queue and len(self._queue) < MAX_QUEUE:
+            self._queue[member] = _turn_limit_s(round_trip_s)
             if member == self._own:
-                self._in_line_at = now
-            if len(self._line) == 1:
-                self._begin(now)
+                self._queued_at = now
+            if len(self._queue) == 1:
+                self._begin_turn(now)
 
-    def had(self, member: str) -> None:
-        self._pass()
+    def record_post(self, member: str) -> None:
+        self._expire_turns()
         if member != self._own:
-            self._another_at = time.monotonic()
-        first = next(iter(self._line), None)
-        self._line.pop(member, None)
+            self._other_posted_at = time.monotonic()
+        first = next(iter(self._queue), None)
+        self._queue.pop(member, None)
         if member == first:
-            self._begin(time.monotonic())
+            self._begin_turn(time.monotonic())
 
-    def lost(self) -> None:
-        self._lost = True
+    def record_lost_race(self) -> None:
+        self._has_lost = True
 
-    def asks(self, round_trip_s: float, *, posts: bool) -> bool:
-        """Whether this member is to ask for a turn now; if so, it has.
+    def should_request(self, round_trip_s: float, *, posts: bool) -> bool:
+        """Return True if this member should request a turn now, and start to wait for the request to arrive.
 
         Args:
-            round_trip_s: how long a post of it takes.
-            posts: whether it is likely to post: others would wait in vain for what is none.
+            round_trip_s: Time that one of its posts takes.
+            posts: Whether it is likely to post. Otherwise others would wait for nothing.
         """
-        self._pass()
-        lost, self._lost = self._lost, False
-        if self._own in self._line:
+        self._expire_turns()
+        lost, self._has_lost = self._has_lost, False
+        if self._own in self._queue:
             return False
-        now, patience_s = time.monotonic(), _patience_s(round_trip_s)
-        others = bool(self._line) or (self._stood and now - self._another_at < patience_s)
-        self._stood = lost or (posts and others)
-        if self._stood:
-            self._wait_until = now + patience_s
-        return self._stood
+        now, patience_s = time.monotonic(), _turn_limit_s(round_trip_s)
+        others = bool(self._queue) or (self._requested_last and now - self._other_posted_at < patience_s)
+        self._requested_last = lost or (posts and others)
+        if self._requested_last:
+            self._waits_until = now + patience_s
+        return self._requested_last
 
-    def left_s(self) -> float:
-        """How long others are to be let in first, in seconds; 0 if it is this member's turn, or it wants none."""
-        self._pass()
+    def wait_s(self) -> float:
+        """Return the seconds to wait for members ahead in the queue; 0 if it is this member's turn or it needs none."""
+        self._expire_turns()
         now = time.monotonic()
-        waits = self._own in self._line and next(iter(self._line)) != self._own and now - self._in_line_at < LINE_S
-        return max(0.0, (self._until if waits else self._wait_until) - now)
+        waits = self._own in self._queue and next(iter(self._queue)) != self._own and now - self._queued_at < QUEUE_S
+        return max(0.0, (self._turn_ends_at if waits else self._waits_until) - now)
 
-    def _begin(self, now: float) -> None:
-        if self._line:
-            self._until = now + next(iter(self._line.values()))
+    def _begin_turn(self, now: float) -> None:
+        if self._queue:
+            self._turn_ends_at = now + next(iter(self._queue.values()))
 
-    def _pass(self) -> None:
-        while self._line and self._until <= time.monotonic():
-            del self._line[next(iter(self._line))]
-            self._begin(self._until)
+    def _expire_turns(self) -> None:
+        while self._queue and self._turn_ends_at <= time.monotonic():
+            del self._queue[next(iter(self._queue))]
+            self._begin_turn(self._turn_ends_at)
 
 
-def _patience_s(round_trip_s: float) -> float:
+def _turn_limit_s(round_trip_s: float) -> float:
     return min(TURN_S, 0.05 + 3 * round_trip_s)

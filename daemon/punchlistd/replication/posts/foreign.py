@@ -1,7 +1,7 @@
-"""Decodes data from a space: replies of its server and messages of members become typed values or `Garbled`.
+"""Decodes untrusted data from a space: replies of its server and messages of members.
 
-Members may send any bytes, and an address may be that of another program. The bodies of posts are decoded in `posts`,
-everything else here, and nothing else raises an error over such data.
+Members may send any bytes, and the address may belong to another program. Invalid data raises `Garbled`. The bodies of
+posts are decoded in `posts`, everything else here.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from punchlistd.replication.port import Garbled
 T = TypeVar("T")
 
 MAX_DEPTH = 2 * Limits().depth
-"""Upper limit for nesting: that of a frame, and room for the envelope around it."""
+"""Upper limit for nesting: twice that of a frame, which leaves room for the envelope."""
 
 MAX_POSITION = 2**63 - 1
 MAX_NONCE = 128
-"""Upper limit for the characters of a nonce; those of daemons have less than half as many."""
+"""Upper limit for the characters of a nonce. Nonces of daemons have less than half as many."""
 
 
 @cache
@@ -33,7 +33,7 @@ def decode(data: bytes | str, type: type[T]) -> T:
     """Decode JSON.
 
     Raises:
-        Garbled: It is not JSON of this form.
+        Garbled: It is not JSON of this type.
     """
     try:
         text = data.encode() if isinstance(data, str) else data
@@ -56,7 +56,7 @@ def convert(row: Mapping[str, Any], type: type[T]) -> T:
 
 
 def number(text: str | None) -> int | None:
-    """Return a position from decimal digits, None where they are anything else."""
+    """Parse a position from decimal digits. Return None for any other text."""
     if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(MAX_POSITION)):
         return None
     value = int(text)

@@ -1,4 +1,4 @@
-"""The history of a list as posts: put into a space where the list is shared, or was lost, beside what is there."""
+"""Posts the history of a list: when the list is first shared, or to restore posts that the space has lost."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
@@ -24,33 +24,33 @@ from punchlistd.store.port import EventLog, Stored, side_of
 
 SLICE_EVENTS = 500
 SLICE_BYTES = 128 << 10
-"""How much of a history makes one post: each holds up the other calls of a server for a moment."""
+"""Upper limits for the history in one post. Each post delays the server's other calls for a moment."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Taken(Exception):
-    """The space has another history under the list's name."""
+class NameTaken(Exception):
+    """The space has another list's history under this name."""
 
 
-class Altered(Exception):
-    """The replica's history does not make the posts any more that it was made of."""
+class HistoryAltered(Exception):
+    """The local history no longer yields the original posts."""
 
 
 class Piece(NamedTuple):
-    """Whole groups of a history, small enough for a post.
+    """Whole groups of a history, small enough for one post.
 
     Attributes:
-        first: The version of the first event: 1 only if no deletion has erased what was before it.
+        first: Version of the first event. Above 1 in the first piece if a deletion has erased earlier events.
         steps: The groups.
-        check: The head of the chain behind the post that they came in, "" if they came in none.
+        check: Check of the post that contained them, "" if none did.
     """
 
     first: int
     steps: list[Step]
     check: str = ""
 
-    def behind(self, version: int) -> "Piece":
+    def after(self, version: int) -> "Piece":
         first = self.first
         for index, step in enumerate(self.steps):
             if first > version:
@@ -59,56 +59,56 @@ class Piece(NamedTuple):
         return Piece(first, [])
 
 
-async def slices(log: EventLog, name: str, member: str) -> AsyncGenerator[Piece]:
-    """A list's whole history, in pieces.
+async def read_pieces(log: EventLog, name: str, member: str) -> AsyncGenerator[Piece]:
+    """Yield a list's whole history in pieces.
 
     Raises:
         TooNew: A later version of punchlist wrote some of it.
     """
     after = 0
-    while found := await _read(log, name, after):
-        after = found[-1].seq
-        yield Piece(found[0].version, steps_of(found, member))
+    while events := await _read(log, name, after):
+        after = events[-1].seq
+        yield Piece(events[0].version, steps_of(events, member))
 
 
 async def _read(log: EventLog, name: str, after: int) -> list[Stored]:
     return list(await log.read(after, SLICE_EVENTS, conversation=name, max_bytes=SLICE_BYTES))
 
 
-async def matches(log: EventLog, name: str, found: list[Posted]) -> bool:
-    """Whether posts hold nothing but the beginning of a list's history."""
+async def matches(log: EventLog, name: str, posts: list[Posted]) -> bool:
+    """Return True if the posts are the beginning of the list's local history."""
     try:
-        await _walk(log, name, found)
-    except (Taken, Unreadable):
+        await _follow(log, name, posts)
+    except (NameTaken, Unreadable):
         return False
     return True
 
 
-async def _walk(log: EventLog, name: str, found: list[Posted]) -> tuple[Place, int]:
-    """Follow posts beside the local history; where they end, and the version there.
+async def _follow(log: EventLog, name: str, posts: list[Posted]) -> tuple[Place, int]:
+    """Compare posts with the local history. Return the place and version at their end.
 
     Raises:
-        Taken: They hold something else.
-        Unreadable: They are no posts of ours.
+        NameTaken: They differ from the local history.
+        Unreadable: They are not valid posts.
     """
-    pieces = slices(log, name, "")
+    pieces = read_pieces(log, name, "")
     first, steps, _ = await anext(pieces, Piece(1, []))
     place, version = Place(), first - 1
-    for posted in found:
-        read = unseal(posted, place, version)
-        for step in read.steps:
+    for posted in posts:
+        post_read = unseal(posted, place, version)
+        for step in post_read.steps:
             while not steps:
                 if (piece := await anext(pieces, None)) is None:
-                    raise Taken
+                    raise NameTaken
                 steps = piece.steps
             if _without_keeper(steps.pop(0)) != _without_keeper(step):
-                raise Taken
-        place, version = read.place, read.newest
+                raise NameTaken
+        place, version = post_read.place, post_read.newest
     return place, version
 
 
 def _without_keeper(step: Step) -> bytes:
-    """A group but for who keeps its claims: that is whoever shared it."""
+    """Encode a group without the keeper of its claims, which is the member that shared the list."""
     group = group_of(step)
     events = [msgspec.json.decode(event) for event in group.events]
     for event in events:
@@ -117,20 +117,20 @@ def _without_keeper(step: Step) -> bytes:
 
 
 async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]:
-    """Post what of a list's history is not in a space yet; where it ends there, and how many posts that took.
+    """Post the part of a list's history that a space lacks. Return the place of its end and the number of posts.
 
     Raises:
-        Taken: The space has another history under this name.
+        NameTaken: The space has another history under this name.
         TooNew: A later version of punchlist wrote some of it.
-        SharedLogError: The space does not take it now; repeating goes on where it stopped.
+        SharedLogError: The space can't accept it now. A repeated call resumes where this one stopped.
     """
     try:
-        place, shared = await _walk(log, name, await space.read(name, 0))
+        place, shared = await _follow(log, name, await space.read(name, 0))
     except Unreadable as error:
-        raise Taken from error
+        raise NameTaken from error
     posts = 0
-    async for piece, more in _with_more(slices(log, name, space.member)):
-        rest = piece.behind(shared)
+    async for piece, more in _with_more(read_pieces(log, name, space.member)):
+        rest = piece.after(shared)
         if not rest.steps:
             continue
         nonce = new_nonce(space.member)
@@ -138,22 +138,22 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
         try:
             position = await post(space, name, place.position, nonce, body)
         except Conflict as error:
-            raise Taken from error
+            raise NameTaken from error
         place = Place(position, check_of(body))
         posts += 1
     return place, posts
 
 
-async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
-    """The posts that a replica is made of; up to the version `shared` they are slices, as `share` cut them."""
+async def _read_original_posts(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
+    """Yield the original posts of a local history. Up to the version `shared` they are pieces, as cut by `share`."""
     after = 0
     rest: list[Stored] = []
-    while found := await _read(log, name, after):
-        own = [stored for stored in found if stored.version <= shared]
+    while events := await _read(log, name, after):
+        own = [stored for stored in events if stored.version <= shared]
         if own:
             yield Piece(own[0].version, steps_of(own, member))
-        rest += found[len(own) :]
-        after = found[-1].seq
+        rest += events[len(own) :]
+        after = events[-1].seq
         begin = 0
         for at, stored in enumerate(rest, 1):
             if side := side_of(stored).chain:
@@ -161,7 +161,7 @@ async def _kept(log: EventLog, name: str, member: str, shared: int) -> AsyncGene
                 begin = at
         rest = rest[begin:]
     if rest:
-        raise Altered
+        raise HistoryAltered
 
 
 async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece, bool]]:
@@ -173,43 +173,44 @@ async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece
 
 
 async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shared: int) -> int:
-    """Post again what a space has lost of a list; how many posts that took.
+    """Post again what a space has lost of a list. Return the number of posts.
 
     Args:
-        log: the local log.
-        space: the shared one.
-        name: the list.
-        base: where it was once it was shared from here, if it was.
-        shared: the version that it had then; 0: it was joined.
+        log: The local log.
+        space: The shared log.
+        name: The list.
+        base: Its place after this machine shared it, if it did.
+        shared: Its version at that time; 0 if this machine joined the list.
 
     Raises:
-        Taken: The space has other posts.
-        Altered: The posts can't be made as they were.
+        NameTaken: The space has other posts.
+        HistoryAltered: The original posts can't be built from the local history.
         TooNew: A later version of punchlist wrote some of them.
-        SharedLogError: The space does not take them now; repeating goes on where it stopped.
+        SharedLogError: The space can't accept them now. A repeated call resumes where this one stopped.
     """
-    found = await space.read(name, 0)
+    remaining = await space.read(name, 0)
     place, posts = Place(), 0
-    async for kept, more in _with_more(_kept(log, name, space.member, shared)):
+    async for piece, more in _with_more(_read_original_posts(log, name, space.member, shared)):
         nonce = new_nonce(space.member)
-        body = seal(space.member, nonce, kept.first, place.check, kept.steps, more=more)
+        body = seal(space.member, nonce, piece.first, place.check, piece.steps, more=more)
         check = check_of(body)
-        ends = kept.first - 1 + sum(len(step.events) for step in kept.steps)
-        if check != (kept.check or (base.check if ends == shared else check)):
-            raise Altered
-        if begins_anew(body):  # what was before it counts no more, whether the space has it or not
-            place = Place(found[-1].position if found else 0, "")
-            there = [has_check(each.body, check) for each in found]
-            found = found[there.index(True) :] if any(there) else []
-        if found:
-            there = found.pop(0)
-            if not has_check(there.body, check):
-                raise Taken
-            place = Place(there.position, check)
+        ends_at = piece.first - 1 + sum(len(step.events) for step in piece.steps)
+        if check != (piece.check or (base.check if ends_at == shared else check)):
+            raise HistoryAltered
+        # Posts before a tombstone don't count, whether the space has them or not.
+        if begins_anew(body):
+            place = Place(remaining[-1].position if remaining else 0, "")
+            matches_check = [has_check(posted.body, check) for posted in remaining]
+            remaining = remaining[matches_check.index(True) :] if any(matches_check) else []
+        if remaining:
+            posted = remaining.pop(0)
+            if not has_check(posted.body, check):
+                raise NameTaken
+            place = Place(posted.position, check)
             continue
         try:
             place = Place(await post(space, name, place.position, nonce, body), check)
         except Conflict as error:
-            raise Taken from error
+            raise NameTaken from error
         posts += 1
     return posts

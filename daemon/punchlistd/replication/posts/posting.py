@@ -1,9 +1,9 @@
-"""Posts until it is known whether a post is in: the one loop that every adapter is called through.
+"""Posts and retries until the outcome is certain. All posts go through this loop, whatever the adapter.
 
-What an engine answers about one attempt is not the end of it. A time-out leaves open whether the post is in, and a
-deposed leader may say "conflict" of a post that its successor takes: while both are there, both hear it. So after
-either the log itself is asked who stands behind the expected position, by the nonce. A post that is not there is made
-again with the same expectation: it can't get in twice, and an earlier attempt that comes in late is the same post.
+The engine's response to one attempt is not final. After a timeout the post may be in the log, and a deposed leader may
+report a conflict for a post that its successor accepts. After either, the loop reads the post after the expected
+position and compares its nonce. If no post is there, it posts again with the same expected position: the post can't get
+in twice, and a late earlier attempt is the same post.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from punchlistd.replication.port import Conflict, Forbidden, OutcomeUnknown, Posted, SharedLog, Unreachable
 
 PATIENCE_S = 9.3
-"""After so long a change is given up: NATS elects a leader within nine seconds, mostly, and people wait ten."""
+"""Timeout of a post, in seconds: NATS mostly elects a leader within nine seconds, and people wait ten."""
 
 PAUSE_S = 0.1
-"""About how long to wait between two attempts."""
+"""Mean pause between two attempts, in seconds."""
 
 
-async def post(  # noqa: C901 - one answer after the other
+async def post(  # noqa: C901 - one outcome after the other
     log: SharedLog,
     list: str,
     expected: int,
@@ -27,22 +27,22 @@ async def post(  # noqa: C901 - one answer after the other
     body: bytes,
     pushed: Callable[[int], Posted | None] = lambda _position: None,
 ) -> int:
-    """The position of the post.
+    """Post to a list and return the position.
 
     Args:
-        log: where to.
-        list: the list.
-        expected: the position of the post that this one follows.
-        nonce: what the post is known by.
-        body: the post.
-        pushed: the post behind a position, if it was pushed already: the log need not be asked who was first.
+        log: The shared log.
+        list: The list.
+        expected: Position of the post that this one follows.
+        nonce: ID of the post.
+        body: The post.
+        pushed: Returns the post after a position if it was pushed already, which saves reading the log.
 
     Raises:
-        Conflict: Another post stands there: this one is not in and never will be.
-        Unreachable: It is not in and never will be.
-        OutcomeUnknown: It may be in.
+        Conflict: Another post is there. This one is not in the log and never will be.
+        Unreachable: The post is not in the log and never will be.
+        OutcomeUnknown: The post may be in the log.
         Forbidden: This member may not post.
-        TooLarge: It is not in.
+        TooLarge: The post is not in the log.
     """
     unknown: OutcomeUnknown | None = None
     try:
@@ -62,13 +62,13 @@ async def post(  # noqa: C901 - one answer after the other
                         raise
                     failed = error
                 try:
-                    behind = await log.read(list, expected)
+                    followers = await log.read(list, expected)
                 except (Unreachable, Forbidden):
-                    behind = []
-                if behind:
-                    if behind[0].nonce == nonce:
-                        return behind[0].position
+                    followers = []
+                if followers:
+                    if followers[0].nonce == nonce:
+                        return followers[0].position
                     raise Conflict(f"Another post to {list} came first.") from failed
-                await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - chance, no secret
+                await asyncio.sleep(PAUSE_S * (0.5 + random.random()))  # noqa: S311 - jitter, not a secret
     except TimeoutError:
         raise unknown or OutcomeUnknown("The server did not answer in time.") from None

@@ -1,12 +1,12 @@
-"""The form of a post: what one daemon decided for a shared list, and what shows the others that nothing is missing.
+"""Format of posts: the events that one daemon decided for a shared list, with a hash chain over the posts.
 
-A post holds groups of events, each what followed from one call, and says at which version they begin. Its `check`
-covers its groups and the check of the post before it, so the posts of a list are a chain as the lines of the local log
-are. A tombstone begins a new one, because what is before it will be erased.
+A post contains one group of events for each call, and the version of the first event. Its `check` is a hash of its
+groups and the check of the previous post, so that a missing post is noticed. A tombstone starts a new chain, because
+earlier posts will be erased.
 
-`level` is the highest of its events. A daemon that does not know that level would decide on a wrong state, so it goes
-on showing what it has and takes no changes. Every type and member of today is of level 1; one that changes what
-`decide` finds gets a higher one, and stands in posts only once the list was raised to it.
+`level` is the highest level of its events. A daemon that does not know a level would decide on a wrong state, so it
+makes the list read-only. All current event types and members have level 1. One that changes the result of `decide` must
+get a higher level, and may be posted only once the list was raised to that level.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ from punchlistd.replication.posts.foreign import MAX_DEPTH
 from punchlistd.store.port import Side, Stored, side_of
 
 FORM = 1
-"""The version of the form itself."""
+"""Version of the envelope format."""
 
 LEVEL = 1
-"""The highest level that this daemon knows, and that of its posts."""
+"""Highest level that this daemon can read, and the level of its own posts."""
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The events of one call: when and by whom, its key and fingerprint, and what it takes back (see `Decision`)."""
+    """Events of one call, with time, actor, key, fingerprint and the groups it undoes (see `Decision`)."""
 
     at: int
     actor: str
@@ -46,10 +46,12 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A post as it stands in the shared log.
+    """Wire format of a post.
 
-    `by` is the member that made it, `version` that of its first event. `more` says that it is a part of a history which
-    is being shared: the list may be followed, and not be written yet.
+    Attributes:
+        by: Member that made it.
+        version: Version of its first event.
+        more: Whether more posts of the same history will follow. Until then members may read the list, not write it.
     """
 
     form: int
@@ -63,7 +65,16 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Post(msgspec.Struct, frozen=True):
-    """A post that was read: where it leads to, and its groups as steps of the writer. `newest` is its last version."""
+    """A decoded post.
+
+    Attributes:
+        version: Version of its first event.
+        newest: Version of its last event.
+        behind: Place of the previous post.
+        place: Place of this post.
+        steps: Its groups as steps for the writer.
+        more: See `Envelope`.
+    """
 
     by: str
     nonce: str
@@ -76,24 +87,24 @@ class Post(msgspec.Struct, frozen=True):
 
     @property
     def begins_anew(self) -> bool:
-        """Whether it is a tombstone of another machine: nothing before it counts."""
+        """Whether it is a tombstone, which makes all earlier posts irrelevant."""
         return _begins_anew(self.steps)
 
 
 class Unreadable(Exception):
-    """A post that this daemon can't follow; the message is a sentence for people."""
+    """This daemon can't follow a post; the message is a sentence for people."""
 
 
 class Diverged(Unreadable):
-    """It is not punchlist's, or does not follow the posts before it: the list must not be written from here."""
+    """The post is invalid or does not follow the previous ones: this machine must not write to the list."""
 
 
 class Invalid(Diverged):
-    """It is not punchlist's, so no daemon follows it."""
+    """The post is not one of punchlist's, so no daemon follows it."""
 
 
 class TooNew(Unreadable):
-    """It is of a later version of punchlist."""
+    """The post was made by a later version of punchlist."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -120,20 +131,20 @@ def new_nonce(member: str) -> str:
 
 
 def poster_of(nonce: str) -> str:
-    """The member that made a post of this nonce, as far as that can be told."""
+    """Return the member that a nonce names. A member may forge it."""
     return nonce.rpartition("-")[0]
 
 
 def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *, more: bool = False) -> bytes:
-    """The bytes of a post.
+    """Encode a post.
 
     Args:
-        by: the member that makes it.
-        nonce: what it is known by.
-        version: that of its first event.
-        check: the head of the chain that it follows.
-        steps: its groups, each with at least one event.
-        more: whether the rest of a history follows.
+        by: This member.
+        nonce: ID of the post.
+        version: Version of its first event.
+        check: Check of the previous post.
+        steps: Its groups, each with at least one event.
+        more: Whether more posts of the same history will follow.
     """
     groups = _encode([group_of(step) for step in steps])
     head = head_of(check, version, groups, fresh=_begins_anew(steps))
@@ -145,7 +156,7 @@ def check_of(body: bytes) -> str:
 
 
 def newest_of(body: bytes) -> int:
-    """The version behind a post, 0 where it is none of punchlist's."""
+    """Return the version of a post's last event, 0 if the post is invalid."""
     try:
         envelope = _envelope.decode(body)
         return envelope.version - 1 + sum(len(group.events) for group in _groups.decode(envelope.groups))
@@ -154,7 +165,7 @@ def newest_of(body: bytes) -> int:
 
 
 def begins_anew(body: bytes, version: int = 0) -> bool:
-    """Return whether a post is a tombstone behind a version: nothing before it counts."""
+    """Return True if a post is a tombstone later than `version`, so that all earlier posts are irrelevant."""
     with contextlib.suppress(ValueError, RecursionError):
         envelope = _envelope.decode(body)
         first = _groups.decode(envelope.groups)[:1]
@@ -170,19 +181,19 @@ def has_check(body: bytes, check: str) -> bool:
 
 
 def unseal(posted: Posted, behind: Place, version: int) -> Post:
-    """Read a post that follows a version at a place. A tombstone follows every earlier one.
+    """Decode a post that must follow `version` at the place `behind`. A tombstone may follow any earlier version.
 
     Raises:
-        TooNew: It is of a later version of punchlist.
-        Invalid: No daemon follows it.
+        TooNew: A later version of punchlist made it.
+        Invalid: It is not a valid post.
         Diverged: It does not follow.
     """
     where = f"The post at position {posted.position} of {posted.list}"
     if posted.fault:
-        raise Invalid(f"{where}{_naming(poster_of(posted.nonce))} is not punchlist's: {posted.fault}.")
+        raise Invalid(f"{where}{_author_clause(poster_of(posted.nonce))} is not punchlist's: {posted.fault}.")
     try:
         envelope = _envelope.decode(posted.body)
-        by = where + _naming(envelope.by)
+        by = where + _author_clause(envelope.by)
         if envelope.form > FORM or envelope.level > LEVEL:
             raise TooNew(
                 f"{by} is of a later version of punchlist. Install that version here, then: punch daemon stop."
@@ -190,28 +201,30 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
         check_limits(posted.body, MAX_DEPTH)
         steps = [_step_of(group, by) for group in _groups.decode(envelope.groups)]
     except (ValueError, RecursionError, Refused) as error:
-        raise Invalid(f"{where}{_naming(poster_of(posted.nonce))} is not punchlist's: {_briefly(error)}.") from error
+        raise Invalid(
+            f"{where}{_author_clause(poster_of(posted.nonce))} is not punchlist's: {_summarize(error)}."
+        ) from error
     if not steps or not all(step.events for step in steps):
         raise Invalid(f"{by} holds no change.")
-    fresh = _begins_anew(steps)
-    anew = fresh and envelope.version > version
-    if posted.before > behind.position and not anew:
+    is_tombstone = _begins_anew(steps)
+    is_restart = is_tombstone and envelope.version > version
+    if posted.before > behind.position and not is_restart:
         raise Diverged(f"{by} follows position {posted.before}, and what is known ends at {behind.position}.")
-    if envelope.version != version + 1 and not anew:
+    if envelope.version != version + 1 and not is_restart:
         raise Diverged(f"{by} begins at version {envelope.version}, and the list is at {version}.")
-    if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=fresh):
+    if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=is_tombstone):
         raise Diverged(f"{by} does not follow from the one before it: its check is another.")
     newest = envelope.version + sum(len(step.events) for step in steps) - 1
     place = Place(posted.position, envelope.check)
     return Post(envelope.by, envelope.nonce, envelope.version, newest, behind, place, steps, envelope.more)
 
 
-def _naming(author: str) -> str:
-    """Return the author for an error, if a member can have that id: a member may post any text there."""
+def _author_clause(author: str) -> str:
+    """Return a clause that names the author, or "" if it is not a member ID: members may post any text there."""
     return f", which names {author} as its author," if is_member_id(author) else ""
 
 
-def _briefly(error: Exception) -> str:
+def _summarize(error: Exception) -> str:
     if isinstance(error, Refused):
         return error.rejection.message.rstrip(".")
     return "it is nested too deep" if isinstance(error, RecursionError) else str(error)[:200].rstrip(".")
@@ -236,7 +249,7 @@ def _begins_anew(steps: Sequence[Step]) -> bool:
 
 
 def head_of(check: str, version: int, groups: bytes, *, fresh: bool) -> str:
-    """Return the head of the chain behind a post; a `fresh` one begins the chain."""
+    """Return the check of a post from that of the previous one. A `fresh` post starts a new chain."""
     previous = b"" if fresh else check.encode()
     return blake2b(b"%b\t%d\t%b" % (previous, version, groups), digest_size=8).hexdigest()
 
@@ -245,9 +258,9 @@ _recorded = msgspec.json.Decoder(Recorded)
 
 
 def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
-    """Whole groups of the local log as they are posted where a list is shared.
+    """Convert stored events to steps for posts; an incomplete last group is left out.
 
-    Claims get the fences that they have here, since in the other logs their events have other positions, and this
+    Claims without a fence get their local log position, since their events have other positions in other logs, and this
     member as their keeper.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a change of a shared list is told that could not be made: whether anything was written, and what to do."""
+"""Rejections of calls on shared lists. Each message says whether anything was written and what to do."""
 
 import re
 
@@ -9,7 +9,7 @@ from punchlistd.replication.posts.posts import TooNew, Unreadable
 
 
 class Rejected(Exception):
-    """A command is refused, for the reason `why`."""
+    """A command is rejected with `why`."""
 
     def __init__(self, why: Rejection) -> None:
         super().__init__(why.message)
@@ -68,7 +68,7 @@ def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
 
 
 def lost(conversation: str, space: str, ends_at: int, *, deleted: bool = False) -> Rejection:
-    """The space ends with an earlier version of the list, which may have been deleted since."""
+    """Build the rejection for a list of which the space has only an earlier version."""
     if deleted:
         return _lost_deletion(conversation, space, ends_at)
     message = (
@@ -124,7 +124,7 @@ def altered(conversation: str) -> Rejection:
 
 
 def of(error: SharedLogError, space: str, link: Link) -> Rejection:
-    """What came of a question to the space, where nothing of the list has changed here."""
+    """Convert an error of the shared log for a command that has changed nothing here."""
     if isinstance(error, Forbidden):
         return forbidden(space, str(error))
     message = f"{error} Nothing was changed here; repeat the command once the space is back."
@@ -159,7 +159,7 @@ def taken(name: str, space: str) -> Rejection:
 
 
 def not_empty(name: str, *, deleted: bool = False) -> Rejection:
-    """A list of this name is here, or was: its versions go on, so no other history can take its place."""
+    """Build the rejection for a name that has a history here, which no other history can replace."""
     found = f"There is a list {name} here already, and it is not empty."
     if deleted:
         found = f"A list {name} was deleted here, and its versions go on."
@@ -168,8 +168,8 @@ def not_empty(name: str, *, deleted: bool = False) -> Rejection:
 
 
 def not_there(name: str, space: str, lists: list[str]) -> Rejection:
-    """The space has no such list; a name that no list can have was put there by somebody else, and is not repeated."""
-    names = [each for each in lists if re.match(ID_PATTERN, each)]
+    # Members may create logs with any name, so the message repeats valid list names only.
+    names = [other for other in lists if re.match(ID_PATTERN, other)]
     there = f"It has: {', '.join(names[:20])}." if names else "It has none yet."
     message = f"The space {space} has no list {name}. {there} To share one: punch share LIST --space {space}"
     return Rejection("not_found", message, {"what": "space", "id": name})

@@ -1,4 +1,4 @@
-"""Posts of a list that no daemon can follow: finds them, so that a keeper of the space can remove them.
+"""Finds the posts of a list that no daemon can follow, so that a keeper of the space can remove them.
 
 Daemons stop at such a post instead of skipping it. Skipping would need no keeper, but a daemon that skips what another
 one follows forks the list: a post of a later version, or one behind a post that the space has lost, looks invalid to
@@ -40,36 +40,37 @@ class Bad(NamedTuple):
 
 
 async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
-    found: list[Bad] = []
+    bad_posts: list[Bad] = []
     place, version = Place(), 0
-    # Positions after which a daemon would have posted what follows here, and not something else.
+    # Positions after which a daemon would have posted a follower of this chain, and nothing else.
     judged = {0}
     checks: set[str] = set()
     for number, posted in enumerate(posts):
         if number % SLICE_POSTS == 0:
             await asyncio.sleep(0)
         try:
-            read = unseal(posted, place, version)
+            post = unseal(posted, place, version)
         except Unreadable as error:
             certain = isinstance(error, Invalid) or (
                 isinstance(error, Diverged) and _was_never_followed(posted, judged, checks)
             )
-            found.append(Bad(posted, str(error), certain))
+            bad_posts.append(Bad(posted, str(error), certain))
             if not certain:
                 continue
         else:
-            if read.begins_anew:  # earlier posts are erased on every machine
-                found.clear()
-            place, version = read.place, read.newest
+            if post.begins_anew:  # earlier posts are erased on every machine
+                bad_posts.clear()
+            place, version = post.place, post.newest
             checks.add(place.check)
         judged.add(posted.position)
-    return found
+    return bad_posts
 
 
 def _was_never_followed(posted: Posted, judged: set[int], checks: set[str]) -> bool:
-    """Whether a post that does not follow here follows nowhere: it is a copy, or nothing before it is missing.
+    """Return True if a post that does not follow here follows nowhere: it is a copy, or nothing before it is missing.
 
-    A tombstone needs nothing before it. In PostgreSQL, a member can insert posts before one, whose own were erased.
+    A tombstone is never certain: it needs no earlier posts. In PostgreSQL, a member can insert posts before one whose
+    earlier posts were erased.
     """
     if check_of(posted.body) in checks:
         return True

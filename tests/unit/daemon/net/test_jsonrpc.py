@@ -71,7 +71,7 @@ def test_the_quick_reading_of_a_plain_call_says_what_the_strict_one_says() -> No
             mutated[place : place + random.randrange(3)] = random.choice(pieces)
         strict = jsonrpc.decode_strictly(bytes(mutated), LIMITS)
         assert jsonrpc.decode(bytes(mutated), LIMITS) == strict, bytes(mutated)
-        plain += jsonrpc.plain_call(bytes(mutated)) is not None
+        plain += jsonrpc.decode_plain(bytes(mutated)) is not None
     assert plain > 1_000, "the quick reading took part"
 
 
@@ -92,7 +92,7 @@ def test_the_quick_reading_of_a_plain_call_says_what_the_strict_one_says() -> No
     ],
 )
 def test_what_readers_may_disagree_about_is_left_to_the_strict_reading(text: bytes) -> None:
-    assert jsonrpc.plain_call(text) is None
+    assert jsonrpc.decode_plain(text) is None
 
 
 def test_no_params_and_empty_params_are_the_same() -> None:

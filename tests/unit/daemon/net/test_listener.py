@@ -18,7 +18,7 @@ import pytest
 
 from punchlist.connection.launch import connect
 from punchlist_testing.unmeasured import unmeasured
-from punchlistd.net.listener import InheritedSocket, OwnSocket, PlaceUnusable, SocketTaken, private_directory
+from punchlistd.net.listener import InheritedSocket, OwnSocket, PlaceUnusable, SocketTaken, open_private_directory
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
@@ -234,7 +234,7 @@ def test_without_a_home_the_variable_is_named(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("HOME")
     with pytest.raises(PlaceUnusable, match="HOME is not set: set it, or PUNCHLIST_DATA_DIR"):
-        private_directory(str(tmp_path / "file" / "data"))
+        open_private_directory(str(tmp_path / "file" / "data"))
 
 
 # who may come near
@@ -253,7 +253,7 @@ def test_directory_socket_and_lock_are_for_us_alone(path: str) -> None:
 @pytest.mark.parametrize("mode", [0o700, 0o750, 0o755, 0o711])
 def test_a_directory_that_others_may_only_read_is_used_as_it_is(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
-    os.close(private_directory(str(tmp_path)))
+    os.close(open_private_directory(str(tmp_path)))
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
 
@@ -261,7 +261,7 @@ def test_a_directory_that_others_may_only_read_is_used_as_it_is(tmp_path: Path, 
 def test_a_directory_that_others_may_write_is_refused_and_left_as_it_is(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
     with pytest.raises(PlaceUnusable, match="written by other users"):
-        private_directory(str(tmp_path))
+        open_private_directory(str(tmp_path))
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
 
@@ -269,15 +269,15 @@ def test_a_directory_that_others_may_write_is_refused_and_left_as_it_is(tmp_path
 def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, NOBODY, NOBODY)
     with pytest.raises(PlaceUnusable, match="belongs to another user"):
-        private_directory(str(tmp_path))
+        open_private_directory(str(tmp_path))
 
 
 def test_a_directory_that_is_a_link_is_refused_but_not_an_ancestor(tmp_path: Path) -> None:
     (tmp_path / "real" / "below").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(PlaceUnusable, match="is a symbolic link. Name the directory that it leads to"):
-        private_directory(str(tmp_path / "link"))
-    os.close(private_directory(str(tmp_path / "link" / "below")))
+        open_private_directory(str(tmp_path / "link"))
+    os.close(open_private_directory(str(tmp_path / "link" / "below")))
 
 
 def test_a_directory_swapped_for_a_link_leads_nothing_outside(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
 from punchlistd.net.connection import Connection
 from punchlistd.net.methods import ConnectionMethods
-from punchlistd.net.router import table
+from punchlistd.net.router import build_table
 from punchlistd.net.sharing import Sharing
 
 C = "c"
@@ -49,7 +49,7 @@ async def test_an_exception_is_answered_and_the_next_call_served(
     running: Engine, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = running.router.table
-    rows["rpc.discover"] = rows["rpc.discover"]._replace(at_once=broken)
+    rows["rpc.discover"] = rows["rpc.discover"]._replace(immediate=broken)
     assert (await peer.refusal("rpc.discover"))["kind"] == "internal_error"
     assert "rpc.discover failed" in caplog.text
     await peer.quiet()
@@ -73,7 +73,7 @@ async def test_a_read_behind_a_write_of_its_connection_sees_it(
 
 
 def test_every_method_of_the_contract_has_a_row_that_answers_it() -> None:
-    rows = table(
+    rows = build_table(
         cast(ConnectionMethods, Anything()),
         cast(Queries, Anything()),
         cast(Search, Anything()),
@@ -81,6 +81,6 @@ def test_every_method_of_the_contract_has_a_row_that_answers_it() -> None:
     )
     assert rows.keys() == METHODS.keys()
     for name, row in rows.items():
-        answers = (row.at_once, row.state, row.log)
+        answers = (row.immediate, row.state, row.log)
         assert row.method is METHODS[name]
         assert any(answers) != (row.method.kind == "write"), f"{name}: the writer answers writes, a function the others"

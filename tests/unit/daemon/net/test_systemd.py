@@ -20,7 +20,7 @@ os.environ["LISTEN_FDS"] = {count!r}
 os.environ["LISTEN_FDNAMES"] = "punchlist"
 os.set_inheritable(3, True)
 try:
-    inherited = systemd.inherited_socket(os.environ)
+    inherited = systemd.take_inherited_socket(os.environ)
     print(inherited and inherited.path, os.get_inheritable(3), [name for name in os.environ if name[:6] == "LISTEN"])
 except PlaceUnusable as error:
     print("refused:", error)
@@ -68,7 +68,7 @@ def test_any_number_but_one_is_refused(listening: socket.socket, count: str) -> 
 
 
 def test_without_systemd_there_is_nothing_to_inherit() -> None:
-    assert systemd.inherited_socket({}) is None
+    assert systemd.take_inherited_socket({}) is None
 
 
 def path_address(tmp_path: Path) -> str:

@@ -224,7 +224,7 @@ async def test_signs_of_life_reach_the_others_and_wishes_for_a_turn_whoever_has_
     space = await engine.space()
     async with connected(engine, space) as (ann, own), connected(engine, space, "bob_2") as (_, bob):
         await ann.beat(Beat("ann_1", ("a",)))
-        await ann.want("release-1.0")
+        await ann.request_turn("release-1.0")
         await bob.until(lambda: bob.beats and bob.wants)
         assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
         await own.until(lambda: own.wants)
@@ -359,7 +359,7 @@ async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered
 async def test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again(
     struck: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_keeper, "AGAIN_S", 3600.0)
+    monkeypatch.setattr(link_keeper, "MIN_PAUSE_S", 3600.0)
     log = struck.log(await struck.space(), "ann-1")
     async with heard(log) as hearing:
         await hearing.link("up")

@@ -12,9 +12,9 @@ from punchlistd.replication.spaces import (
     SharedList,
     Space,
     Spaces,
-    checked_address,
     load,
     machine_name,
+    normalize_address,
     save,
 )
 from punchlistd.settings import Misconfigured, resolve
@@ -108,7 +108,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: P
     ],
 )
 def test_an_address_is_stored_with_its_port(given: str, stored: str) -> None:
-    assert checked_address(given) == stored
+    assert normalize_address(given) == stored
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_an_address_is_stored_with_its_port(given: str, stored: str) -> None:
 )
 def test_an_address_that_is_none_or_lacks_encryption_is_refused(given: str, told: str) -> None:
     with pytest.raises(BadAddress) as refused:
-        checked_address(given)
+        normalize_address(given)
     assert told in str(refused.value)
     assert "secret" not in str(refused.value)
 
@@ -159,7 +159,7 @@ def test_a_machine_that_nobody_named_has_the_host_s_name() -> None:
     ],
 )
 def test_an_address_of_postgresql_names_a_user_and_a_database(given: str, stored: str) -> None:
-    assert checked_address(given) == checked_address(stored) == stored
+    assert normalize_address(given) == normalize_address(stored) == stored
     assert Space("team", (stored,)).engine == "postgres"
     assert TEAM.engine == "nats"
 
@@ -182,7 +182,7 @@ def test_an_address_of_postgresql_that_is_not_whole_or_has_a_password_is_refused
     given: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadAddress) as refused:
-        checked_address(given)
+        normalize_address(given)
     with pytest.raises(Misconfigured) as misconfigured:
         load(str(tmp_path), {"PUNCHLIST_SPACE": f"{given}/team"})
     assert "s3cret" not in f"{refused.value} {misconfigured.value}"

@@ -23,12 +23,12 @@ from punchlistd.replication.adapters.nats.stream import (
     Info,
     Removed,
     Subjects,
+    accepts_posts,
     ask,
     find,
     list_of,
     read_post,
     read_stored,
-    stores,
     word,
 )
 from punchlistd.replication.port import (
@@ -49,10 +49,10 @@ from punchlistd.replication.spaces import Space
 logger = logging.getLogger(__name__)
 
 STREAM_EVERY = 5
-"""At each so many of these tries the stream is looked at too."""
+"""The stream is checked at every Nth check of the connection."""
 
 UNAVAILABLE_S = 3.0
-"""A server that answers nothing but that it can't is left for another one after this long, in seconds."""
+"""After this many seconds of failures, another server is tried."""
 
 _WRONG_LAST = frozenset({10071, 10164})
 _IN_PROCESS = 10158
@@ -63,26 +63,21 @@ NO_REASON = "it does not say why"
 
 PIECE = 512
 PIECE_BYTES = 1 << 20
-"""Posts, and about how many bytes of them, that are read at a time."""
+"""Upper limits for one read request: posts, and approximate bytes."""
 
 _T = TypeVar("_T")
 _Posts = list[Posted]
 
 
-class Want(msgspec.Struct, frozen=True):
-    """A member's wish for a turn; a post of its takes about that long."""
+class TurnRequest(msgspec.Struct, frozen=True):
+    """A member's request for a turn to post; `round_trip_s` is the time one of its posts takes."""
 
     member: MemberId
     round_trip_s: RoundTrip
 
 
 class NatsLog(LinkKeeper[Connection]):
-    """A space's shared log.
-
-    Args:
-        space: Where it is.
-        member: Who this is.
-    """
+    """The shared log of a space in NATS."""
 
     refused = Refused
 
@@ -90,16 +85,16 @@ class NatsLog(LinkKeeper[Connection]):
         super().__init__(space, member)
         self._names = Subjects.of(space.name)
         self._failing_since: float | None = None
-        self._alone = False  # one server holds the space
+        self._has_single_server = False  # whether one server alone stores the space
 
     async def _serve(self, url: str) -> Refused:
         connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
         try:
             found = await find(connection, self._space.name)
-            self._alone = found.replicas == 1
-            may_post = await self._settle(connection)
+            self._has_single_server = found.replicas == 1
+            may_post = await self._subscribe_and_check(connection)
             self._connection, self._failing_since = connection, None
-            self._show("up", None, connection, may_post)
+            self._set_link("up", None, connection, may_post)
             logger.info("space %s: up at %s, NATS %s", self._space.name, url, connection.version)
             return await self._watch(connection, found.created)
         finally:
@@ -109,15 +104,15 @@ class NatsLog(LinkKeeper[Connection]):
     async def _creds(self) -> Creds | None:
         return await anyio.to_thread.run_sync(read_creds, self._space.creds) if self._space.creds else None
 
-    async def _settle(self, connection: Connection) -> bool:
-        """Hear what happens in the space, and find out whether this member may post there.
+    async def _subscribe_and_check(self, connection: Connection) -> bool:
+        """Subscribe to the space. Return True if this member may post.
 
         Raises:
-            Refused: It may not even read, or the servers can't agree.
+            Refused: It may not even read, or there is no quorum.
         """
-        await connection.subscribe(f"{self._names.new}>", self._contained(self._posted))
-        await connection.subscribe(f"{self._names.alive}>", self._contained(self._heard_beat))
-        await connection.subscribe(f"{self._names.want}>", self._contained(self._wanted))
+        await connection.subscribe(f"{self._names.new}>", self._drop_garbled(self._on_post))
+        await connection.subscribe(f"{self._names.alive}>", self._drop_garbled(self._on_beat))
+        await connection.subscribe(f"{self._names.want}>", self._drop_garbled(self._on_turn_request))
         try:
             await connection.flush()
             await self._last(connection, "-")
@@ -129,7 +124,7 @@ class NatsLog(LinkKeeper[Connection]):
         except (Unreachable, OutcomeUnknown):
             raise Refused("no_quorum", where=connection.url) from None
         try:
-            if not await stores(connection, self._bar(connection)):
+            if not await accepts_posts(connection, self._barrier_subject(connection)):
                 raise Refused("no_quorum", where=connection.url)
         except Forbidden:
             return False
@@ -148,7 +143,7 @@ class NatsLog(LinkKeeper[Connection]):
                 if (await find(connection, self._space.name)).created != created:
                     return Refused("replaced", where=connection.url)
                 failing = self._failing_since is not None and self._link.may_post
-                if not failing or await stores(connection, self._bar(connection)):
+                if not failing or await accepts_posts(connection, self._barrier_subject(connection)):
                     self._failing_since = None
             except Unreachable:
                 return Refused("unreachable", where=connection.url, cause="it stopped answering")
@@ -164,44 +159,42 @@ class NatsLog(LinkKeeper[Connection]):
         if self._failing_since is None:
             self._failing_since = time.monotonic()
 
-    def _contained(self, hear: Callable[[str, Answer], None]) -> Callable[[str, Answer], None]:
-        """Rubbish of another member is noted and left: it must end nothing of ours."""
+    def _drop_garbled(self, handler: Callable[[str, Answer], None]) -> Callable[[str, Answer], None]:
+        """Wrap a handler so that it logs invalid messages of other members, which must not end the connection."""
 
-        def contained(subject: str, answer: Answer) -> None:
+        def handle(subject: str, answer: Answer) -> None:
             try:
-                hear(subject, answer)
+                handler(subject, answer)
             except Garbled as error:
                 logger.warning("space %s: %r is no message of punchlist: %s", self._space.name, subject[:200], error)
 
-        return contained
+        return handle
 
-    def _posted(self, subject: str, answer: Answer) -> None:
+    def _on_post(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.posted(read_post(list_of(subject, self._names.new), answer))
+        self._listener.on_post(read_post(list_of(subject, self._names.new), answer))
 
-    def _heard_beat(self, _subject: str, answer: Answer) -> None:
+    def _on_beat(self, _subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.beat(decode(answer.data, Beat))
+        self._listener.on_beat(decode(answer.data, Beat))
 
-    def _wanted(self, subject: str, answer: Answer) -> None:
+    def _on_turn_request(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        want = decode(answer.data, Want)
-        self._listener.wanted(list_of(subject, self._names.want), want.member, want.round_trip_s)
+        want = decode(answer.data, TurnRequest)
+        self._listener.on_turn_request(list_of(subject, self._names.want), want.member, want.round_trip_s)
 
-    def _bar(self, connection: Connection) -> str:
+    def _barrier_subject(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
 
-    async def _asked(self, asking: Awaitable[_T], *, writes: bool = False) -> _T:
-        """What a question to the server gives; a run of failures makes the link look elsewhere.
-
-        What writes nothing was not answered, whether it arrived or not.
-        """
+    async def _request(self, request: Awaitable[_T], *, writes: bool = False) -> _T:
+        """Await the reply to a request. If requests keep failing, the link switches to another server."""
         try:
-            answer = await asking
+            answer = await request
         except OutcomeUnknown as error:
             self._fail()
             if writes:
                 raise
+            # Whether a read arrived at the server does not matter.
             raise Unreachable(str(error)) from error
         except Unreachable:
             self._fail()
@@ -210,18 +203,18 @@ class NatsLog(LinkKeeper[Connection]):
         return answer
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        connection = self._up_to_post()
+        connection = self._get_posting_connection()
         if len(body) + 1024 > connection.max_payload:
             raise TooLarge(len(body), connection.max_payload - 1024)
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
-        asked = time.monotonic()
-        asking = connection.request(self._names.log + word(list), body, headers, once=True)
-        answer = await self._asked(asking, writes=True)
+        sent_at = time.monotonic()
+        request = connection.request(self._names.log + word(list), body, headers, once=True)
+        answer = await self._request(request, writes=True)
         try:
             reply = read_stored(answer.data)
         except Garbled as garbled:
             raise OutcomeUnknown(str(garbled)) from garbled
-        self._took(asked)
+        self._record_round_trip(sent_at)
         if (error := reply.error) is None:
             return reply.seq
         code = error.err_code
@@ -231,15 +224,15 @@ class NatsLog(LinkKeeper[Connection]):
             raise OutcomeUnknown("The same post is under way.")
         if code in _TOO_LARGE:
             raise TooLarge(len(body), connection.max_payload)
-        # Of several servers one may be deposed: its answer came first, and its successor may store the post.
-        certain = Unreachable if self._alone else OutcomeUnknown
+        # With several servers, the reply may come from a deposed leader whose successor still stores the post.
+        certain = Unreachable if self._has_single_server else OutcomeUnknown
         raise certain(f"The server of the space can't store now: {error.description or code}.")
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Whether this is the position of the last post: a stored barrier says so."""
-        connection = self._up()
+        """Return True if a barrier that expects this position as the last was stored."""
+        connection = self._get_connection()
         headers = {EXPECTED: str(position), f"{EXPECTED}-Subject": self._names.log + word(list), "Nats-TTL": "1s"}
-        answer = await self._asked(connection.request(self._bar(connection), b"", headers))
+        answer = await self._request(connection.request(self._barrier_subject(connection), b"", headers))
         if (error := read_stored(answer.data).error) is None:
             return True
         if error.err_code in _WRONG_LAST:
@@ -248,7 +241,7 @@ class NatsLog(LinkKeeper[Connection]):
         raise Unreachable(f"The servers of the space can't agree now: {error.description}.")
 
     async def last(self, list: str) -> int:
-        return await self._asked(self._last(self._up(), list))
+        return await self._request(self._last(self._get_connection(), list))
 
     async def _last(self, connection: Connection, list: str) -> int:
         return await self._get(connection, {"last_by_subj": self._names.log + word(list)})
@@ -262,41 +255,41 @@ class NatsLog(LinkKeeper[Connection]):
             return 0
         raise Unreachable(f"The server of the space can't read now: {error.description or NO_REASON}.")
 
-    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
-        """All posts behind a position, in pieces, up to what the leader says is the last."""
+    async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
+        """Read posts in pieces, up to the last one that the leader reports."""
         last = await self.last(list)
-        found: _Posts = []
+        posts: _Posts = []
         deadline = time.monotonic() + UNAVAILABLE_S
-        while after < last and (most is None or len(found) < most):
-            piece = await self._asked(self._piece(self._up(), list, after, most or PIECE))
-            found += piece
+        while after < last and (limit is None or len(posts) < limit):
+            piece = await self._request(self._read_piece(self._get_connection(), list, after, limit or PIECE))
+            posts += piece
             if piece:
                 after = piece[-1].position
                 deadline = time.monotonic() + UNAVAILABLE_S
             elif time.monotonic() > deadline:
                 raise Unreachable("The servers of the space lag behind each other.")
             else:
-                await asyncio.sleep(0.02)  # what answered is a follower, which gets the rest any moment
-        return found
+                await asyncio.sleep(0.02)  # a follower replied, which will receive the rest soon
+        return posts
 
-    async def _piece(self, connection: Connection, list: str, after: int, most: int) -> _Posts:
+    async def _read_piece(self, connection: Connection, list: str, after: int, limit: int) -> _Posts:
         subject = self._names.log + word(list)
-        asked = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": PIECE_BYTES}
-        found: _Posts = []
+        params = {"seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PIECE_BYTES}
+        posts: _Posts = []
         async with connection.asking(
-            f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(asked)
-        ) as following:
+            f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(params)
+        ) as receive:
             # The end of a piece has a status and no position. A stored message may have any status.
-            while "Nats-Sequence" in (answer := await following()).headers:
-                found.append(read_post(list, answer))
-        return found
+            while "Nats-Sequence" in (answer := await receive()).headers:
+                posts.append(read_post(list, answer))
+        return posts
 
     async def lists(self) -> list[str]:
         offset, names = 0, set[str]()
         while True:
-            connection = self._up()
-            asked = {"subjects_filter": f"{self._names.log}>", "offset": offset}
-            answer = await self._asked(ask(connection, f"STREAM.INFO.{self._names.stream}", Info, asked))
+            connection = self._get_connection()
+            params = {"subjects_filter": f"{self._names.log}>", "offset": offset}
+            answer = await self._request(ask(connection, f"STREAM.INFO.{self._names.stream}", Info, params))
             if answer.error is not None:
                 raise Unreachable(f"The server of the space can't say: {answer.error.description}.")
             subjects = answer.state.subjects or {}
@@ -312,18 +305,20 @@ class NatsLog(LinkKeeper[Connection]):
         await self.remove(list, [post for post in await self.read(list, 0) if post.position < before])
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Overwrite posts on the disks of all servers, one by one; no position is ever used again."""
+        """Overwrite posts on the disks of all servers, one by one. Positions are never used again."""
         for post in posts:
-            asked = {"seq": post.position}
-            answer = await self._asked(ask(self._up(), f"STREAM.MSG.DELETE.{self._names.stream}", Removed, asked))
+            params = {"seq": post.position}
+            answer = await self._request(
+                ask(self._get_connection(), f"STREAM.MSG.DELETE.{self._names.stream}", Removed, params)
+            )
             error = answer.error or Error()
             if not answer.success and error.err_code not in _GONE:
                 raise Unreachable(f"The server of the space can't erase now: {error.description or NO_REASON}.")
 
     async def beat(self, beat: Beat) -> None:
-        connection = self._up()
+        connection = self._get_connection()
         await connection.publish(f"{self._names.alive}{connection.user}.{self._member}", msgspec.json.encode(beat))
 
-    async def want(self, list: str) -> None:
-        want = Want(self._member, self._round_trip_s)
-        await self._up().publish(self._names.want + word(list), msgspec.json.encode(want))
+    async def request_turn(self, list: str) -> None:
+        want = TurnRequest(self._member, self._round_trip_s)
+        await self._get_connection().publish(self._names.want + word(list), msgspec.json.encode(want))

@@ -1,8 +1,8 @@
-"""A space as a stream of JetStream: its subjects, the settings without which it would lose posts, and how it is made.
+"""The JetStream stream of a space: its subjects, required settings, and creation.
 
-Members post to `pl.SPACE.log.LIST`; the server repeats each stored post as `pl.SPACE.new.LIST`, with its position and
-that of the list's post before it. `bar` takes the barriers of each member, which vanish after a second; `alive` and
-`want` are never stored.
+Members post to `pl.SPACE.log.LIST`. The server republishes each stored post as `pl.SPACE.new.LIST`, with its position
+and that of the list's previous post. `bar` stores the barriers of members, which expire after a second. Heartbeats
+(`alive`) and requests for turns (`want`) are not stored.
 """
 
 import time
@@ -23,7 +23,7 @@ _IN_USE = 10058
 
 
 class Subjects(NamedTuple):
-    """The subjects of a space, each to be followed by a word."""
+    """Prefixes of the subjects of a space, and the name of its stream."""
 
     stream: str
     log: str
@@ -77,26 +77,26 @@ def read_post(list: str, answer: Answer) -> Posted:
 
 
 class Error(msgspec.Struct, frozen=True):
-    """Why JetStream did not do something."""
+    """Error in a reply of JetStream."""
 
     err_code: int = 0
     description: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What JetStream answers; one of its replies has an error or the rest."""
+    """Reply of JetStream, with an error or with the members of a subclass."""
 
     error: Error | None = None
 
 
 class Stored(Reply, frozen=True):
-    """The reply to a message that is to be stored."""
+    """Reply to a message to store."""
 
     seq: int = 0
 
 
 class Removed(Reply, frozen=True):
-    """The reply to the removal of a message."""
+    """Reply to the removal of a message."""
 
     success: bool = False
 
@@ -106,7 +106,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class Got(Reply, frozen=True):
-    """The reply to a question for a message."""
+    """Reply to a request for a message."""
 
     message: _Message | None = None
 
@@ -116,7 +116,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class Info(Reply, frozen=True):
-    """The reply to a request for the stream's state; `total` is its number of subjects."""
+    """Reply to a request for the stream's state; `total` is its number of subjects."""
 
     config: dict[str, Any] = {}
     state: _State = _State()
@@ -150,12 +150,12 @@ def settings(space: str, replicas: int) -> dict[str, Any]:
     }
 
 
-_FREE = frozenset({"description", "num_replicas", "duplicate_window"})
-"""Settings that an operator may change: no post is lost by it."""
+_ADJUSTABLE = frozenset({"description", "num_replicas", "duplicate_window"})
+"""Settings that an operator may change without losing posts."""
 
 
 class Found(NamedTuple):
-    """A stream that is there, and the server's clock when it said so. `replicas` is 0 where it does not say that."""
+    """An existing stream. `replicas` is 0 if unknown; `skew_s` is how far the server's clock is ahead, in seconds."""
 
     replicas: int
     created: str
@@ -163,21 +163,21 @@ class Found(NamedTuple):
 
 
 async def ask(connection: Connection, what: str, reply: type[R], body: dict[str, Any] | None = None) -> R:
-    """Ask JetStream something; its answer, which may be an error.
+    """Send a request to the JetStream API. The reply may contain an error.
 
     Raises:
         Unreachable, OutcomeUnknown, Forbidden: As `Connection.request`.
-        Garbled: The answer can't be read.
+        Garbled: The reply can't be parsed.
     """
     answer = await connection.request(f"$JS.API.{what}", b"" if body is None else msgspec.json.encode(body))
     return decode(answer.data, reply)
 
 
 def read_stored(data: bytes) -> Stored:
-    """Read the reply to a message that is to be stored: it has an error or a position.
+    """Decode the reply to a message to store.
 
     Raises:
-        Garbled: It has neither.
+        Garbled: It has neither an error nor a position.
     """
     reply = decode(data, Stored)
     if reply.error is None and reply.seq < 1:
@@ -185,8 +185,10 @@ def read_stored(data: bytes) -> Stored:
     return reply
 
 
-async def stores(connection: Connection, barrier: str) -> bool:
-    """Whether the servers take posts: with a full disk they answer everything else. `barrier` is a subject for this.
+async def accepts_posts(connection: Connection, barrier: str) -> bool:
+    """Return True if the servers accept posts. With a full disk they still answer all other requests.
+
+    `barrier` is the subject of the message that is stored as a test.
 
     Raises:
         Forbidden: This member may not post.
@@ -198,13 +200,13 @@ async def stores(connection: Connection, barrier: str) -> bool:
 
 
 async def find(connection: Connection, space: str) -> Found:
-    """The stream of a space, checked.
+    """Find the stream of a space and check its settings.
 
     Raises:
-        Refused: It is not there, is another's, or may lose posts; or the server can't say so now.
+        Refused: It doesn't exist, belongs to something else, may lose posts, or can't be checked now.
     """
     names = Subjects.of(space)
-    asked = time.time()
+    sent_at = time.time()
     try:
         answer = await ask(connection, f"STREAM.INFO.{names.stream}", Info)
     except Forbidden:
@@ -214,8 +216,8 @@ async def find(connection: Connection, space: str) -> Found:
     except Garbled as error:
         raise Refused("unreachable", where=connection.url, cause=str(error).rstrip(".")) from None
     except SharedLogError:
-        raise _nobody(connection) from None
-    middle = (asked + time.time()) / 2
+        raise _build_no_reply(connection) from None
+    middle = (sent_at + time.time()) / 2
     if answer.error is not None:
         code = answer.error.err_code
         kind = "no_stream" if code == _NOT_FOUND else "no_jetstream" if code in _NO_JETSTREAM else "no_quorum"
@@ -231,10 +233,10 @@ async def find(connection: Connection, space: str) -> Found:
 
 
 async def make(connection: Connection, space: str, replicas: int) -> None:
-    """Make the stream of a space; nothing happens where it is already there just so.
+    """Create the stream of a space. Does nothing if it exists with the same settings.
 
     Raises:
-        Refused: It can't be made.
+        Refused: It can't be created.
     """
     stream = Subjects.of(space).stream
     try:
@@ -244,7 +246,7 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     except OutcomeUnknown:
         raise Refused("no_quorum", where=connection.url) from None
     except SharedLogError:
-        raise _nobody(connection) from None
+        raise _build_no_reply(connection) from None
     if answer.error is None:
         return
     code = answer.error.err_code
@@ -257,7 +259,7 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     raise Refused("no_quorum", where=connection.url)
 
 
-def _nobody(connection: Connection) -> Refused:
+def _build_no_reply(connection: Connection) -> Refused:
     if connection.ended.is_set():
         return Refused("unreachable", where=connection.url, cause=connection.why)
     return Refused("no_jetstream", where=connection.url)
@@ -267,14 +269,14 @@ def differences(config: dict[str, Any], space: str) -> dict[str, str]:
     wrong = {
         name: f"is {config.get(name)!r}"
         for name, value in settings(space, 1).items()
-        if name not in _FREE and config.get(name) != value
+        if name not in _ADJUSTABLE and config.get(name) != value
     }
     wrong |= {name: "is set" for name in ("mirror", "sources", "sealed", "subject_transform") if config.get(name)}
     return wrong
 
 
 def seconds(stamp: str) -> float | None:
-    """A time as the server writes it, to the microsecond, in seconds since 1970; None if it is none."""
+    """Parse a timestamp of the server to seconds since 1970, with microseconds. Return None if it is invalid."""
     whole, _, rest = stamp.removesuffix("Z").partition(".")
     try:
         return datetime.fromisoformat(f"{whole}+00:00").timestamp() + int(f"{rest:0<6}"[:6]) / 1_000_000

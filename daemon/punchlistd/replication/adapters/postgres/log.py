@@ -158,7 +158,7 @@ class PostgresLog(LinkKeeper[Connection]):
             found = await find(connection, self._space.name)
             await self._settle(connection, found)
             self._connection = connection
-            self._show("up", None, connection, found.may_post)
+            self._set_link("up", None, connection, found.may_post)
             logger.info("space %s: up at %s, PostgreSQL %s", self._space.name, url, connection.version)
             fetching = asyncio.ensure_future(self._fetch(connection))
             try:
@@ -246,9 +246,9 @@ class PostgresLog(LinkKeeper[Connection]):
                 self._news.set()
         elif notice.what == "beat":
             if notice.beat is not None:
-                self._listener.beat(notice.beat)
+                self._listener.on_beat(notice.beat)
         elif notice.what == "want":
-            self._listener.wanted(notice.list, notice.by, notice.round_trip_s)
+            self._listener.on_turn_request(notice.list, notice.by, notice.round_trip_s)
         elif notice.by == self._member and notice.n == self._echoes:
             self._echoed.set()
 
@@ -268,14 +268,14 @@ class PostgresLog(LinkKeeper[Connection]):
                     logger.info("space %s: %s", self._space.name, error)
                     continue  # whoever follows the list compares how far it goes
                 for post in found:
-                    self._listener.posted(post)
+                    self._listener.on_post(post)
                     self._told[list] = post.position
 
     def _on_table(self, statement: str) -> str:
         return statement.format(table=self._table, max_post=MAX_POST, max_nonce=MAX_NONCE)
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        connection = self._up_to_post()
+        connection = self._get_posting_connection()
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
         notice = _encode(Notice("post", self._member, list, expected + 1)).decode()
@@ -290,7 +290,7 @@ class PostgresLog(LinkKeeper[Connection]):
             raise
         finally:
             self._posting.discard(list)
-        self._took(asked)
+        self._record_round_trip(asked)
         if not rows:
             raise Conflict("Another post stands there.")
         if self._told.get(list, expected) == expected:
@@ -308,39 +308,39 @@ class PostgresLog(LinkKeeper[Connection]):
         return last
 
     async def _last(self, statement: str, list: str) -> int:
-        (row,) = await self._up().ask(self._on_table(statement), list)
+        (row,) = await self._get_connection().ask(self._on_table(statement), list)
         return convert(row, _Last).last
 
-    async def read(self, list: str, after: int, most: int | None = None) -> _Posts:
+    async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
         """All posts behind a position, in pieces, and a barrier behind them: what is read here is never lost again."""
-        connection = self._up()
+        connection = self._get_connection()
         found: _Posts = []
-        while piece := await self._piece(connection, list, after, most or PIECE):
+        while piece := await self._piece(connection, list, after, limit or PIECE):
             found += piece
             after = piece[-1].position
-            if most is not None and len(found) >= most:
+            if limit is not None and len(found) >= limit:
                 break
         await connection.ask(f"SELECT {_BARRIER}")
         return found
 
-    async def _piece(self, connection: Connection, list: str, after: int, most: int = PIECE) -> _Posts:
-        rows = await connection.ask(self._on_table(_READ), list, after, most)
+    async def _piece(self, connection: Connection, list: str, after: int, limit: int = PIECE) -> _Posts:
+        rows = await connection.ask(self._on_table(_READ), list, after, limit)
         return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:
-        rows = await self._up().ask(self._on_table(_LISTS))
+        rows = await self._get_connection().ask(self._on_table(_LISTS))
         return sorted(convert(row, _Listed).list for row in rows)
 
     async def erase(self, list: str, before: int) -> None:
         """Delete the rows of the posts before a position; their bytes stay until a VACUUM."""
-        await self._up().ask(self._on_table(_ERASE), list, before)
+        await self._get_connection().ask(self._on_table(_ERASE), list, before)
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
         places, nonces = [post.position for post in posts], [post.nonce for post in posts]
-        await self._up().ask(self._on_table(_REMOVE), list, places, nonces)
+        await self._get_connection().ask(self._on_table(_REMOVE), list, places, nonces)
 
     async def beat(self, beat: Beat) -> None:
-        connection = self._up()
+        connection = self._get_connection()
         names, stuck, follows = iter(beat.lists), iter(beat.stuck.items()), iter(beat.follows)
         while True:
             part = Beat(
@@ -353,5 +353,5 @@ class PostgresLog(LinkKeeper[Connection]):
             if max(map(len, (part.lists, part.stuck, part.follows))) < NAMES:
                 return
 
-    async def want(self, list: str) -> None:
-        await self._notify(self._up(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))
+    async def request_turn(self, list: str) -> None:
+        await self._notify(self._get_connection(), Notice("want", self._member, list, round_trip_s=self._round_trip_s))

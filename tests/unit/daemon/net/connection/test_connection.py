@@ -204,7 +204,7 @@ async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_thr
         for _ in range(300):
             await asyncio.sleep(0)
         waiting = [session.protocol for session in running.connections.live if session.protocol.frames]
-        assert len(waiting) == 3 and not any(protocol.is_read for protocol in waiting)
+        assert len(waiting) == 3 and not any(protocol.is_decoded for protocol in waiting)
         log.let_go()
         for peer in peers:
             assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
@@ -219,11 +219,11 @@ async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_
     await until(running.connections.reading.locked)
     session.pause_writing()
     await until(lambda: not running.connections.reading.locked())
-    assert session.protocol.frames and not session.protocol.is_read
+    assert session.protocol.frames and not session.protocol.is_decoded
     other = await running.connect()
     other.send("task.add_many", {"conversation": "d", "tasks": many_tasks()}, id=1)
     assert "result" in await other.answer(1)
-    assert session.protocol.frames and not session.protocol.is_read
+    assert session.protocol.frames and not session.protocol.is_decoded
     session.resume_writing()
     assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
 
@@ -386,7 +386,7 @@ async def test_what_comes_in_after_the_end_does_not_begin(running: Engine, peer:
     await peer.closed()
     assert session.stage is Stage.GONE and running.log.head == 0
     with pytest.raises(AssertionError, match="can't go from GONE to CLOSING"):
-        session._to(Stage.CLOSING)  # pyright: ignore[reportPrivateUsage]
+        session._set_stage(Stage.CLOSING)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_somebody_elses_process_is_sent_away(running: Engine) -> None:

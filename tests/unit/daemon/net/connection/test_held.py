@@ -165,7 +165,7 @@ def test_what_many_wait_for_counts_once_and_short_answers_are_never_refused() ->
     short = [bytes(1_000 + number) for number in range(3)]
     long, other = bytes(200_000), bytes(200_001)
     for number in range(3):
-        held.take((short[number], long))
+        held.hold((short[number], long))
     assert held.bytes == 203_003
     assert held.admit(Pieces((b"{", long, b"}"))) == Pieces((b"{", long, b"}"))
     refused = held.admit(other)
@@ -174,5 +174,5 @@ def test_what_many_wait_for_counts_once_and_short_answers_are_never_refused() ->
     assert held.admit(bytes(LONG_BYTES)) == bytes(LONG_BYTES)
     held.add(-LONG_BYTES * 2)
     for _ in range(3):
-        held.give((long,))
+        held.release((long,))
     assert held.bytes == 3_003 and held.admit(other) is other

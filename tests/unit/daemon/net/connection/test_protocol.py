@@ -65,11 +65,11 @@ def test_a_batch_is_answered_by_one_array_once_its_last_answer_is_there() -> Non
     assert not protocol.members
     (one, batch), *_ = calls(protocol)
     assert isinstance(one, Call) and batch is not None and protocol.in_flight == 4
-    protocol.answer_in(batch, b"2", Pieces((b'{"tasks":', b"[]", b"}")))
-    protocol.answer_in(batch, None, b"{}")
-    protocol.answer_in(batch, b"null", REFUSED)
+    protocol.answer_in_batch(batch, b"2", Pieces((b'{"tasks":', b"[]", b"}")))
+    protocol.answer_in_batch(batch, None, b"{}")
+    protocol.answer_in_batch(batch, b"null", REFUSED)
     assert sent(protocol) == [] and not batch.is_complete and batch.size > 0
-    protocol.answer_in(batch, b"1", b"{}")
+    protocol.answer_in_batch(batch, b"1", b"{}")
     (replies,) = sent(protocol)
     assert [reply["id"] for reply in replies] == [2, None, 1]
     assert replies[0]["result"] == {"tasks": []} and replies[1]["error"]["data"]["kind"] == "not_found"
@@ -81,7 +81,7 @@ def test_notifications_alone_are_not_answered_at_all() -> None:
     protocol.receive_data(line([request(None), request(None)]))
     for _, batch in calls(protocol):
         assert batch is not None
-        protocol.answer_in(batch, None, b"{}")
+        protocol.answer_in_batch(batch, None, b"{}")
     assert protocol.data_to_send() == [] and protocol.in_flight == 0
 
 
@@ -164,8 +164,8 @@ def test_a_long_frame_that_is_forgotten_is_not_read_any_further() -> None:
     """Nobody waits for it, and its bytes are not in the account any more."""
     protocol = ServerProtocol(Limits())
     tasks = [{"title": "x" * 60, "labels": ["a"]} for _ in range(2_000)]
-    assert protocol.receive_data(line(request(1, "task.add_many", tasks=tasks))) and protocol.has_to_be_read
-    reading = protocol.reading()
+    assert protocol.receive_data(line(request(1, "task.add_many", tasks=tasks))) and protocol.needs_slicing
+    reading = protocol.decode_in_slices()
     for _ in range(100):
         next(reading)
     protocol.forget_received()

@@ -34,10 +34,10 @@ from punchlistd.engine.watching import views
 from punchlistd.engine.watching.subscriptions import Subscription
 from punchlistd.engine.writing.transaction import MOST_PARTS, OVERTAKEN
 from punchlistd.replication.lanes.lane import Stage
-from punchlistd.replication.lanes.members import SEEN, Members
+from punchlistd.replication.lanes.members import MAX_SEEN, Members
 from punchlistd.replication.lanes.replica import CERTAIN_S
 from punchlistd.replication.port import Conflict, Posted
-from punchlistd.replication.posts.history import Taken, put_back, share, slices
+from punchlistd.replication.posts.history import NameTaken, put_back, read_pieces, share
 from punchlistd.replication.posts.posting import post
 from punchlistd.replication.posts.posts import check_of, seal
 from punchlistd.replication.posts.repair import find_bad
@@ -692,7 +692,7 @@ async def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once
     lane = a.lanes.lanes[LIST]
     lane.compare()
     await asyncio.sleep(0.0005)  # it has asked, and has no answer yet
-    lane.go_on()
+    lane.resume()
     await b.becomes(LIST, "current")
     await b.call(add("two"))
     await a.reaches(LIST, 3)
@@ -714,7 +714,7 @@ async def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_
     b.shared.heal()
     refused = await b.refused(add("more"))
     assert refused.kind == "diverged" and "--keep-as" in refused.message
-    with pytest.raises(Taken):
+    with pytest.raises(NameTaken):
         await put_back(b.log, b.shared, LIST, Place(), 0)
     assert [await each.version(LIST) for each in (b, fresh)] == [4, 5]
 
@@ -726,8 +726,8 @@ async def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost(space:
     await a.call(add("two"))
     await lost(space, 0, a, b)
     await asyncio.sleep(2)
-    assert b.lanes.members.longest(LIST, 2) == (3, a.shared.member)
-    assert a.lanes.members.longest(LIST, 2) == (2, b.shared.member)
+    assert b.lanes.members.find_longest(LIST, 2) == (3, a.shared.member)
+    assert a.lanes.members.find_longest(LIST, 2) == (2, b.shared.member)
 
 
 @together()
@@ -856,10 +856,10 @@ async def test_a_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tm
 @in_real_time
 async def test_a_list_that_its_space_counts_otherwise_is_not_written(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
-    steps = [step async for piece in slices(a.log, LIST, a.shared.member) for step in piece.steps]
+    steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
     body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
     position = await post(a.shared, LIST, 0, "nonce", body)
-    with pytest.raises(Taken):
+    with pytest.raises(NameTaken):
         await share(a.log, a.shared, LIST)
     a.lanes.add(LIST, Place(position, check_of(body)))
     a.engine.conversations.drop(LIST)
@@ -1038,7 +1038,7 @@ async def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_an
     assert {told["seq"] for view in ("list", "rows", "board") for told in screens[view].told} == {2}
     assert [told["rows"] for told in screens["rows"].told[1:]] == [[], []]
     assert not stranger.subscription.stale  # or it would be told when the list is deleted
-    b.lanes.lanes[LIST].hold(Rejection("forbidden", "It was left."))
+    b.lanes.lanes[LIST].suspend(Rejection("forbidden", "It was left."))
     assert screens["list"].states()[3:] == ["forbidden"]
 
 
@@ -1054,7 +1054,7 @@ async def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_th
         await b.call(add(f"too late {number}"))
     assert set(screen.states()) == {"current"}
     b.lanes.lanes[LIST].replica.partial = True  # as while somebody shares a long history
-    b.lanes.lanes[LIST].link_changed(b.shared.link)
+    b.lanes.lanes[LIST].on_link_change(b.shared.link)
     await asyncio.sleep(5)
     assert screen.states()[-1] == "behind"
 
@@ -1137,11 +1137,11 @@ async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
     await a.call(add("one"))
     lane.leave(Rejection("forbidden", "It was left."), lambda: None)
     assert (await a.refused(add("two"))).message == "It was left."
-    lane.go_on()
+    lane.resume()
     await a.call(add("two"))
     await lane.close(0)
     assert (await a.refused(add("three"))).kind == "shutting_down"
-    lane.go_on()
+    lane.resume()
     assert lane.stage is Stage.CLOSING
     lane.dissolve()
     with pytest.raises(AssertionError, match="can't go from DISSOLVED to DISSOLVED"):
@@ -1151,8 +1151,8 @@ async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
 def test_a_member_of_no_name_is_not_remembered() -> None:
     members = Members("ann_1")
     for name in ("ann_1", "\x1b[31m", "x" * 65, "bob_2"):
-        members.saw(name, ("a",))
+        members.record_seen(name, ("a",))
     assert members.followers("a") == ("bob_2",)
-    for number in range(2 * SEEN):
-        members.saw(f"m{number}_1", ("a",))
-    assert len(members.seen) == SEEN and members.followers("a")[0] == f"m{2 * SEEN - 1}_1"
+    for number in range(2 * MAX_SEEN):
+        members.record_seen(f"m{number}_1", ("a",))
+    assert len(members.seen) == MAX_SEEN and members.followers("a")[0] == f"m{2 * MAX_SEEN - 1}_1"

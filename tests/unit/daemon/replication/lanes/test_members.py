@@ -6,7 +6,7 @@ from punchlistd.replication.lanes.members import MAX_MEMBERS, Members
 def test_forged_signs_of_life_take_bounded_memory() -> None:
     members = Members("ann_1")
     for number in range(2 * MAX_MEMBERS):
-        members.stuck(f"eve_{number}", {"plan": number})
-    members.stuck("eve_0", {"plan": 10**6})
-    assert members.longest("plan", 60) == (10**6, "eve_0")
+        members.record_stuck(f"eve_{number}", {"plan": number})
+    members.record_stuck("eve_0", {"plan": 10**6})
+    assert members.find_longest("plan", 60) == (10**6, "eve_0")
     assert sum(map(len, members._stuck.values())) == MAX_MEMBERS  # pyright: ignore[reportPrivateUsage]

@@ -30,7 +30,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     for engine in ("nats", "postgres"):
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.CONNECT_S", PATIENCE_S)
-    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.AGAIN_S", 0.02)
+    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.MIN_PAUSE_S", 0.02)
 
 
 @pytest.fixture

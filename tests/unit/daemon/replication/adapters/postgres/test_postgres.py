@@ -45,8 +45,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is no fault of a server's, and a lost connection is tried again without a pause for people."""
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.REQUEST_S", PATIENCE_S)
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.CONNECT_S", PATIENCE_S)
-    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.AGAIN_S", 0.02)
-    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.HURRIED_S", 0.02)
+    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.MIN_PAUSE_S", 0.02)
+    monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.HURRY_PAUSE_S", 0.02)
     monkeypatch.setattr("punchlistd.replication.posts.posting.PAUSE_S", 0.01)
 
 
