@@ -92,9 +92,9 @@ class Engine:
         self.conversations = Conversations(
             log,
             self.history,
-            self.inbox.settled,
+            self.inbox.wait_until_settled,
             loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
-            with_claims=self.claims.shown,
+            add_claim_details=self.claims.add_details,
             present=self.claims.present,
         )
         self.claims.reservations.loaded = lambda: [one.state for one in self.conversations.loaded.values()]
@@ -333,7 +333,7 @@ class App:
             engine.metrics.error(message)
 
         async def check() -> None:
-            await engine.inbox.settled()
+            await engine.inbox.wait_until_settled()
             await log.sizes()
 
         self._check = check

@@ -174,7 +174,7 @@ class ConnectionMethods:
         result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._queries.epoch))
         if loaded is None:
             return result
-        return loaded.list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
+        return loaded.build_list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:

@@ -15,7 +15,7 @@ from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, TaskClaim
 from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
 from punchlistd.engine.claims import Claims
-from punchlistd.engine.lists.access import for_the_trusted, foreign_owner
+from punchlistd.engine.lists.access import check_trusted, foreign_owner
 from punchlistd.engine.reading import state_queries as q
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
@@ -210,7 +210,7 @@ class Router:
     def _read(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any) -> None:
         refused = caller.full if type(caller) is BatchCaller else None
         if refused is None and row.trusted:
-            refused = for_the_trusted(caller.user, row.trusted)
+            refused = check_trusted(caller.user, row.trusted)
         if refused is not None:
             caller.answer(id, refused)
             return

@@ -228,7 +228,7 @@ class Sharing:
         except StorageFull:
             return STORAGE_FULL
         except Damaged as damaged:
-            return self._parts.conversations.refusal(damaged)
+            return self._parts.conversations.record_damage(damaged)
         self._parts.conversations.drop(name)
         return None
 
@@ -531,7 +531,7 @@ class Sharing:
     async def _load_anew(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Drop what is loaded of a list while nothing of it is on its way into the log."""
         while True:
-            await self._parts.inbox.settled()
+            await self._parts.inbox.wait_until_settled()
             loaded: LoadedConversation | None = self._parts.conversations.loaded.get(name)
             if loaded is None or not loaded.dirty:
                 break

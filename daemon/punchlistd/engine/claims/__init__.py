@@ -65,8 +65,8 @@ class Claims:
         if type(params) is EndClaims:
             write.command = msgspec.structs.replace(write.command, params=self.leases.due(params))
         elif type(params) is TaskClaim:
-            if (unwanted := self.waiting.given_up(write)) is not None:
-                return unwanted
+            if (cancellation := self.waiting.given_up(write)) is not None:
+                return cancellation
             if self.waiting.yields(state, write, params):
                 return Decision()
             write.command = msgspec.structs.replace(
@@ -79,7 +79,7 @@ class Claims:
         elif state.claims and type(params) is ListApply:
             return self._check_change(state, params, write.command, holder)
         elif state.claims:
-            return self.leases.refusal(state, params, write.command, holder)
+            return self.leases.check(state, params, write.command, holder)
         return None
 
     def _check_change(
@@ -92,11 +92,11 @@ class Claims:
                 continue
             if call.status in ("pending", "paused"):
                 taken.add(call.task)
-            elif (refused := self.leases.refusal(state, call, command, holder)) is not None:
+            elif (refused := self.leases.check(state, call, command, holder)) is not None:
                 return at_change(params, index, refused)
         return None
 
-    def decided(
+    def finish_or_park(
         self, write: Write, params: TaskClaim, state: State, decision: Decision | Rejection
     ) -> Decision | Rejection | None:
         """Return the outcome of a decided claim; None if it found nothing and waits."""
@@ -141,16 +141,16 @@ class Claims:
 
     # after the commit
 
-    def published(self, write: Write) -> None:
+    def on_published(self, write: Write) -> None:
         """A claim's transaction is in the log: answer it, or let it wait."""
         if write.stage is Stage.PARKED:
             self.waiting.wait(write)
-        elif write.unwanted is not None and write.claims and write.loaded is not None:
+        elif write.cancellation is not None and write.claims and write.loaded is not None:
             # Given up after it was decided: nobody is there to take what it got.
             self.leases.end(write.loaded.state.conversation, write.claims, "released")
-            write.outcome = write.unwanted
+            write.outcome = write.cancellation
 
-    def ready(self, states: Iterable[State]) -> None:
+    def wake(self, states: Iterable[State]) -> None:
         """Something was published: let waiting claims try again."""
         for state in states:
             self.waiting.wake(state)
@@ -197,20 +197,20 @@ class Claims:
                 found.setdefault(name, []).append(lease)
         return found
 
-    def explained(self, state: State, rejection: Rejection) -> Rejection:
+    def explain(self, state: State, rejection: Rejection) -> Rejection:
         """Add to a rejection who holds the task and until when, if somebody does."""
-        return self.leases.explained(state, rejection)
+        return self.leases.explain(state, rejection)
 
     def present(self, state: State) -> Set[str]:
         """Return the names of the agents that are there, of the list's user and of no user."""
         return self.agents.names(state.user)
 
-    def shown(self, state: State, tasks: list[Task]) -> list[Task]:
+    def add_details(self, state: State, tasks: list[Task]) -> list[Task]:
         """Add fences, machines, lease ends and departures to tasks; the state doesn't contain them."""
         leases = self.leases.of(state.conversation)
-        return [self._shown(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
+        return [self._add_details(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 
-    def _shown(self, state: State, task: Task, lease: Lease | None) -> Task:
+    def _add_details(self, state: State, task: Task, lease: Lease | None) -> Task:
         if lease is None:
             gone = self.reservations.departure(state, task)
             if gone is None:

@@ -6,7 +6,7 @@ that is kept needs no connection: its time alone counts, by the wall clock from 
 an agent that had entered belongs to the agent's session: once that has left, and after a restart, it lasts for the
 list's `leave_grace`, unless the agent comes back.
 
-A call that completes or fails a task must come from the claim's holder. `Leases.refusal` decides this for a call
+A call that completes or fails a task must come from the claim's holder. `Leases.check` decides this for a call
 without a fence, because a late owner would otherwise finish the work of the next one.
 """
 
@@ -252,7 +252,7 @@ class Leases:
 
     # who may do what
 
-    def refusal(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
+    def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
         """Return the rejection of a call without a fence if somebody else holds the task, else None.
 
         A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
@@ -263,7 +263,7 @@ class Leases:
             return None
         lease = self.of(state.conversation).get(params.task)
         if isinstance(params, TaskRenew) and lease is not None and lease.member:
-            return self.explained(state, lease_held(state.tasks[params.task], lease.owner + _machine(state, lease)))
+            return self.explain(state, lease_held(state.tasks[params.task], lease.owner + _machine(state, lease)))
         if params.fence is not None:
             return None
         finishes = isinstance(params, TaskSetStatus) and params.status in ("completed", "failed")
@@ -276,9 +276,9 @@ class Leases:
         else:
             may = is_holder or lease.holder is None
         where = _machine(state, lease) if lease.member else "" if lease.keep else " on another connection"
-        return None if may else self.explained(state, lease_held(state.tasks[params.task], lease.owner + where))
+        return None if may else self.explain(state, lease_held(state.tasks[params.task], lease.owner + where))
 
-    def explained(self, state: State, rejection: Rejection) -> Rejection:
+    def explain(self, state: State, rejection: Rejection) -> Rejection:
         """Add the owner and the end of the lease to a rejection about a held task."""
         if rejection.kind != "lease_held":
             return rejection

@@ -52,7 +52,7 @@ class WaitingClaims:
     def given_up(self, write: Write) -> Rejection | None:
         """Return the answer of a claim that was given up."""
         holder = write.caller.holder
-        return write.unwanted or (CANCELLED if holder is not None and holder.is_gone else None)
+        return write.cancellation or (CANCELLED if holder is not None and holder.is_gone else None)
 
     def yields(self, state: State, write: Write, params: TaskClaim) -> bool:
         """Return True if earlier waiting claims get everything that is available now."""
@@ -64,7 +64,7 @@ class WaitingClaims:
         for waiter in waiting.values():
             if known is not None and waiter is known[1]:
                 break
-            if waiter.params.task is None and waiter.write.unwanted is None:
+            if waiter.params.task is None and waiter.write.cancellation is None:
                 supply.take(claim.names(waiter.params), waiter.params.count)
         return not supply.take(claim.names(params), 1)
 
@@ -87,8 +87,8 @@ class WaitingClaims:
         """Start the time limit of a claim in the line, now that its transaction is published."""
         write.to(Stage.WAITING)
         waiter = self._by_write[write][1]
-        if write.unwanted is not None:
-            self._answer(waiter, write.unwanted)
+        if write.cancellation is not None:
+            self._answer(waiter, write.cancellation)
         elif waiter.waited:
             self._requeue(waiter)
 
@@ -123,7 +123,7 @@ class WaitingClaims:
 
     def give_up(self, write: Write, answer: Rejection) -> None:
         """The caller does not want the task any more. What is decided already is given back by the writer."""
-        write.unwanted = answer
+        write.cancellation = answer
         known = self._by_write.get(write)
         if known is not None and write.stage is Stage.WAITING:
             self._answer(known[1], answer)

@@ -25,7 +25,7 @@ from punchlistd.engine.lists.history import History, fact_of
 from punchlistd.engine.lists.loaded import LoadedConversation, departure_of
 from punchlistd.engine.reading.resolver import Resolver
 from punchlistd.engine.reading.state_queries import LIST_END, filtered
-from punchlistd.engine.replies import Outcome, made
+from punchlistd.engine.replies import Outcome, build_reply
 from punchlistd.engine.watching.subscriptions import Subscriptions
 from punchlistd.engine.watching.views import changes, encoded_rows, row_members
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
@@ -89,7 +89,7 @@ class Queries:
         loaded = self._access.find(caller.user, params.conversation)
         if loaded is None or loaded.dirty:
             return None
-        return made(read, params, loaded, self._subscriptions.head)
+        return build_reply(read, params, loaded, self._subscriptions.head)
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
         """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
@@ -103,7 +103,7 @@ class Queries:
                 id=task.id,
                 title=task.title,
                 path=loaded.state.path(task),
-                **departure_of(loaded.shown([task])[0]),
+                **departure_of(loaded.add_claim_details([task])[0]),
             )
             for lease in leases
             if (loaded := self._conversations.loaded.get(lease.conversation))
@@ -113,7 +113,7 @@ class Queries:
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
         """As `now`, however long it takes until the state is loaded and durable."""
         loaded = await self._access.durable(caller.user, params.conversation)
-        return loaded if isinstance(loaded, Rejection) else made(read, params, loaded, self._subscriptions.head)
+        return loaded if isinstance(loaded, Rejection) else build_reply(read, params, loaded, self._subscriptions.head)
 
     async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
         """Wait until a conversation has a version, for a while; why it has not."""
@@ -134,7 +134,7 @@ class Queries:
         try:
             return await answer
         except Damaged as damaged:
-            return self._conversations.refusal(damaged)
+            return self._conversations.record_damage(damaged)
         except Gap as gap:
             return gap_of(gap)
 
@@ -166,9 +166,9 @@ class Queries:
         if wanted > newest:
             text = f"{loaded.state.conversation} is at version {newest}; there is no version {wanted} yet."
             facts = {"field": "at_version", "expected": f"0 to {newest}"}
-            return loaded.missing(Rejection("invalid_params", text, facts))
+            return loaded.reject_missing(Rejection("invalid_params", text, facts))
         name, history = loaded.state.conversation, self._history
-        return await history.at(name, wanted, loaded.seq, lambda state, seq: made(filtered, params, state, seq))
+        return await history.at(name, wanted, loaded.seq, lambda state, seq: build_reply(filtered, params, state, seq))
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
         async def listed() -> tuple[list[bytes], str | None]:
@@ -183,31 +183,31 @@ class Queries:
             )
 
         try:
-            rows, cursor = await self._conversations.rebuilt(listed)
+            rows, cursor = await self._conversations.use_index(listed)
         except BadCursor:
             text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
             rows = [self._with_shared(row) for row in rows]
         if any(loaded.state.claims for loaded in self._conversations.loaded.values()):
-            rows = [self._with_departures(row) for row in rows]
+            rows = [self._add_departures(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         if caller.user is None and (names := await self.short_names(map(_name_in, rows))):
             end += b',"names":' + _encode(names)
-        return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
+        return build_reply(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
 
     async def short_names(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the short names of conversations, by id."""
         await self._access.fill_short_names()
         return {id: name for id in ids if (name := self._access.short_names.of(id))}
 
-    def _with_departures(self, row: bytes) -> bytes:
+    def _add_departures(self, row: bytes) -> bytes:
         """Add departures of owners to an indexed conversation."""
         loaded = self._conversations.loaded.get(_name_in(row))
         if loaded is None or not loaded.state.claims:
             return row
         seen = msgspec.json.decode(row, type=Conversation)
-        running = loaded.with_departures(seen.running)
+        running = loaded.add_departures(seen.running)
         return row if running == seen.running else _encode(msgspec.structs.replace(seen, running=running))
 
     def _with_shared(self, row: bytes) -> bytes:
@@ -225,7 +225,7 @@ class Queries:
             ids.reverse()
         if params.after is not None:
             if params.after not in loaded.state.messages:
-                return loaded.missing(message_not_found(params.after))
+                return loaded.reject_missing(message_not_found(params.after))
             ids = ids[ids.index(params.after) + 1 :]
         if (hidden := loaded.state.hidden) and not params.all:
             ids = [id for id in ids if id not in hidden]
@@ -235,7 +235,7 @@ class Queries:
             messages = await self._messages(loaded.state, ids[: params.limit])
             has_more = len(ids) > len(messages)
         result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=loaded.cut)
-        return made(_encode, result)
+        return build_reply(_encode, result)
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
         """The first messages of these roles: they are looked for page by page, in the order asked for."""
@@ -259,7 +259,7 @@ class Queries:
         if not loaded.state.exists and loaded.cut is None:
             return conversation_not_found(params.conversation)
         if params.message not in loaded.state.messages:
-            return loaded.missing(message_not_found(params.message))
+            return loaded.reject_missing(message_not_found(params.message))
         (message,) = await self._messages(loaded.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
@@ -364,7 +364,9 @@ class Queries:
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 
     def _events_result(self, events: list[bytes], seq: int) -> Outcome:
-        return made(lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch)))
+        return build_reply(
+            lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
+        )
 
     async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
         return _encode(await self._status(caller.user))

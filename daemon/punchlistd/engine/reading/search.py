@@ -116,11 +116,11 @@ class Search:
         return _encode(TaskSearchResult(hits=shown, total=total, damaged=tuple(damaged)))
 
     async def _listed(self, user: str | None) -> dict[str, int]:
-        await self._conversations.rebuilt(self._refresh)
+        await self._conversations.use_index(self._refresh)
         found: dict[str, int] = {}
         cursor: str | None = None
         while True:
-            rows, cursor = await self._conversations.rebuilt(
+            rows, cursor = await self._conversations.use_index(
                 lambda at=cursor: self._log.list(user=user, limit=_PAGE, cursor=at)
             )
             found |= {listed.conversation: listed.version for listed in map(_decode_listed, rows)}
@@ -170,7 +170,7 @@ class Search:
                 continue
             total += 1
             if len(hits) < params.limit:
-                hits.append((each, loaded, loaded.shown([task])[0]))
+                hits.append((each, loaded, loaded.add_claim_details([task])[0]))
         return hits, total
 
     async def forget(self, name: str) -> None:

@@ -30,10 +30,10 @@ def get_conversation(_params: p.Place, loaded: LoadedConversation, _head: int) -
 def get_task(params: p.TaskGet, loaded: LoadedConversation, _head: int) -> Outcome:
     task = loaded.state.tasks.get(params.task)
     if task is None:
-        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
+        return loaded.reject_missing(task_not_found(params.task, loaded.state.next_task))
     path = b"" if task.parent is None else b',"path":%b' % _encode(loaded.state.path(task))
     if loaded.state.running or loaded.state.reserved:
-        (task,) = loaded.shown([task])
+        (task,) = loaded.add_claim_details([task])
     return b'{"task":%b%b%b}' % (_encode(task), path, loaded.damaged_member)
 
 
@@ -41,13 +41,13 @@ def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -
     state = loaded.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
-        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
+        return loaded.reject_missing(task_not_found(params.task, loaded.state.next_task))
     explained = explain(state, task, params.owner)
-    by = loaded.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
+    by = loaded.add_claim_details([state.tasks[name] for name in {each.by for each in explained.reasons}])
     shown = {one.id: {name: getattr(one, name) for name in _OF_LEASES} for one in by}
     return _encode(
         r.TaskExplainResult(
-            task=None if task is None else loaded.shown([task])[0],
+            task=None if task is None else loaded.add_claim_details([task])[0],
             path=() if task is None else state.path(task),
             ready=explained.ready,
             startable=explained.startable,
@@ -72,7 +72,7 @@ def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Out
     """task.list, of the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = loaded.state
-        return loaded.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+        return loaded.build_list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
     return filtered(params, loaded.state, head, loaded)
 
 
@@ -89,7 +89,7 @@ def filtered(params: p.TaskList, state: State, head: int, loaded: LoadedConversa
         total, page = len(found), found[params.offset : end]
     else:  # costs what the page does, however long the list is
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
-    page = page if loaded is None else loaded.shown(page)
+    page = page if loaded is None else loaded.add_claim_details(page)
     damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
     if params.fields is None:
         return _list_result(_encode(page), state, head, total, damaged)

@@ -34,7 +34,7 @@ class Lists:
                 "seq": loaded.seq,
             }
         )
-        return loaded.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
+        return loaded.build_list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
 
 
 class Rows:
@@ -156,7 +156,7 @@ def changes(loaded: LoadedConversation, since: int) -> tuple[bool, list[str], li
 def encoded_rows(loaded: LoadedConversation, ids: list[str]) -> list[bytes]:
     """Tasks of the list as rows."""
     state = loaded.state
-    shown = loaded.shown([state.tasks[name] for name in ids])
+    shown = loaded.add_claim_details([state.tasks[name] for name in ids])
     return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in shown]
 
 

@@ -327,12 +327,12 @@ class Connection(asyncio.Protocol):
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Queue a reply; `flush` sends it."""
-        self.connections.metrics.answered(outcome)
+        self.connections.metrics.count_answer(outcome)
         self.protocol.answer(id, outcome)
 
     def answer_in(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
         """Answer one call of a batch: with the last one the batch is, and then what follows from it is pushed."""
-        self.connections.metrics.answered(outcome)
+        self.connections.metrics.count_answer(outcome)
         self.connections.held.take(self.protocol.answer_in(batch, id, outcome))
         if not batch.is_complete:
             return

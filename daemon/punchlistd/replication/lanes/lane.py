@@ -272,7 +272,7 @@ class Lane:
                     self._refuse_all(refusals.forbidden(self.space, str(error)))
                 except Damaged as damaged:
                     self._draft = None
-                    self.hold(self._parts.conversations.refusal(damaged))
+                    self.hold(self._parts.conversations.record_damage(damaged))
                 self.replica.check_state()
                 if wait_s == 0:
                     await asyncio.sleep(0)
@@ -485,7 +485,7 @@ class Lane:
     def _is_known(write: Write, loaded: LoadedConversation) -> bool:
         """Whether the call's key came in meanwhile: it was retried through another machine."""
         key = write.params.key
-        return key is not None and not write.fresh and loaded.keys is not None and key_hash(key) in loaded.keys
+        return key is not None and not write.key_is_new and loaded.keys is not None and key_hash(key) in loaded.keys
 
     async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each answer
         self._posts = True

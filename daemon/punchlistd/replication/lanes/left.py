@@ -22,7 +22,7 @@ async def delete_here(write: Write, conversation: str, parts: Parts) -> Rejectio
         if not isinstance(decision, Decision):
             return decision
         key = write.params.key
-        side = None if key is None else Side(key, write.call)
+        side = None if key is None else Side(key, write.fingerprint)
         step = Step(decision.events, write.command.at, write.command.actor, side, decision, write)
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         # It leads to no place: the copy ends here.
