@@ -93,7 +93,7 @@ class Engine:
             log,
             self.history,
             self.inbox.wait_until_settled,
-            loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
+            loaded=(self.claims.on_loaded, self.idle.follow, self.deferrals.follow),
             add_claim_details=self.claims.add_details,
             present=self.claims.present,
         )

@@ -522,7 +522,7 @@ class Transactor:
         params, state, holder = item.params, loaded.state, item.caller.holder
         self._update_timers(state, events, undone=type(params) is ListUndo, by=holder)
         if holder is not None and item.command.actor != ANONYMOUS:
-            self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
+            self._claims.agents.record_call(item.caller.user, item.command.actor, state.conversation)
         if had_claims or state.claims:  # an undo may restore a claim that has ended
             self._claims.observe(item, state, events)
         try:

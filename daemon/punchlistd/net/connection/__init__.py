@@ -159,8 +159,8 @@ class Connection(asyncio.Protocol):
             self.connections.subscriptions.remove(subscription)
         self.subscriptions.clear()
         self.waiting.cancel_all()
-        self.connections.claims.connection_closed(self)
-        self.connections.claims.agents.closed(self)
+        self.connections.claims.on_connection_closed(self)
+        self.connections.claims.agents.on_closed(self)
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:
