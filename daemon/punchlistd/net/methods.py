@@ -17,7 +17,7 @@ from punchlistd.clock import now_ms
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.replies import Outcome
 from punchlistd.engine.watching.subscriptions import Subscription
-from punchlistd.engine.watching.views import view
+from punchlistd.engine.watching.views import build_view
 from punchlistd.engine.writing.confirm import Confirmer
 from punchlistd.net.connection import Connection
 
@@ -74,7 +74,7 @@ class ConnectionMethods:
         if params.client is not None:
             connection.client = params.client.name
             connection.actor = params.client.name
-            connection.connections.subscriptions.presence.renamed(connection.subscriptions.values())
+            connection.connections.subscriptions.presence.rename(connection.subscriptions.values())
         connection.confirm = connection.confirm or params.confirm
         return _encode(
             r.HelloResult(
@@ -127,7 +127,7 @@ class ConnectionMethods:
         leases = shared.claims.by_agent(user)
         found: list[Agent] = []
         for agent in shared.claims.agents.listed(user, shared.live):
-            tasks = self._queries.claimed(leases.get(agent.name, ()))
+            tasks = self._queries.list_claimed(leases.get(agent.name, ()))
             if name is None or agent.conversation == name or any(task.conversation == name for task in tasks):
                 found.append(msgspec.structs.replace(agent, tasks=tasks))
         ids = {agent.conversation for agent in found} | {task.conversation for agent in found for task in agent.tasks}
@@ -160,7 +160,7 @@ class ConnectionMethods:
         anew = params.after is None or loaded is not None or params.view == "presence"
         position = shared.subscriptions.head if anew else params.after or 0
         presence = shared.subscriptions.presence
-        shown = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
+        shown = build_view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
         subscription = Subscription(next(connection.subscription_ids), connection, params.view, name, position, shown)
         if params.view == "rows":
             position = params.after or 0

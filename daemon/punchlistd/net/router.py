@@ -104,7 +104,7 @@ def table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sha
             "task.list",
             state=q.list_tasks,
             log=queries.list_tasks,
-            from_log=q.is_of_the_past,
+            from_log=q.needs_log,
             long=True,
             reaches=True,
         ),
@@ -282,6 +282,6 @@ class Router:
 
     async def _from_log(self, connection: Connection, row: Row, params: Any) -> Outcome:
         if row.state is not None and (row.from_log is None or not row.from_log(params)):
-            return await self._queries.typed(self._queries.from_state(connection, row.state, params))
+            return await self._queries.reject_damage(self._queries.from_state(connection, row.state, params))
         assert row.log is not None, f"nothing answers {row.method.name}"
-        return await self._queries.typed(row.log(connection, params))
+        return await self._queries.reject_damage(row.log(connection, params))

@@ -13,7 +13,7 @@ from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.decide.replace import replace
 from punchlistd.domain.evolve import evolve
 from punchlistd.engine.watching.subscriptions import Subscriptions
-from punchlistd.engine.watching.views import encoded_rows
+from punchlistd.engine.watching.views import encode_rows
 from punchlistd.engine.writing.transaction import MAX_PARTS
 from punchlistd.slices import SLICE_EVENTS
 from punchlistd.store.port import StorageFull
@@ -212,7 +212,7 @@ async def test_what_a_long_call_changed_is_pushed_to_one_subscriber_in_a_turn(tm
         peer, watchers = await running.connect(), [await running.connect() for _ in range(6)]
         for watcher in watchers:
             await watcher.result("event.subscribe", conversation=C, view=view)
-        async with turns(encoded_rows, Subscriptions.catch_up) as counted:
+        async with turns(encode_rows, Subscriptions.catch_up) as counted:
             await peer.result("task.add_many", conversation=C, tasks=titled())
             for watcher in watchers:
                 seen = 0

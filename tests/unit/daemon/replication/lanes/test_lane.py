@@ -991,7 +991,7 @@ class Screen(Nobody):
         self.user = user
         self.told: list[dict[str, Any]] = []
         subscriptions = machine.engine.subscriptions
-        shown = views.view(view, None, 1 << 20, subscriptions.presence, user)
+        shown = views.build_view(view, None, 1 << 20, subscriptions.presence, user)
         self.subscription = subscription = Subscription(view, self, view, name, subscriptions.head, shown)
         if name is not None:
             subscription.stale[name] = None
