@@ -253,7 +253,7 @@ class Leases:
     # who may do what
 
     def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
-        """Return the rejection of a call without a fence if somebody else holds the task, else None.
+        """Return the rejection of a call without a fence if another agent holds the task, else None.
 
         A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
         claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection

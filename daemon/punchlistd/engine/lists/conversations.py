@@ -16,7 +16,15 @@ from punchlist_schemas.things import Damage
 from punchlistd.domain.state import State, initial_state
 from punchlistd.domain.state.snapshot import load_state
 from punchlistd.engine.lists.history import History
-from punchlistd.engine.lists.loaded import AddClaimDetails, Lane, Listings, LoadedConversation, Place, Present, nobody
+from punchlistd.engine.lists.loaded import (
+    AddClaimDetails,
+    Lane,
+    Listings,
+    LoadedConversation,
+    Place,
+    Present,
+    no_agents,
+)
 from punchlistd.engine.lists.sessions import Sessions
 from punchlistd.engine.lists.short_names import ShortNames
 from punchlistd.store.port import Damaged, EventLog, Gap, side_of
@@ -49,7 +57,7 @@ class Conversations:
         *,
         loaded: Iterable[Callable[[State], None]] = (),
         add_claim_details: AddClaimDetails | None = None,
-        present: Present = nobody,
+        present: Present = no_agents,
     ) -> None:
         self.loaded: dict[str, LoadedConversation] = {}
         self.lanes: dict[str, Lane] = {}

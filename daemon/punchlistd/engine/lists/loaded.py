@@ -31,7 +31,7 @@ Present = Callable[[State], Set[str]]
 """Returns the names of the agents that are present for a list."""
 
 
-def nobody(_state: State) -> Set[str]:
+def no_agents(_state: State) -> Set[str]:
     """Return no names, for a list without known agents."""
     return frozenset()
 
@@ -152,7 +152,7 @@ class LoadedConversation:
         self.listings: Listings | None = None
         self.short_names: ShortNames | None = None
         self.claim_details: AddClaimDetails | None = None
-        self.present: Present = nobody
+        self.present: Present = no_agents
         self.in_use = True
         self.used = 0.0
         self.counted: tuple[int, int] = (0, 0)

@@ -511,9 +511,9 @@ class Subscriptions:
             else:
                 push, more = None, False
                 if not loaded.state.exists or _may_see(subscription, loaded.state.user):
-                    behind = subscription.known if len(subscription.stale) == 1 else subscription.position
+                    position = subscription.known if len(subscription.stale) == 1 else subscription.position
                     cache = self._cache if self._delivering else {}
-                    push, more = shown.push(subscription.id, loaded, behind, cache)
+                    push, more = shown.push(subscription.id, loaded, position, cache)
                 if not more:
                     del subscription.stale[name]
                 if push is not None:

@@ -2,7 +2,7 @@
 
 A view pushes the newest state and skips states in between, so it needs no queue. `rows` keeps a position and the ids
 that did not fit into the last push, `presence` its last push, the others nothing. `push` takes the subscription's `id`,
-and in `behind` the position up to which the subscriber has every conversation. Subscribers at the same position get
+and in `position` the position up to which the subscriber has every conversation. Subscribers at the same position get
 equal notifications except for the id, so `cache` shares them within one delivery.
 """
 
@@ -22,7 +22,7 @@ Cache = dict[Hashable, bytes]
 class Lists:
     """The whole list."""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, cache: Cache) -> tuple[Reply, bool]:
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
         """Return the notification, and whether more has to follow."""
         state = loaded.state
         head = _encode(
@@ -55,7 +55,7 @@ class Rows:
         """Add tasks whose display has changed without a new event to the next push."""
         self._rest.update(dict.fromkeys(tasks))
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, cache: Cache) -> tuple[Reply, bool]:
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
         """Return the notification, and whether more has to follow.
 
         Until the last piece, its position stays where it was, so that a subscriber that resumes there misses nothing.
@@ -96,13 +96,13 @@ class Rows:
 class Boards:
     """A card for each conversation except chat threads."""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, cache: Cache) -> tuple[Reply | None, bool]:
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply | None, bool]:
         """Return the notification, if there is one, and whether more has to follow."""
         if loaded.state.kind == "chat":
             return None, False
-        key = (Boards, loaded.state.conversation, behind)
+        key = (Boards, loaded.state.conversation, position)
         if (rest := cache.get(key)) is None:
-            push = BoardPush(subscription="", seq=behind, card=loaded.view(), gone=not loaded.state.exists)
+            push = BoardPush(subscription="", seq=position, card=loaded.view(), gone=not loaded.state.exists)
             rest = cache[key] = _encode(push).removeprefix(_begin_params(""))
         return notification("board", _begin_params(id) + rest), False
 
@@ -119,7 +119,7 @@ class Present:
         self._user = user
         self._last = b""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, cache: Cache) -> tuple[Reply | None, bool]:
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply | None, bool]:
         """Return the notification, if there is one, and whether more has to follow."""
         present = self._presence.present(self._user, loaded.state)
         if present == self._last:

@@ -1,7 +1,7 @@
 """Turns calls into transactions, the units of group commit.
 
 The conversations that the calls need are loaded first. Then the calls are decided in order, each against the state left
-by the previous one. Until the transaction is in the log, its conversations are dirty and nobody else sees their state.
+by the previous one. Until the transaction is in the log, its conversations are dirty, and reads out of turn wait.
 """
 
 import logging
@@ -123,7 +123,7 @@ class Transaction:
     ) -> Generator[None, None, Sequence[KnownEvent]]:
         """Apply one group of events to a conversation's state, and add their records. Yields between events.
 
-        The first event makes the conversation dirty, so nobody reads its incomplete state.
+        The first event makes the conversation dirty, so no read sees its incomplete state.
 
         Args:
             side: Metadata to store with the group.
