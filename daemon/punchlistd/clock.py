@@ -4,5 +4,5 @@ import time
 
 
 def now_ms() -> int:
-    """The wall clock in milliseconds; only a label, never what decides an order."""
+    """Return wall-clock time in milliseconds. It only labels events and never decides their order."""
     return time.time_ns() // 1_000_000

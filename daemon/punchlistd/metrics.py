@@ -1,4 +1,4 @@
-"""What the daemon counts about itself, for `daemon.status`."""
+"""Counters for `daemon.status`."""
 
 from collections import deque
 
@@ -6,14 +6,13 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.results import Durations
 
 KEPT = 1_024
-"""How many of the last commits are in the distribution."""
+"""Number of recent commits in the distribution of durations."""
 
 
 class Metrics:
-    """Counters and the last durations; cheap enough for every call."""
+    """Counters and recent commit durations; cheap enough for every call."""
 
     def __init__(self) -> None:
-        """All at zero."""
         self.calls = 0
         self.refused = 0
         self.commits = 0
@@ -21,24 +20,24 @@ class Metrics:
         self.errors: deque[str] = deque(maxlen=10)
         self._durations: deque[int] = deque(maxlen=KEPT)
 
-    def commit(self, duration_ns: int, events: int) -> None:
-        """One group commit of `events` events took so many nanoseconds."""
+    def record_commit(self, duration_ns: int, events: int) -> None:
+        """Record a group commit of `events` events."""
         self.commits += 1
         self.events += events
         self._durations.append(duration_ns)
 
-    def answered(self, outcome: object) -> None:
-        """One call was answered."""
+    def count_answer(self, outcome: object) -> None:
+        """Count an answered call."""
         self.calls += 1
         if type(outcome) is Rejection:
             self.refused += 1
 
     def error(self, text: str) -> None:
-        """Something went wrong that a person should know of."""
+        """Record an error for `daemon.status`; the last 10 are kept."""
         self.errors.append(text)
 
     def durations(self) -> Durations:
-        """The distribution of the last commits."""
+        """Return the distribution of recent commit durations."""
         ordered = sorted(self._durations)
         if not ordered:
             return Durations(count=0, p50_us=0, p99_us=0)

@@ -1,4 +1,4 @@
-"""Everything that can be set, as one frozen value made from arguments and an environment mapping."""
+"""The daemon's settings, resolved from options and the environment."""
 
 from collections.abc import Mapping
 
@@ -9,77 +9,77 @@ from punchlist_schemas.results import Limits
 
 
 class Misconfigured(Exception):
-    """A setting can't be used; the message names it and says what to write."""
+    """A setting is invalid; the message names it and a valid value."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How one daemon runs. Durations are seconds, sizes bytes."""
+    """The settings of one daemon. Durations are in seconds, sizes in bytes."""
 
     socket: str
     data_dir: str
     limits: Limits = Limits()
     idle_exit_s: float | None = None
-    """Stop after this long without any connection; None: never."""
+    """Stop after this long without a connection; None means never."""
 
     batch_calls: int = 512
-    """At most this many calls share one group commit."""
+    """Upper limit for the calls in one group commit."""
 
     index_events: int = 16_384
-    """Index the log when this many events are not indexed yet, and at the latest at four times as many, where they are
-    spread over very many conversations; this bounds the work of a start."""
+    """Index the log at this many unindexed events, which bounds the work of a start. If they are spread over very many
+    conversations, indexing waits for up to four times as many."""
 
     index_delay_s: float = 0.25
-    """Index this long after the first unindexed commit, and while much is written not before `index_events`."""
+    """Index this long after the first unindexed commit. Under load, indexing waits for `index_events` instead."""
 
     loaded_s: float = 300.0
-    """A conversation nobody used for this long is let go from memory."""
+    """Unload a conversation that was not used for this long."""
 
     recent_bytes: int = 4 << 20
-    """How much of the log's end is kept in memory for subscribers that lag a little."""
+    """Size of the log's end that is kept in memory for subscribers with a small lag."""
 
     chunk_bytes: int = 24 << 10
-    """A lagging subscriber is written at most this much at a time."""
+    """Upper limit for one write to a lagging subscriber."""
 
     held_bytes: int = 64 << 20
-    """How many bytes may wait for all peers together before long answers are refused."""
+    """Limit for the bytes that wait for all peers together. Beyond it, long answers are rejected."""
 
     confirm_s: float = 300.0
-    """How long a confirmation token is valid."""
+    """Lifetime of a confirmation token."""
 
     later_s: float = 5.0
-    """How long a process that got a model's token has to wait: a person takes longer to answer."""
+    """How long a process that got a model's token must wait before using it. A person takes longer to answer."""
 
     grace_s: float = 10.0
     """How long a claim outlives its connection, or a restart of the daemon."""
 
     idle_clear_s: float = 10.0
-    """How long a finished list whose `auto_clear` is `idle` stays as it is."""
+    """How long a finished list with `auto_clear` `idle` is kept before it is cleared."""
 
     watch_s: float = 1.5
-    """How often an idle daemon looks whether its lock, log and socket are still its own."""
+    """Interval at which an idle daemon checks that it still owns its lock, log and socket."""
 
     drain_s: float = 2.0
-    """How long a stopping daemon lets connections take their last bytes."""
+    """How long a stopping daemon waits for connections to read their last bytes."""
 
     reserve_bytes: int = 16 << 20
-    """Space of the disk set aside where there is plenty, so that a full one leaves room to finish; 0: none."""
+    """Disk space reserved while plenty is free, so that the daemon can finish its work on a full disk; 0 for none."""
 
     @property
     def log_path(self) -> str:
-        """The log's database file."""
+        """Path of the log's database file."""
         return f"{self.data_dir}/log.db"
 
     @property
     def spaces_path(self) -> str:
-        """What configures spaces; see `punchlistd.replication.spaces`."""
+        """Path of the configuration of spaces; see `punchlistd.replication.spaces`."""
         return f"{self.data_dir}/spaces.json"
 
     @property
     def lock_path(self) -> str:
-        """The file whose lock makes this the only daemon of the data directory; never unlinked."""
+        """Path of the lock file, which makes this the only daemon of the data directory. It is never deleted."""
         return f"{self.data_dir}/lock"
 
 
 def resolve(env: Mapping[str, str], socket: str | None = None, data: str | None = None) -> Settings:
-    """Settings from an environment and the two options that decide where everything is."""
+    """Return the settings for an environment and the options `--socket` and `--data-dir`."""
     return Settings(socket=socket_path(env, socket, data), data_dir=data_dir(env, data))

@@ -1,4 +1,4 @@
-"""Work in slices: long work is an iterable of its steps, and other calls go on between slices of it."""
+"""Cooperative scheduling of long work: it is an iterable of steps, and runs in slices with other calls in between."""
 
 import asyncio
 from collections.abc import Generator, Iterable
@@ -9,15 +9,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLICE_EVENTS = 32
-"""How many steps of work, or stored events, are done before all others have their turn."""
+"""Steps of work, or stored events, in one slice."""
 
 
 async def in_slices(steps: Iterable[T], turn: AbstractAsyncContextManager[None] | None = None) -> T | None:
-    """Go through the steps of some work; return the last one.
+    """Run all steps and return the last one.
 
     Args:
-        steps: The steps, each done when it is asked for.
-        turn: Entered for each slice, where only one of several works may have its turn at a time.
+        steps: The steps; each is done by iterating.
+        turn: Entered for each slice, for example a lock that several jobs share.
     """
     turn, steps = turn or nullcontext(), iter(steps)
     last = None
@@ -31,7 +31,7 @@ async def in_slices(steps: Iterable[T], turn: AbstractAsyncContextManager[None] 
 
 
 def run_through(work: Generator[None, None, T]) -> T:
-    """Do work without its pauses, and return its result."""
+    """Run a generator to its end without pauses, and return its result."""
     while True:
         try:
             next(work)

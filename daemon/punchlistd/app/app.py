@@ -92,9 +92,9 @@ class Engine:
         self.conversations = Conversations(
             log,
             self.history,
-            self.inbox.settled,
-            loaded=(self.claims.loaded, self.idle.follow, self.deferrals.follow),
-            with_claims=self.claims.shown,
+            self.inbox.wait_until_settled,
+            loaded=(self.claims.on_loaded, self.idle.follow, self.deferrals.follow),
+            add_claim_details=self.claims.add_details,
             present=self.claims.present,
         )
         self.claims.reservations.loaded = lambda: [entry.state for entry in self.conversations.loaded.values()]
@@ -349,7 +349,7 @@ class App:
             engine.metrics.error(message)
 
         async def check() -> None:
-            await engine.inbox.settled()
+            await engine.inbox.wait_until_settled()
             await log.sizes()
 
         self._check = check

@@ -1,6 +1,6 @@
-"""Calls on their way through the writer: who asked, what, how far it has come, and where the answer goes.
+"""Calls on their way through the writer: caller, parameters, stage and outcome.
 
-A write is in one stage at a time, and `NEXT` is the table of its life:
+A write is in one stage at a time. `NEXT` is the table of transitions:
 
     ─▶ QUEUED ─▶ DECIDED ──────────────▶ ANSWERED
         │ ▲ ├──▶ PARKED ───▶ WAITING ──▶ │
@@ -11,9 +11,9 @@ A write is in one stage at a time, and `NEXT` is the table of its life:
         │ └────▶ POSTING ──────────────▶ │
         └──────────────────────────────▶ ┘
 
-What is decided or parked becomes visible only with the commit of the transaction that it is in. So does the way into
-the other stages: a write is replayed, or looked back for, behind everything that was decided before it. A change of a
-list that machines share is posted by its lane; what was posted comes back as an `Arrival`, decided already.
+Decided and parked writes become visible with the commit of their transaction. Replaying, reading the past and posting
+start after it too, so that they see every call decided before. A change of a shared list is posted by its lane, and the
+post comes back as an `Arrival` that is already decided.
 """
 
 import os
@@ -45,7 +45,7 @@ class Holder(Protocol):
 
     @property
     def heard_at(self) -> float:
-        """When it was heard of last, in seconds of the monotonic clock."""
+        """Monotonic time of its last sign of life, in seconds."""
         ...
 
     @property
@@ -59,16 +59,16 @@ class Holder(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """How many bytes wait for its peer to take them."""
+        """Bytes that its peer has not read yet."""
         ...
 
 
 class Caller(Protocol):
-    """What the engine needs to know of a connection."""
+    """A connection as the engine sees it."""
 
     @property
     def actor(self) -> str:
-        """Who is recorded where a call names nobody."""
+        """The actor of calls that don't name one."""
         ...
 
     @property
@@ -81,26 +81,26 @@ class Caller(Protocol):
 
     @property
     def holder(self) -> Holder | None:
-        """The connection that holds what this caller claims, if it is one."""
+        """The connection that holds this caller's claims, or None for the daemon itself."""
         ...
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Put a reply (an encoded result or a refusal) into the outgoing bytes; nothing for a notification."""
+        """Buffer the response to a request. A notification (`id` None) gets none."""
         ...
 
     def flush(self) -> None: ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Enter it to make a long answer: one at a time for each connection, and not before its peer took the last."""
+        """Return a context for building a long answer: one at a time, and only after the peer has read the last."""
         ...
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """The answer to a read, or the refusal of a long one that the daemon has no room for."""
+        """Return a read's outcome, or a rejection if it is too long for the memory that is left."""
         ...
 
 
 class Nobody:
-    """On whose behalf the daemon itself acts: sees everything, is told nothing."""
+    """The caller of the daemon's own calls. It sees all lists and discards answers."""
 
     actor = "punchlistd"
     user = None
@@ -119,24 +119,24 @@ class Nobody:
 
 
 class Stage(IntEnum):
-    """How far a write has come."""
+    """Lifecycle stage of a write."""
 
     QUEUED = auto()
-    """It waits for its turn."""
+    """Waiting for its turn."""
     DECIDED = auto()
-    """It has its outcome, and waits for the commit."""
+    """Decided; waiting for the commit."""
     PARKED = auto()
-    """It is a claim that found nothing, and waits for the commit of what it did not find."""
+    """A claim that found no task; waiting for the commit of the state it was decided on."""
     WAITING = auto()
-    """It is a claim that waits for a task, or for its time to end."""
+    """A claim waiting for a task or its timeout."""
     REPLAYING = auto()
-    """It has a key that the log knows: its first answer is rebuilt."""
+    """Its key is in the log; the first answer is being rebuilt."""
     READING_PAST = auto()
-    """It is an undo that is worked out: for the first time, or anew since its list has moved."""
+    """An undo being computed, again if its list has changed since."""
     POSTING = auto()
-    """Its list is shared with other machines: its lane decides it and posts what follows."""
+    """Its list is shared; the lane decides and posts it."""
     ANSWERED = auto()
-    """It is over."""
+    """Answered."""
 
 
 NEXT: dict[Stage, frozenset[Stage]] = {
@@ -149,21 +149,28 @@ NEXT: dict[Stage, frozenset[Stage]] = {
     Stage.POSTING: frozenset({Stage.QUEUED, Stage.DECIDED, Stage.PARKED, Stage.ANSWERED}),
     Stage.ANSWERED: frozenset(),
 }
-"""Where a write may go from each stage."""
+"""The stages that may follow each stage."""
 
 
 @final
 class Write(msgspec.Struct, eq=False):
-    """A mutation on its way, asked by `caller` under the raw JSON request `id` (None: a notification).
+    """A call that changes a list.
 
-    `loaded` is the conversation that it changes, found when its turn comes. `outcome` is its answer once decided; it is
-    given only after the commit. `call` is the fingerprint of a call with a key, and `asked` the same with the name by
-    which the conversation was called, as older logs have it; `fresh` says that the log was asked and the key is new.
-    `alone` says that it takes long, so that it is a transaction of its own, and `let_others` how often what
-    others asked for before its turn came has gone first.
-    `past` is what an undo has read of the history before its turn, `depth` how far it looks back (0: to the stored
-    snapshot), and `tries` how often it was worked out. `claims` are the tasks and fences that a claim got, and
-    `unwanted` is its answer if it was given up meanwhile.
+    Attributes:
+        caller: Who sent it and gets the answer.
+        id: Raw JSON of the request id; None for a notification.
+        loaded: The conversation it changes, assigned when its turn comes.
+        fingerprint: Hash of method and params, if the call has a key. See `idempotency`.
+        legacy_fingerprint: The same under the name that the call gave to the conversation, as in older logs.
+        outcome: Its answer once decided, sent after the commit.
+        key_is_new: Whether the log was searched and does not contain the key.
+        is_long: Whether it has so many parts that it needs a transaction of its own.
+        times_yielded: How many times calls of other connections went first.
+        lookback: The history that an undo read before its turn.
+        depth: How many calls an undo looks back; 0 means to the stored snapshot, None means all.
+        attempts: How many times the undo was computed.
+        claims: Tasks and fences that a claim got.
+        cancellation: The answer of a claim that its caller gave up before the commit.
     """
 
     caller: Caller
@@ -173,45 +180,49 @@ class Write(msgspec.Struct, eq=False):
     command: Command
     stage: Stage = Stage.QUEUED
     loaded: LoadedConversation | None = None
-    call: str = ""
-    asked: str = ""
+    fingerprint: str = ""
+    legacy_fingerprint: str = ""
     outcome: Outcome | None = None
-    fresh: bool = False
-    alone: bool = False
-    let_others: int = 0
-    past: Lookback | None = None
+    key_is_new: bool = False
+    is_long: bool = False
+    times_yielded: int = 0
+    lookback: Lookback | None = None
     depth: int | None = 0
-    tries: int = 0
+    attempts: int = 0
     claims: tuple[tuple[str, int], ...] = ()
-    unwanted: Rejection | None = None
+    cancellation: Rejection | None = None
 
     def to(self, stage: Stage) -> None:
         assert stage in NEXT[self.stage], f"{self.method.name} can't go from {self.stage.name} to {stage.name}"
         self.stage = stage
 
     def answer(self, outcome: Outcome) -> None:
-        """Answer the caller, once."""
         self.to(Stage.ANSWERED)
         self.caller.answer(self.id, outcome)
 
     def refuse(self, rejection: Rejection) -> None:
-        """Answer the caller out of turn."""
+        """Answer with a rejection, and send it immediately."""
         self.answer(rejection)
         self.caller.flush()
 
 
 StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
-"""Answers a read from the params, one conversation's present state and the log's position."""
+"""Answers a read from its params, one conversation's present state and the log's head."""
 
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read of one conversation's state that takes its turn among the writes, those that a lane posts included.
+    """A read of one conversation's state, in order with the writes, including posted ones.
 
-    It sees the writes of its own connection before it and none after it. It was asked by `caller` under the raw JSON
-    request `id`, and `query` answers it. `later` does it otherwise when too many bytes of answers wait for the caller
-    to take them: the answer may then show changes that came behind it. `loaded` is the conversation that it is about,
-    found when its turn comes, and `lane` the one whose writes of the same connection come first.
+    It sees the earlier writes of its connection and no later ones.
+
+    Attributes:
+        caller: Who sent it and gets the answer.
+        id: Raw JSON of the request id; None for a notification.
+        query: Computes the answer.
+        later: Called instead if too many bytes of answers wait. That answer may show later changes.
+        loaded: The conversation it reads, assigned when its turn comes.
+        lane: The lane that may hold earlier writes of its connection.
     """
 
     caller: Caller
@@ -225,8 +236,8 @@ class Read(msgspec.Struct, eq=False):
     lane: Lane | None = None
 
     def answer(self, outcome: Outcome) -> None:
-        long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
-        self.caller.answer(self.id, self.caller.admit(outcome) if long else outcome)
+        is_long = type(outcome) is Pieces or (type(outcome) is bytes and len(outcome) > LONG_BYTES)
+        self.caller.answer(self.id, self.caller.admit(outcome) if is_long else outcome)
 
     def refuse(self, rejection: Rejection) -> None:
         self.answer(rejection)
@@ -235,7 +246,7 @@ class Read(msgspec.Struct, eq=False):
 
 @final
 class Barrier(msgspec.Struct, eq=False):
-    """A place among the writes. `done` once everything before it is published: None, or why it never is."""
+    """A mark in the queue. `done` is set once everything before it is published: to None, or to why that failed."""
 
     done: Future[Rejection | None]
     params: None = None
@@ -245,16 +256,17 @@ class Barrier(msgspec.Struct, eq=False):
             self.done.set_result(None)
 
     def refuse(self, rejection: Rejection) -> None:
-        """What is before it may never be published."""
         if not self.done.done():
             self.done.set_result(rejection)
 
 
 class Step(msgspec.Struct, eq=False):
-    """One group of events that a post brought or, without events, a call that made none.
+    """One group of events in a post, or a call that produced none.
 
-    `write` is the call of this daemon that it answers, `refusal` its answer if it is one; `parked` says that it is a
-    claim which found nothing and waits.
+    Attributes:
+        write: This daemon's call that it answers, if any.
+        refusal: The call's rejection, if any.
+        parked: Whether the call is a claim that found no task and waits.
     """
 
     events: tuple[KnownEvent, ...]
@@ -269,11 +281,16 @@ class Step(msgspec.Struct, eq=False):
 
 @final
 class Arrival(msgspec.Struct, eq=False):
-    """What was decided for a shared list: a post's groups in their order, or what the present state answers.
+    """The decided groups of a post on a shared list, in order.
 
-    `first` is the version of its first event, `behind` the place in the shared log that it follows, and `place` the one
-    that it leads to. `alone` is as in `Write`. `arrived` is called once: with None when it is published, else with the
-    reason why it is not.
+    It may have no events, if the present state answers all its calls.
+
+    Attributes:
+        first: Version of its first event.
+        behind: Place in the shared log before it.
+        place: Place in the shared log after it.
+        arrived: Called once: with None when it is published, otherwise with the reason why not.
+        is_long: As in `Write`.
     """
 
     conversation: str
@@ -284,24 +301,24 @@ class Arrival(msgspec.Struct, eq=False):
     arrived: Callable[[Rejection | None], None]
     loaded: LoadedConversation | None = None
     refusal: Rejection | None = None
-    alone: bool = False
+    is_long: bool = False
     params: None = None
 
     @property
-    def is_alone(self) -> bool:
-        """Whether it takes long or changes where names lead."""
-        return self.alone or any(type(event) in _LEADING for step in self.steps for event in step.events)
+    def is_exclusive(self) -> bool:
+        """Whether it is long or changes how names resolve."""
+        return self.is_long or any(type(event) in _RESOLVING for step in self.steps for event in step.events)
 
     def refuse(self, rejection: Rejection) -> None:
         self.arrived(rejection)
 
 
-_LEADING = frozenset({ConversationConfigured, ConversationDeleted})
+_RESOLVING = frozenset({ConversationConfigured, ConversationDeleted})
 
 Item = Write | Read | Barrier | Arrival
 
 
 def stamp(caller: Caller, params: Mutation) -> Command:
-    """Turn a mutation into a command: by whom, when, and with fresh ids."""
+    """Turn a mutation into a command with actor, time and new ids."""
     message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
     return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)

@@ -1,4 +1,4 @@
-"""What goes to a peer: the result of a call as JSON or its refusal, and notifications."""
+"""Outcomes of calls: encoded results or rejections, and notifications."""
 
 from collections.abc import Callable
 from typing import TypeVarTuple, final
@@ -10,10 +10,10 @@ from punchlist_schemas.errors import Rejection
 Ts = TypeVarTuple("Ts")
 
 REPLY_BYTES = 4 << 20
-"""A connection for which replies of so many bytes wait already has no further read answered beside them."""
+"""Limit for the replies that wait for one connection, in bytes. Beyond it, further reads wait."""
 
 LONG_BYTES = 64 << 10
-"""What is not longer is never refused: small calls go on whatever others hold."""
+"""Replies up to this size are never rejected for lack of memory, so that small calls always work."""
 
 INTERNAL_ERROR = Rejection("internal_error", "This is a bug in punchlistd; its log has the details.")
 SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and repeat the call.")
@@ -35,7 +35,7 @@ NO_MEMORY = Rejection(
 
 @final
 class Pieces(msgspec.Struct, frozen=True, gc=False):
-    """JSON in several pieces: the first and the last are short, the others may be shared by all who are sent them."""
+    """JSON in several pieces. The first and last are short; the others may be shared by several connections."""
 
     parts: tuple[bytes, ...]
 
@@ -51,25 +51,26 @@ Outcome = Reply | Rejection
 
 
 def size_of(outcome: Outcome) -> int:
-    """About how many bytes a result has; a refusal counts as none."""
+    """Return the size of a result in bytes; 0 for a rejection."""
     if type(outcome) is Pieces:
         return outcome.size
     return len(outcome) if type(outcome) is bytes else 0
 
 
-def made(make: Callable[[*Ts], Outcome], *args: *Ts) -> Outcome:
-    """The answer that `make` makes of what is there, changing nothing, or the refusal where no memory is left for it.
+def build_reply(build: Callable[[*Ts], Outcome], *args: *Ts) -> Outcome:
+    """Return the reply that `build` builds, or a rejection if memory runs out.
 
-    Anywhere else want of memory ends the daemon: what it leaves half done can't be told.
+    `build` must not change anything. Everywhere else a `MemoryError` ends the daemon, because it may leave a change
+    half done.
     """
     try:
-        return make(*args)
+        return build(*args)
     except MemoryError:
         return NO_MEMORY
 
 
 def notification(method: str, params: bytes) -> bytes:
-    """A push; `params` is a JSON object."""
+    """Encode a notification; `params` is a JSON object."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), params)
 
 

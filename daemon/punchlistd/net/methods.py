@@ -17,7 +17,7 @@ from punchlistd.clock import now_ms
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.replies import Outcome
 from punchlistd.engine.watching.subscriptions import Subscription
-from punchlistd.engine.watching.views import view
+from punchlistd.engine.watching.views import build_view
 from punchlistd.engine.writing.confirm import Confirmer
 from punchlistd.net.connection import Connection
 
@@ -74,7 +74,7 @@ class ConnectionMethods:
         if params.client is not None:
             connection.client = params.client.name
             connection.actor = params.client.name
-            connection.connections.subscriptions.presence.renamed(connection.subscriptions.values())
+            connection.connections.subscriptions.presence.rename(connection.subscriptions.values())
         connection.confirm = connection.confirm or params.confirm
         return _encode(
             r.HelloResult(
@@ -127,7 +127,7 @@ class ConnectionMethods:
         leases = shared.claims.by_agent(user)
         agents: list[Agent] = []
         for agent in shared.claims.agents.listed(user, shared.live):
-            tasks = self._queries.claimed(leases.get(agent.name, ()))
+            tasks = self._queries.list_claimed(leases.get(agent.name, ()))
             if name is None or agent.conversation == name or any(task.conversation == name for task in tasks):
                 agents.append(msgspec.structs.replace(agent, tasks=tasks))
         ids = {agent.conversation for agent in agents} | {task.conversation for agent in agents for task in agent.tasks}
@@ -163,7 +163,7 @@ class ConnectionMethods:
         starts_at_head = params.after is None or loaded is not None or params.view == "presence"
         position = shared.subscriptions.head if starts_at_head else params.after or 0
         presence = shared.subscriptions.presence
-        pushed_view = view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
+        pushed_view = build_view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
         subscription = Subscription(
             next(connection.subscription_ids), connection, params.view, name, position, pushed_view
         )
@@ -180,7 +180,7 @@ class ConnectionMethods:
         result = _encode(r.SubscribeResult(subscription=subscription.id, seq=position, epoch=self._queries.epoch))
         if loaded is None:
             return result
-        return loaded.list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
+        return loaded.build_list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:

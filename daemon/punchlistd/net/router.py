@@ -14,7 +14,7 @@ from punchlist_schemas.methods import METHODS, Method
 from punchlist_schemas.params import ListUndo, Mutation, TaskClaim
 from punchlistd.engine.calls import Caller, Read, Stage, StateQuery, Write, stamp
 from punchlistd.engine.claims import Claims
-from punchlistd.engine.lists.access import for_the_trusted, foreign_owner
+from punchlistd.engine.lists.access import check_trusted, foreign_owner
 from punchlistd.engine.reading import state_queries as q
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
@@ -103,7 +103,7 @@ def build_table(own: ConnectionMethods, queries: Queries, search: Search, sharin
             "task.list",
             state=q.list_tasks,
             log=queries.list_tasks,
-            needs_log=q.is_of_the_past,
+            needs_log=q.needs_log,
             long=True,
             takes_min_version=True,
         ),
@@ -209,7 +209,7 @@ class Router:
     def _read(self, connection: Connection, caller: Caller, id: bytes | None, row: Row, params: Any) -> None:
         rejection = caller.size_rejection if type(caller) is BatchCaller else None
         if rejection is None and row.trusted:
-            rejection = for_the_trusted(caller.user, row.trusted)
+            rejection = check_trusted(caller.user, row.trusted)
         if rejection is not None:
             caller.answer(id, rejection)
             return
@@ -285,6 +285,6 @@ class Router:
 
     async def _query(self, connection: Connection, row: Row, params: Any) -> Outcome:
         if row.state is not None and (row.needs_log is None or not row.needs_log(params)):
-            return await self._queries.typed(self._queries.from_state(connection, row.state, params))
+            return await self._queries.reject_damage(self._queries.from_state(connection, row.state, params))
         assert row.log is not None, f"nothing answers {row.method.name}"
-        return await self._queries.typed(row.log(connection, params))
+        return await self._queries.reject_damage(row.log(connection, params))

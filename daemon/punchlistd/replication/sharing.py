@@ -232,7 +232,7 @@ class Sharing:
         except StorageFull:
             return STORAGE_FULL
         except Damaged as damaged:
-            return self._parts.conversations.refusal(damaged)
+            return self._parts.conversations.record_damage(damaged)
         self._parts.conversations.drop(name)
         return None
 
@@ -539,7 +539,7 @@ class Sharing:
     async def _reload(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Run `then` and drop the loaded list, at a moment when no events of it are waiting for a commit."""
         while True:
-            await self._parts.inbox.settled()
+            await self._parts.inbox.wait_until_settled()
             loaded: LoadedConversation | None = self._parts.conversations.loaded.get(name)
             if loaded is None or not loaded.dirty:
                 break

@@ -10,7 +10,7 @@ def test_nothing_measured_is_all_zero() -> None:
 def test_durations_are_those_of_the_last_commits() -> None:
     metrics = Metrics()
     for duration in range(10 * KEPT):
-        metrics.commit(duration * 1000, 2)
+        metrics.record_commit(duration * 1000, 2)
     told = metrics.durations()
     assert (told.count, metrics.events) == (10 * KEPT, 20 * KEPT)
     assert (told.p50_us, told.p99_us) == (9 * KEPT + KEPT // 2, 9 * KEPT + KEPT * 99 // 100)
@@ -18,8 +18,8 @@ def test_durations_are_those_of_the_last_commits() -> None:
 
 def test_calls_and_refusals_are_counted_and_the_last_errors_kept() -> None:
     metrics = Metrics()
-    metrics.answered(b"{}")
-    metrics.answered(Rejection("not_found", "no"))
+    metrics.count_answer(b"{}")
+    metrics.count_answer(Rejection("not_found", "no"))
     for number in range(20):
         metrics.error(str(number))
     assert (metrics.calls, metrics.refused, list(metrics.errors)) == (2, 1, [str(number) for number in range(10, 20)])

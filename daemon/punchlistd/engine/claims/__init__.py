@@ -1,9 +1,8 @@
-"""Claims: who has which task, for how long, and who waits for one. All that the daemon knows of them goes in here.
+"""Claims: which agent has which task and for how long, and which claims wait for one.
 
-Five doors lead in. `agents` takes in who comes and leaves. `admit` says what the claims of others mean for a call,
-before it is decided; `observe` takes in the events of a call, after; `connection_closed` and `ready` take in that a
-holder is gone, and that something was published. What ends or repeats a claim goes out by one, `submit`, as a call like
-all others.
+`admit` checks a call against the claims of others before it is decided, and `observe` follows its events afterwards.
+`agents` records who enters and leaves. `on_connection_closed` and `wake` follow closed connections and commits. Calls
+that end or repeat a claim go through `submit`, like all other calls.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -36,7 +35,7 @@ from punchlistd.engine.claims.reservations import Reservations
 from punchlistd.engine.claims.waiting import WaitingClaims
 
 CLAIMS = frozenset({TaskClaim, EndClaims})
-"""The calls that make claims or end them: they concern this room also where nothing is claimed."""
+"""Calls that start or end claims. They are checked by `admit` even if nothing is claimed."""
 
 _TOUCH = (Claimed, Released, StatusChanged, Deleted)
 _END = (ListCleared, ConversationDeleted)
@@ -46,13 +45,13 @@ class Claims:
     """The claims of all conversations.
 
     Args:
-        grace_s: how long a claim outlives its connection, or a restart, in seconds.
-        submit: takes the calls that end claims, and claims that have waited.
+        grace_s: How long a claim outlives its connection, or a restart, in seconds.
+        submit: Queues the calls that end claims, and claims that have waited.
     """
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         self.leases = Leases(grace_s, submit)
-        self.agents = Agents(self._agent_left, self._agent_back)
+        self.agents = Agents(self._on_agent_left, self._on_agent_back)
         self.reservations = Reservations(self.agents, self._is_elsewhere, submit)
         self.leases.present = self.agents.is_present
         self.waiting = WaitingClaims(submit)
@@ -63,11 +62,11 @@ class Claims:
         """Return the answer of a call that others' claims or waiting claims forbid; None if it may be decided."""
         params, holder = write.params, write.caller.holder
         if type(params) is EndClaims:
-            write.command = msgspec.structs.replace(write.command, params=self.leases.due(params))
+            write.command = msgspec.structs.replace(write.command, params=self.leases.select_due(params))
         elif type(params) is TaskClaim:
-            if (unwanted := self.waiting.given_up(write)) is not None:
-                return unwanted
-            if self.waiting.yields(state, write, params):
+            if (cancellation := self.waiting.check_given_up(write)) is not None:
+                return cancellation
+            if self.waiting.must_yield(state, write, params):
                 return Decision()
             write.command = msgspec.structs.replace(
                 write.command,
@@ -79,147 +78,149 @@ class Claims:
         elif state.claims and type(params) is ListApply:
             return self._check_change(state, params, write.command, holder)
         elif state.claims:
-            return self.leases.refusal(state, params, write.command, holder)
+            return self.leases.check(state, params, write.command, holder)
         return None
 
     def _check_change(
         self, state: State, params: ListApply, command: Command, holder: Holder | None
     ) -> Rejection | None:
-        """The refusal of the first change that finishes what another holds; one before it may take the task away."""
-        taken = set[str]()
+        """Reject a batch at the first change that finishes a task held by another.
+
+        A task that an earlier change in the batch pauses or reopens is no longer held.
+        """
+        freed = set[str]()
         for index, call in enumerate(expand_changes(state, params)):
-            if not isinstance(call, TaskSetStatus) or call.task in taken:
+            if not isinstance(call, TaskSetStatus) or call.task in freed:
                 continue
             if call.status in ("pending", "paused"):
-                taken.add(call.task)
-            elif (refused := self.leases.refusal(state, call, command, holder)) is not None:
-                return reject_change(params, index, refused)
+                freed.add(call.task)
+            elif (rejection := self.leases.check(state, call, command, holder)) is not None:
+                return reject_change(params, index, rejection)
         return None
 
-    def decided(
+    def finish_or_park(
         self, write: Write, params: TaskClaim, state: State, decision: Decision | Rejection
     ) -> Decision | Rejection | None:
-        """Return the outcome of a decided claim; None if it found nothing and waits."""
+        """Return the outcome of a decided claim, or None if it found no task and waits."""
         if type(decision) is Rejection:
-            in_vain = params.wait_ms > 0 and may_succeed_later(decision)
+            is_empty = params.wait_ms > 0 and may_succeed_later(decision)
         else:
-            in_vain = not decision.events
-        if in_vain and self.waiting.waits(write, params):
-            self.waiting.join(state, write, params)
+            is_empty = not decision.events
+        if is_empty and self.waiting.should_wait(write, params):
+            self.waiting.enqueue(state, write, params)
             return None
         self.waiting.forget(write)
-        return Decision() if in_vain else decision
+        return Decision() if is_empty else decision
 
     def observe(self, write: Write, state: State, events: Sequence[KnownEvent]) -> None:
-        """Begin and end leases as the events of a call say."""
+        """Start and end leases after the events of a call."""
         params, holder = write.params, write.caller.holder
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks or isinstance(params, TaskRenew):
             self.leases.follow(state, params, holder, tasks)
-        self._follow_settings(state, events)
+        self._update_graces(state, events)
         if isinstance(params, TaskClaim):
             write.claims = tuple((task, state.claims[task].fence) for task in tasks if task in state.claims)
         elif any(isinstance(event, _END) for event in events):
             self.leases.clear(state.conversation)
 
     def observe_arrival(self, state: State, events: Sequence[KnownEvent]) -> None:
-        """Begin and end leases as the events of another machine's call say."""
+        """Start and end leases after the events of another machine's call."""
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks:
             self.leases.follow(state, None, None, tasks)
-        self._follow_settings(state, events)
+        self._update_graces(state, events)
         if any(isinstance(event, _END) for event in events):
             self.leases.clear(state.conversation)
 
-    def _follow_settings(self, state: State, events: Sequence[KnownEvent]) -> None:
+    def _update_graces(self, state: State, events: Sequence[KnownEvent]) -> None:
         if any(isinstance(event, ConversationConfigured) for event in events):
             self.leases.set_graces(state)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
-        """Give a repeated claim the tasks that its first call got: its caller lost the connection."""
+        """Attach the tasks that a repeated claim already has to its new connection."""
         self.leases.rejoin(state, reply, write.caller.holder)
 
     # after the commit
 
-    def published(self, write: Write) -> None:
-        """A claim's transaction is in the log: answer it, or let it wait."""
+    def on_published(self, write: Write) -> None:
+        """Let a parked claim wait after its commit. Release the tasks of one that was given up since its decision."""
         if write.stage is Stage.PARKED:
-            self.waiting.wait(write)
-        elif write.unwanted is not None and write.claims and write.loaded is not None:
-            # Given up after it was decided: nobody is there to take what it got.
+            self.waiting.start_waiting(write)
+        elif write.cancellation is not None and write.claims and write.loaded is not None:
             self.leases.end(write.loaded.state.conversation, write.claims, "released")
-            write.outcome = write.unwanted
+            write.outcome = write.cancellation
 
-    def ready(self, states: Iterable[State]) -> None:
-        """Something was published: let waiting claims try again."""
+    def wake(self, states: Iterable[State]) -> None:
+        """Retry waiting claims that may succeed on the published states."""
         for state in states:
             self.waiting.wake(state)
 
     def forget(self, write: Write) -> None:
         self.waiting.forget(write)
 
-    # what happens to those who have them
+    # holders
 
-    def loaded(self, state: State) -> None:
+    def on_loaded(self, state: State) -> None:
         self.leases.adopt(state)
         self.reservations.follow(state)
 
-    def _agent_left(self, agent: str) -> None:
+    def _on_agent_left(self, agent: str) -> None:
         self.leases.agent_left(agent)
-        self.reservations.changed(agent)
+        self.reservations.on_agent_changed(agent)
 
-    def _agent_back(self, agent: str, pid: int) -> None:
+    def _on_agent_back(self, agent: str, pid: int) -> None:
         self.leases.agent_back(agent, pid)
-        self.reservations.changed(agent)
+        self.reservations.on_agent_changed(agent)
 
     def _is_elsewhere(self, keeper: str, conversation: str) -> bool:
         return bool(keeper) and self.leases.member(keeper, conversation) is not None
 
-    def connection_closed(self, holder: Holder) -> None:
-        """Let what a closed connection held last for the grace."""
-        self.leases.left(holder)
+    def on_connection_closed(self, holder: Holder) -> None:
+        """Limit the claims of a closed connection to the grace period."""
+        self.leases.on_connection_closed(holder)
 
     def give_up(self, write: Write, answer: Rejection) -> None:
-        """Cancel a waiting claim. What was decided already is released with its commit."""
+        """Cancel a waiting claim. If it is already decided, its tasks are released after the commit."""
         self.waiting.give_up(write, answer)
 
     def close(self) -> None:
         self.leases.close()
         self.reservations.close()
 
-    # what is shown of them
+    # answers
 
     def by_agent(self, user: str | None) -> dict[str, list[Lease]]:
         """Return the leases of each agent with its sub-agents, in a user's lists (None: in all)."""
-        found: dict[str, list[Lease]] = {}
+        leases: dict[str, list[Lease]] = {}
         for lease in self.leases:
             for name in names_of(lease.owner) if user in (None, lease.user) else ():
-                found.setdefault(name, []).append(lease)
-        return found
+                leases.setdefault(name, []).append(lease)
+        return leases
 
-    def explained(self, state: State, rejection: Rejection) -> Rejection:
-        """Add to a rejection who holds the task and until when, if somebody does."""
-        return self.leases.explained(state, rejection)
+    def explain(self, state: State, rejection: Rejection) -> Rejection:
+        """Add the holder of the task and the end of the lease to a rejection, if there is a holder."""
+        return self.leases.explain(state, rejection)
 
     def present(self, state: State) -> Set[str]:
-        """Return the names of the agents that are there, of the list's user and of no user."""
+        """Return the names of the present agents of the list's user and of no user."""
         return self.agents.names(state.user)
 
-    def shown(self, state: State, tasks: list[Task]) -> list[Task]:
+    def add_details(self, state: State, tasks: list[Task]) -> list[Task]:
         """Add fences, machines, lease ends and departures to tasks; the state doesn't contain them."""
         leases = self.leases.of(state.conversation)
-        return [self._shown(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
+        return [self._add_details(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 
-    def _shown(self, state: State, task: Task, lease: Lease | None) -> Task:
+    def _add_details(self, state: State, task: Task, lease: Lease | None) -> Task:
         if lease is None:
-            gone = self.reservations.departure(state, task)
-            if gone is None:
+            departure = self.reservations.departure(state, task)
+            if departure is None:
                 return task
-            return msgspec.structs.replace(task, lease_expires_at=gone.free_at, left_at=gone.left_at)
+            return msgspec.structs.replace(task, lease_expires_at=departure.free_at, left_at=departure.left_at)
         return msgspec.structs.replace(
             task,
             lease_expires_at=lease.expires_at(),
-            left_at=lease.left,
+            left_at=lease.left_at,
             silent_at=lease.silent_at(),
             fence=lease.fence,
             machine=state.claims[task.id].machine if task.id in state.claims else "",

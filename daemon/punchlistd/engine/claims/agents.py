@@ -69,25 +69,25 @@ class Agents:
     def enter(self, peer: Peer, params: AgentEnter) -> Rejection | None:
         """Record that a connection works for an agent, or return the rejection if there are too many agents."""
         key, now = (peer.user or "", params.agent), now_ms()
-        known = self._present.get(key)
-        if known is None and len(self._present) >= MAX_PRESENT:
+        present = self._present.get(key)
+        if present is None and len(self._present) >= MAX_PRESENT:
             facts = {"limit": "agents", "value": MAX_PRESENT + 1, "maximum": MAX_PRESENT}
             message = f"The daemon has {MAX_PRESENT} agents, which is its limit. Let some leave (agent.leave)."
             return Rejection("limit_exceeded", message, facts)
-        before = known or self._left.pop(key, None)
+        previous = present or self._left.pop(key, None)
         self._present[key] = Agent(
             name=params.agent,
             host=params.host,
             directory=params.directory,
             branch=params.branch,
             pid=peer.pid,
-            since=now if known is None else known.since,
+            since=now if present is None else present.since,
             last_call=now,
-            conversation="" if before is None else before.conversation,
+            conversation="" if previous is None else previous.conversation,
         )
         self._peers.setdefault(key, {})[peer] = None
         self._of_peer.setdefault(peer, {})[key] = None
-        if known is None:
+        if present is None:
             self._names.clear()
             self._on_back(params.agent, peer.pid)
         return None
@@ -102,7 +102,7 @@ class Agents:
                 del self._of_peer[peer]
         self._end(key)
 
-    def closed(self, peer: Peer) -> None:
+    def on_closed(self, peer: Peer) -> None:
         for key in self._of_peer.pop(peer, {}):
             peers = self._peers[key]
             del peers[peer]
@@ -122,7 +122,8 @@ class Agents:
         if len(self._left) > MAX_LEFT:
             self._left.popitem(last=False)
 
-    def called(self, user: str | None, actor: str, conversation: str) -> None:
+    def record_call(self, user: str | None, actor: str, conversation: str) -> None:
+        """Record an actor's last call: with its agent, or as an actor that entered no agent."""
         now = now_ms()
         for name in names_of(actor):
             for key in ((user or "", name), ("", name)):
@@ -142,7 +143,7 @@ class Agents:
     def names(self, user: str) -> Set[str]:
         """Return the names of the agents that are present for this user's lists."""
         if user not in self._names:
-            self._names[user] = frozenset(name for its, name in self._present if its in ("", user))
+            self._names[user] = frozenset(name for owner, name in self._present if owner in ("", user))
         return self._names[user]
 
     def has_entered(self, user: str, owner: str) -> bool:
@@ -152,7 +153,7 @@ class Agents:
     def left_at(self, user: str, owner: str) -> int | None:
         """Return when an owner's agent left, in milliseconds; None if it has not, or never entered."""
         keys = [key for name in names_of(owner) for key in ((user, name), ("", name))]
-        return next((one.left_at for key in keys if (one := self._left.get(key)) is not None and one.pid), None)
+        return next((agent.left_at for key in keys if (agent := self._left.get(key)) is not None and agent.pid), None)
 
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
         """Yield the connected agents by arrival, then those that left, the latest first, as far as a user may see them.
@@ -161,7 +162,7 @@ class Agents:
             user: The user that the caller is bound to.
             peers: The connections to be listed by their names alone, if they entered no agent.
         """
-        found = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
+        agents = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
         entered = {peer.pid for peer in self._of_peer}
         others: dict[_Key, list[Peer]] = {}
         connected: set[_Key] = set()
@@ -169,21 +170,21 @@ class Agents:
             key = (peer.user or "", peer.client)
             connected.add(key)
             # A process that has entered an agent also has connections that only call or watch.
-            if peer.client and peer.pid not in entered and key not in found and user in (None, key[0]):
+            if peer.client and peer.pid not in entered and key not in agents and user in (None, key[0]):
                 others.setdefault(key, []).append(peer)
-        found |= {key: self._connected(key, each) for key, each in others.items()}
-        yield from sorted(found.values(), key=lambda agent: (agent.since, agent.name))
+        agents |= {key: self._describe_client(key, group) for key, group in others.items()}
+        yield from sorted(agents.values(), key=lambda agent: (agent.since, agent.name))
         oldest = now_ms() - LATELY_MS
         for key, agent in reversed(self._left.items()):
-            if agent.last_call >= oldest and key not in found and key not in connected and user in (None, key[0]):
+            if agent.last_call >= oldest and key not in agents and key not in connected and user in (None, key[0]):
                 yield agent
 
-    def _connected(self, key: _Key, peers: list[Peer]) -> Agent:
-        heard = now_ms() - int((time.monotonic() - max(peer.heard_at for peer in peers)) * 1000)
+    def _describe_client(self, key: _Key, peers: list[Peer]) -> Agent:
+        last_seen = now_ms() - int((time.monotonic() - max(peer.heard_at for peer in peers)) * 1000)
         since = min(peer.connected_at for peer in peers)
-        called = self._left.get(key)
-        conversation = "" if called is None else called.conversation
-        last_call = max(heard, 0 if called is None else called.last_call)
+        actor = self._left.get(key)
+        conversation = "" if actor is None else actor.conversation
+        last_call = max(last_seen, 0 if actor is None else actor.last_call)
         return Agent(name=key[1], pid=peers[0].pid, since=since, last_call=last_call, conversation=conversation)
 
 

@@ -1,12 +1,12 @@
-"""How long claims last: by the monotonic clock, without an event for a sign of life, with one timer for all.
+"""Leases of all claims: monotonic deadlines in memory, with one timer for all.
 
-The log says who claimed what and how a claim ended; in between, the time of each claim is kept here. A connection keeps
-its claims in force by any call; when it closes, and after a restart of the daemon, they last for a short grace. A claim
-that is kept needs no connection: its time alone counts, by the wall clock from one daemon to the next. A kept claim of
-an agent that had entered belongs to the agent's session: once that has left, and after a restart, it lasts for the
-list's `leave_grace`, unless the agent comes back.
+The log has an event for the start and the end of a claim, but none for signs of life. Any call of a connection renews
+its claims. After the connection closes, and after a restart of the daemon, they last for a short grace period. A claim
+with `keep` needs no connection: only its time counts, across restarts by the wall clock. If its agent had entered, it
+belongs to the agent's session: once the agent has left, and after a restart, it lasts for the list's `leave_grace`,
+unless the agent comes back.
 
-A call that completes or fails a task must come from the claim's holder. `Leases.refusal` decides this for a call
+A call that completes or fails a task must come from the claim's holder. `Leases.check` decides this for a call
 without a fence, because a late owner would otherwise finish the work of the next one.
 """
 
@@ -29,24 +29,24 @@ from punchlistd.engine.claims.agents import belongs_to
 from punchlistd.engine.claims.lease import Lease
 
 _SLACK = 1_000
-"""How many outdated entries the timer's queue may hold beside twice the valid ones."""
+"""Stale entries allowed in the timer's queue in addition to twice the valid ones."""
 
 _READ_S = 0.01
-"""How long what has arrived is read before a claim ends."""
+"""Time to read buffered input before a claim expires, in seconds."""
 
 _STANDSTILL_S = 0.5
-"""A timer that is this late rang after a standstill, of this process or of the machine. Those who hold claims may have
-stood still as well, so what ended meanwhile gets a grace."""
+"""Lateness of the timer, in seconds, that means that the process or the machine stood still. The holders may have stood
+still too, so claims that expired in that time get the grace period."""
 
 MEMBER_SLACK_S = 1.5
-"""How much longer than its own machine the others hold a claim: signs of life need a while, and some are lost."""
+"""Seconds by which other machines extend a remote claim, because signs of life are delayed and some are lost."""
 
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
 
 class _Fences(msgspec.Struct):
-    """What of an answer to a claim tells which claims they are."""
+    """The fences in an answer to a claim."""
 
     fence: int | None = None
     fences: tuple[int, ...] = ()
@@ -59,13 +59,13 @@ class Leases:
     """The leases of all claims.
 
     Args:
-        grace_s: how long a claim outlives its connection, or a restart, in seconds.
-        submit: takes what ends claims.
+        grace_s: How long a claim outlives its connection, or a restart, in seconds.
+        submit: Queues the calls that end claims.
     """
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
-        """The daemon on another machine that keeps the time of a list's claims; None: they are this daemon's own."""
+        """Returns the daemon on another machine that keeps a list's claims; None if this daemon does."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
         """Returns whether the owner of a claim in this user's lists is a present agent."""
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
@@ -92,9 +92,9 @@ class Leases:
 
     def keeps(self, conversation: str) -> bool:
         """Return True if this daemon keeps the leases of the conversation."""
-        return any(not lease.member for lease in self.of(conversation).values())
+        return any(not lease.is_remote for lease in self.of(conversation).values())
 
-    # what happens to claims
+    # start and renewal
 
     def adopt(self, state: State) -> None:
         """Start leases for the claims of a loaded list: kept ones get the rest of their time, others the grace."""
@@ -108,18 +108,18 @@ class Leases:
             if lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(state, task, claim, grace))
                 if (member := self._member(name, claim)) is not None:
-                    self._hold_for(lease, member)
+                    self._hold_remotely(lease, member)
                 elif lease.keep:
                     self._resume(lease, claim.at)
                 else:
                     lease.reason = "restarted"
-            elif lease.asked:
-                lease.asked = False
+            elif lease.is_ending:
+                lease.is_ending = False
                 lease.deadline = grace
             self._schedule(lease)
 
     def follow(self, state: State, params: Mutation | None, holder: Holder | None, tasks: Iterable[str]) -> None:
-        """A call has changed the claims of these tasks; None: one that another machine took."""
+        """Update the leases of these tasks after a call. `params` is None for a call from another machine."""
         name = state.conversation
         for task in tasks:
             claim, lease = state.claims.get(task), self.of(name).get(task)
@@ -128,7 +128,7 @@ class Leases:
             elif lease is None or lease.fence != claim.fence:
                 lease = self._add(Lease(state, task, claim, 0.0))
                 if (member := self._member(name, claim)) is not None:
-                    self._hold_for(lease, member)
+                    self._hold_remotely(lease, member)
                 else:
                     self._hold(lease, holder if isinstance(params, TaskClaim) else None)
                     lease.session = lease.session or (claim.keep and self.present(lease.user, lease.owner))
@@ -141,18 +141,18 @@ class Leases:
 
     def agent_left(self, agent: str) -> None:
         """Limit the claims of an agent's session and its sub-agents to their lists' grace."""
-        self._changed([lease for lease in self._of_agent(agent) if self._check_session(lease)])
+        self._show_again([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
     def agent_back(self, agent: str, pid: int) -> None:
         """Restore the full lease of an agent's claims, and tie claims that its process made before entering to it."""
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
             lease.session = lease.session or (is_its and lease.keep)
-        leases = [lease for lease in self._of_agent(agent) if lease.left is not None]
+        leases = [lease for lease in self._of_agent(agent) if lease.left_at is not None]
         for lease in leases:
-            lease.begin_again()
+            lease.restart()
             self._schedule(lease)
-        self._changed(leases)
+        self._show_again(leases)
 
     def set_graces(self, state: State) -> None:
         """Apply the list's settings: sessions that leave from now on get the new grace."""
@@ -165,10 +165,10 @@ class Leases:
         return lease.fence if lease is not None and lease.owner != params.owner and lease.departure() else None
 
     def _of_agent(self, agent: str) -> list[Lease]:
-        return [each for each in self if each.session and not each.member and belongs_to(each.owner, agent)]
+        return [lease for lease in self if lease.session and not lease.is_remote and belongs_to(lease.owner, agent)]
 
     def _check_session(self, lease: Lease) -> bool:
-        if not lease.session or lease.left is not None or self.present(lease.user, lease.owner):
+        if not lease.session or lease.left_at is not None or self.present(lease.user, lease.owner):
             return False
         lease.leave(now_ms(), time.monotonic())
         self._schedule(lease)
@@ -185,7 +185,7 @@ class Leases:
         lease.deadline = now + lease.lease_s
         lease.leave(began_ms, max(began, now + self._grace_s - lease.leave_s))
 
-    def _changed(self, leases: Iterable[Lease]) -> None:
+    def _show_again(self, leases: Iterable[Lease]) -> None:
         """Show the tasks of these leases again, in the next turn of the loop: replies come before pushes."""
         tasks: dict[str, list[str]] = {}
         for lease in leases:
@@ -196,18 +196,18 @@ class Leases:
     def _member(self, conversation: str, claim: Claim) -> Holder | None:
         return self.member(claim.keeper, conversation) if claim.keeper else None
 
-    def _hold_for(self, lease: Lease, member: Holder) -> None:
-        """The claim lasts as long as its daemon gives signs of life, whoever holds it there."""
-        lease.keep, lease.member = False, True
+    def _hold_remotely(self, lease: Lease, member: Holder) -> None:
+        """Let a remote claim last as long as its daemon gives signs of life."""
+        lease.keep, lease.is_remote = False, True
         lease.lease_s += MEMBER_SLACK_S
         self._hold(lease, member)
 
     def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
         """Attach the leases of a repeated claim to the connection that repeats it."""
         result = msgspec.json.decode(reply, type=_Fences)
-        wanted = {result.fence, *result.fences}
+        fences = {result.fence, *result.fences}
         for lease in self.of(state.conversation).values():
-            if lease.fence in wanted and not lease.member:
+            if lease.fence in fences and not lease.is_remote:
                 self._hold(lease, holder)
 
     def clear(self, conversation: str) -> None:
@@ -215,25 +215,25 @@ class Leases:
         for task in list(self.of(conversation)):
             self._drop(conversation, task)
 
-    def left(self, holder: Holder) -> None:
+    def on_connection_closed(self, holder: Holder) -> None:
         """Let the leases of a closed connection last for the grace."""
         grace = time.monotonic() + self._grace_s
         for lease in self._of_holder.pop(holder, ()):
             self._orphan(lease, grace)
 
     def _hold(self, lease: Lease, holder: Holder | None) -> None:
-        self._let_go(lease)
+        self._detach_holder(lease)
         if holder is not None:
             lease.holder = holder
             self._of_holder.setdefault(holder, {})[lease] = None
-        if lease.left is not None:
-            self._changed([lease])
-        lease.begin_again()
+        if lease.left_at is not None:
+            self._show_again([lease])
+        lease.restart()
         self._schedule(lease)
         if holder is not None and holder.is_gone:
-            self.left(holder)
+            self.on_connection_closed(holder)
 
-    def _let_go(self, lease: Lease) -> None:
+    def _detach_holder(self, lease: Lease) -> None:
         holder, lease.holder = lease.holder, None
         if holder is not None and (held := self._of_holder.get(holder)) is not None:
             held.pop(lease, None)
@@ -242,7 +242,7 @@ class Leases:
 
     def _orphan(self, lease: Lease, grace: float) -> None:
         ends = lease.ends_at()
-        self._let_go(lease)
+        self._detach_holder(lease)
         if lease.keep:
             return
         lease.deadline = min(ends, grace)
@@ -252,8 +252,8 @@ class Leases:
 
     # who may do what
 
-    def refusal(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
-        """Return the rejection of a call without a fence if somebody else holds the task, else None.
+    def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
+        """Return the rejection of a call without a fence if another agent holds the task, else None.
 
         A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
         claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
@@ -262,8 +262,8 @@ class Leases:
         if not isinstance(params, _OF_HOLDERS):
             return None
         lease = self.of(state.conversation).get(params.task)
-        if isinstance(params, TaskRenew) and lease is not None and lease.member:
-            return self.explained(state, lease_held(state.tasks[params.task], lease.owner + _machine(state, lease)))
+        if isinstance(params, TaskRenew) and lease is not None and lease.is_remote:
+            return self.explain(state, lease_held(state.tasks[params.task], lease.owner + _machine(state, lease)))
         if params.fence is not None:
             return None
         finishes = isinstance(params, TaskSetStatus) and params.status in ("completed", "failed")
@@ -272,13 +272,13 @@ class Leases:
         is_holder = lease.holder is not None and lease.holder is holder
         if lease.keep:
             # A renewal and a release name their owner, which the domain compares.
-            may = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
+            is_allowed = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
         else:
-            may = is_holder or lease.holder is None
-        where = _machine(state, lease) if lease.member else "" if lease.keep else " on another connection"
-        return None if may else self.explained(state, lease_held(state.tasks[params.task], lease.owner + where))
+            is_allowed = is_holder or lease.holder is None
+        where = _machine(state, lease) if lease.is_remote else "" if lease.keep else " on another connection"
+        return None if is_allowed else self.explain(state, lease_held(state.tasks[params.task], lease.owner + where))
 
-    def explained(self, state: State, rejection: Rejection) -> Rejection:
+    def explain(self, state: State, rejection: Rejection) -> Rejection:
         """Add the owner and the end of the lease to a rejection about a held task."""
         if rejection.kind != "lease_held":
             return rejection
@@ -287,9 +287,9 @@ class Leases:
             return rejection
         facts: dict[str, object] = {"owner": lease.owner, "expires_at": lease.expires_at()}
         message = rejection.message
-        if gone := lease.departure():
+        if departure := lease.departure():
             machine = state.claims[lease.task].machine
-            facts |= gone | ({"machine": machine} if machine else {})
+            facts |= departure | ({"machine": machine} if machine else {})
             message = f"Task #{lease.task} is held by {lease.owner}, which has left; claim the task by its id, or wait."
         return Rejection(rejection.kind, message, rejection.data | facts)
 
@@ -300,22 +300,22 @@ class Leases:
         for task, fence in params.claims:
             lease = self.of(conversation).get(task)
             if lease is not None and lease.fence == fence:
-                lease.asked = True
+                lease.is_ending = True
         command = Command(params=params, at=now_ms(), actor=Nobody.actor)
         self._submit(Write(Nobody(), None, _RELEASE, params, command))
 
-    def due(self, params: EndClaims) -> EndClaims:
-        """Return the claims to end, without those that were renewed, or whose daemon was heard of, meanwhile."""
+    def select_due(self, params: EndClaims) -> EndClaims:
+        """Return the claims to end, without those renewed since the request, by a call or a sign of life."""
         held, now = self.of(params.conversation), time.monotonic()
-        still: list[tuple[str, int]] = []
-        for one in params.claims:
-            lease = held.get(one[0])
-            if lease is not None and lease.member and lease.ends_at() > now:
-                lease.asked = False
+        due: list[tuple[str, int]] = []
+        for task, fence in params.claims:
+            lease = held.get(task)
+            if lease is not None and lease.is_remote and lease.ends_at() > now:
+                lease.is_ending = False
                 self._schedule(lease)
-            elif lease is None or lease.asked:
-                still.append(one)
-        return EndClaims(conversation=params.conversation, claims=tuple(still), reason=params.reason)
+            elif lease is None or lease.is_ending:
+                due.append((task, fence))
+        return EndClaims(conversation=params.conversation, claims=tuple(due), reason=params.reason)
 
     def _add(self, lease: Lease) -> Lease:
         self._drop(lease.conversation, lease.task)
@@ -327,7 +327,7 @@ class Leases:
         held = self._held.get(conversation, {})
         lease = held.pop(task, None)
         if lease is not None:
-            self._let_go(lease)
+            self._detach_holder(lease)
             self._count -= 1
             if not held:
                 del self._held[conversation]
@@ -352,10 +352,10 @@ class Leases:
                 return
             self._timer.cancel()
         self._rings_at = at
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._ring)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._on_timer)
 
-    def _ring(self) -> None:
-        # uvloop runs timers before it reads: signs of life that wait in the sockets are heard first.
+    def _on_timer(self) -> None:
+        # uvloop runs timers before it reads. Let it read signs of life that are already in the sockets.
         self._rings_at = time.monotonic() + _READ_S
         self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
 
@@ -367,7 +367,7 @@ class Leases:
         ended: dict[tuple[str, str], list[tuple[str, int]]] = {}
         while self._queue and self._queue[0][0] <= now:
             lease = heappop(self._queue)[2]
-            if not self._is_live(lease) or lease.asked:
+            if not self._is_live(lease) or lease.is_ending:
                 continue
             if stood_still and lease.ends_at() <= now:
                 lease.deadline = now + self._grace_s
@@ -375,7 +375,7 @@ class Leases:
                 self._serial += 1
                 heappush(self._queue, (ends, self._serial, lease))
                 continue
-            lease.asked = True  # it may be queued more than once
+            lease.is_ending = True  # it may be queued more than once
             ended.setdefault((lease.conversation, lease.reason), []).append((lease.task, lease.fence))
         for (conversation, reason), claims in ended.items():
             self.end(conversation, claims, reason)
@@ -388,5 +388,5 @@ class Leases:
 
 
 def _machine(state: State, lease: Lease) -> str:
-    """Where a claim is held that a daemon on another machine keeps."""
+    """Return the machine of a remote claim as the end of a message."""
     return f" on {state.claims[lease.task].machine}"

@@ -67,12 +67,12 @@ class Reservations:
 
     def follow(self, state: State) -> None:
         """Update the reservations of a list that was loaded or changed."""
-        name, was = state.conversation, self.lists.pop(state.conversation, None)
+        name, previous = state.conversation, self.lists.pop(state.conversation, None)
         tasks = find_unclaimed(state, partial(self._is_session, state))
         grace_ms = state.settings.leave_grace * 1000
-        if was is not None:
-            for owner in was.tasks:
-                if owner not in tasks or was.grace_ms != grace_ms:
+        if previous is not None:
+            for owner in previous.tasks:
+                if owner not in tasks or previous.grace_ms != grace_ms:
                     self._stop((name, owner))
         if not tasks:
             return
@@ -81,19 +81,19 @@ class Reservations:
             if (name, owner) not in self._timers:
                 self._start(name, reserved, owner)
 
-    def changed(self, agent: str) -> None:
+    def on_agent_changed(self, agent: str) -> None:
         """Restart the timers of an agent that has entered or left, and show its tasks again."""
         for state in self.loaded():
             # Its tasks may have been reserved before it first entered.
             if any(belongs_to(owner, agent) for owner in state.reserved):
                 self.follow(state)
         for name, reserved in self.lists.items():
-            its = [owner for owner in reserved.tasks if belongs_to(owner, agent)]
-            for owner in its:
+            owners = [owner for owner in reserved.tasks if belongs_to(owner, agent)]
+            for owner in owners:
                 self._stop((name, owner))
                 self._start(name, reserved, owner)
-            if its:
-                tasks = [task for owner in its for task in reserved.tasks[owner]]
+            if owners:
+                tasks = [task for owner in owners for task in reserved.tasks[owner]]
                 asyncio.get_running_loop().call_soon(self.show, name, tasks)
 
     def departure(self, state: State, task: Task) -> Departure | None:
@@ -113,8 +113,8 @@ class Reservations:
     def _is_session(self, state: State, owner: str) -> bool:
         if self._agents.has_entered(state.user, owner):
             return True
-        known = [claim for name in names_of(owner) if (claim := state.agents.get(name)) is not None]
-        return bool(known) and not self._is_elsewhere(known[0].keeper, state.conversation)
+        entries = [entry for name in names_of(owner) if (entry := state.agents.get(name)) is not None]
+        return bool(entries) and not self._is_elsewhere(entries[0].keeper, state.conversation)
 
     def _left_at(self, user: str, owner: str) -> int:
         return self._agents.left_at(user, owner) or self._began
@@ -123,9 +123,9 @@ class Reservations:
         """Start the timer of a session unless it is present."""
         if not self._agents.is_present(reserved.user, owner):
             free_at = self._left_at(reserved.user, owner) + reserved.grace_ms
-            self._ring_in(max(free_at - now_ms(), 0) / 1000, conversation, owner)
+            self._set_timer(max(free_at - now_ms(), 0) / 1000, conversation, owner)
 
-    def _ring_in(self, wait_s: float, conversation: str, owner: str) -> None:
+    def _set_timer(self, wait_s: float, conversation: str, owner: str) -> None:
         if not self._closed:
             loop = asyncio.get_running_loop()
             self._timers[conversation, owner] = loop.call_later(wait_s, self._end, conversation, owner)
@@ -133,7 +133,7 @@ class Reservations:
     def _end(self, conversation: str, owner: str) -> None:
         params = EndReservations(conversation=conversation, owners=(owner,))
         self._submit(Write(Nobody(), None, _EDIT, params, Command(params, now_ms(), Nobody.actor)))
-        self._ring_in(AGAIN_S, conversation, owner)
+        self._set_timer(AGAIN_S, conversation, owner)
 
     def _stop(self, key: tuple[str, str]) -> None:
         if (timer := self._timers.pop(key, None)) is not None:

@@ -1,8 +1,8 @@
-"""Claims that wait for a task: first come, first served, and nobody asks twice.
+"""Queue of claims that wait for a task, first come, first served.
 
-A claim that finds nothing is parked. When a commit makes something ready, as many of the parked ones as there are tasks
-go through the writer again, in the order in which they came; newcomers do not overtake them. One that is given up, by
-time, by its caller or by a shutdown, is never executed afterwards.
+A claim that finds no task is parked. When a commit makes tasks ready, the same number of waiting claims go through the
+writer again, in their order of arrival. New claims don't overtake them. A claim that has timed out, was cancelled by
+its caller or ended by a shutdown is never executed afterwards.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ CANCELLED = Rejection("cancelled", "The claim was given up before it got a task.
 
 
 class WaitingClaim:
-    """A claim that waits. `write` is the call, and `waited` says that its time is over."""
+    """A claim in the queue."""
 
     def __init__(self, write: Write, params: TaskClaim, ticket: int) -> None:
         self.write = write
         self.params = params
         self.ticket = ticket
-        self.waited = not params.wait_ms
+        self.is_timed_out = not params.wait_ms
         self.timer: asyncio.TimerHandle | None = None
 
 
 class WaitingClaims:
-    """The claims that wait, by conversation.
+    """The waiting claims of all conversations.
 
     Args:
-        submit: the door into the writer.
+        submit: Queues a call for the writer.
     """
 
     def __init__(self, submit: Callable[[Write], None]) -> None:
@@ -49,47 +49,47 @@ class WaitingClaims:
 
     # between decision and commit
 
-    def given_up(self, write: Write) -> Rejection | None:
-        """Return the answer of a claim that was given up."""
+    def check_given_up(self, write: Write) -> Rejection | None:
+        """Return the answer of a claim that its caller gave up, else None."""
         holder = write.caller.holder
-        return write.unwanted or (CANCELLED if holder is not None and holder.is_gone else None)
+        return write.cancellation or (CANCELLED if holder is not None and holder.is_gone else None)
 
-    def yields(self, state: State, write: Write, params: TaskClaim) -> bool:
+    def must_yield(self, state: State, write: Write, params: TaskClaim) -> bool:
         """Return True if earlier waiting claims get everything that is available now."""
         waiting = self._waiting.get(state.conversation)
         if not waiting or params.task is not None:
             return False
-        known = self._by_write.get(write)
+        entry = self._by_write.get(write)
         supply = claim.Supply(state)
         for waiter in waiting.values():
-            if known is not None and waiter is known[1]:
+            if entry is not None and waiter is entry[1]:
                 break
-            if waiter.params.task is None and waiter.write.unwanted is None:
+            if waiter.params.task is None and waiter.write.cancellation is None:
                 supply.take(claim.caller_names(waiter.params), waiter.params.count)
         return not supply.take(claim.caller_names(params), 1)
 
-    def waits(self, write: Write, params: TaskClaim) -> bool:
-        """Return True if a claim that found nothing is to wait."""
-        known = self._by_write.get(write)
-        return not known[1].waited if known is not None else params.wait_ms > 0
+    def should_wait(self, write: Write, params: TaskClaim) -> bool:
+        """Return True if a claim that found no task should wait, and has time left."""
+        entry = self._by_write.get(write)
+        return not entry[1].is_timed_out if entry is not None else params.wait_ms > 0
 
-    def join(self, state: State, write: Write, params: TaskClaim) -> None:
-        """Put a claim that found nothing at the end of the line."""
+    def enqueue(self, state: State, write: Write, params: TaskClaim) -> None:
+        """Add a claim that found no task to the queue, and start its timeout."""
         if write not in self._by_write:
             self._tickets += 1
             waiter = WaitingClaim(write, params, self._tickets)
             self._waiting.setdefault(state.conversation, {})[waiter.ticket] = waiter
             self._by_write[write] = (state.conversation, waiter)
             loop = asyncio.get_running_loop()
-            waiter.timer = loop.call_later(params.wait_ms / 1000, self._time_is_up, write)
+            waiter.timer = loop.call_later(params.wait_ms / 1000, self._on_timeout, write)
 
-    def wait(self, write: Write) -> None:
-        """Start the time limit of a claim in the line, now that its transaction is published."""
+    def start_waiting(self, write: Write) -> None:
+        """Let a parked claim wait, now that its transaction is published; answer or retry it if its time is over."""
         write.to(Stage.WAITING)
         waiter = self._by_write[write][1]
-        if write.unwanted is not None:
-            self._answer(waiter, write.unwanted)
-        elif waiter.waited:
+        if write.cancellation is not None:
+            self._answer(waiter, write.cancellation)
+        elif waiter.is_timed_out:
             self._requeue(waiter)
 
     def wake(self, state: State) -> None:
@@ -100,18 +100,18 @@ class WaitingClaims:
         supply = claim.Supply(state)
         for waiter in list(waiting.values()):
             if waiter.params.task is not None:
-                wanted = claim.is_decided(state, waiter.params)
+                may_succeed = claim.is_decided(state, waiter.params)
             else:
-                wanted = supply.take(claim.caller_names(waiter.params), waiter.params.count) > 0
-            if wanted and waiter.write.stage is Stage.WAITING:
+                may_succeed = supply.take(claim.caller_names(waiter.params), waiter.params.count) > 0
+            if may_succeed and waiter.write.stage is Stage.WAITING:
                 self._requeue(waiter)
 
     def forget(self, write: Write) -> None:
-        """Remove an answered claim from the line."""
-        known = self._by_write.pop(write, None)
-        if known is None:
+        """Remove an answered claim from the queue."""
+        entry = self._by_write.pop(write, None)
+        if entry is None:
             return
-        conversation, waiter = known
+        conversation, waiter = entry
         if waiter.timer is not None:
             waiter.timer.cancel()
         waiting = self._waiting[conversation]
@@ -122,15 +122,15 @@ class WaitingClaims:
     # giving up
 
     def give_up(self, write: Write, answer: Rejection) -> None:
-        """The caller does not want the task any more. What is decided already is given back by the writer."""
-        write.unwanted = answer
-        known = self._by_write.get(write)
-        if known is not None and write.stage is Stage.WAITING:
-            self._answer(known[1], answer)
+        """Cancel a claim for its caller. If it is already decided, the writer releases its tasks."""
+        write.cancellation = answer
+        entry = self._by_write.get(write)
+        if entry is not None and write.stage is Stage.WAITING:
+            self._answer(entry[1], answer)
 
-    def _time_is_up(self, write: Write) -> None:
+    def _on_timeout(self, write: Write) -> None:
         waiter = self._by_write[write][1]
-        waiter.waited = True
+        waiter.is_timed_out = True
         if write.stage is Stage.WAITING:
             self._requeue(waiter)
 
@@ -139,7 +139,7 @@ class WaitingClaims:
         write.to(Stage.QUEUED)
         write.command = msgspec.structs.replace(write.command, at=now_ms())
         self._submit(write)
-        if write.stage is Stage.ANSWERED:  # by a daemon that stops
+        if write.stage is Stage.ANSWERED:  # rejected, because the daemon is stopping
             self.forget(write)
 
     def _answer(self, waiter: WaitingClaim, answer: Rejection) -> None:

@@ -1,1 +1,1 @@
-"""The lists in use: what is loaded, who may name it, and its past."""
+"""Lists in memory: loading, name resolution and access, and history."""

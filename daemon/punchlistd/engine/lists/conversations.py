@@ -1,6 +1,6 @@
-"""Which conversations are in use: loaded on first use, let go when idle, so that memory follows what is in use.
+"""Conversations in memory: loaded on first use and unloaded when idle.
 
-Here they have their ids alone; who may call them what is decided in `access`.
+They are addressed by id here. `access` resolves the names that callers use.
 """
 
 import time
@@ -16,7 +16,15 @@ from punchlist_schemas.things import Damage
 from punchlistd.domain.state import State, initial_state
 from punchlistd.domain.state.snapshot import load_state
 from punchlistd.engine.lists.history import History
-from punchlistd.engine.lists.loaded import Lane, Listings, LoadedConversation, Place, Present, Shown, nobody
+from punchlistd.engine.lists.loaded import (
+    AddClaimDetails,
+    Lane,
+    Listings,
+    LoadedConversation,
+    Place,
+    Present,
+    no_agents,
+)
 from punchlistd.engine.lists.sessions import Sessions
 from punchlistd.engine.lists.short_names import ShortNames
 from punchlistd.store.port import Damaged, EventLog, Gap, side_of
@@ -24,60 +32,59 @@ from punchlistd.store.port import Damaged, EventLog, Gap, side_of
 T = TypeVar("T")
 
 SNAPSHOT_EVENTS = 64
-"""A snapshot is taken when at least this many events, and as many as there are tasks, came since the last."""
+"""Minimum number of events between two snapshots. A list with more tasks needs as many events as tasks."""
 
 NEVER = -1
-"""What was saved of a conversation of which nothing was."""
+"""Saved version of a conversation that was never saved."""
 
 
 class Conversations:
     """The conversations in use, by id.
 
     Args:
-        log: where they are kept.
-        history: folds what is loaded, in slices.
-        settled: waits until no state runs ahead of the log.
-        loaded: those who follow the states in use are called with each one that was loaded.
-        with_claims: adds to tasks what is known of their claims.
-        present: returns the agents that are there.
+        history: Replays loaded events, in slices.
+        wait_until_settled: Waits until no state is ahead of the log.
+        loaded: Callbacks for each state that was loaded.
+        add_claim_details: Adds fences, lease ends and departures to tasks.
+        present: Returns the names of the agents that are present.
     """
 
     def __init__(
         self,
         log: EventLog,
         history: History,
-        settled: Callable[[], Awaitable[None]],
+        wait_until_settled: Callable[[], Awaitable[None]],
         *,
         loaded: Iterable[Callable[[State], None]] = (),
-        with_claims: Shown | None = None,
-        present: Present = nobody,
+        add_claim_details: AddClaimDetails | None = None,
+        present: Present = no_agents,
     ) -> None:
         self.loaded: dict[str, LoadedConversation] = {}
         self.lanes: dict[str, Lane] = {}
-        """Of each list that machines share the way of its changes."""
+        """The write path of each shared list."""
         self.sessions = Sessions()
         self._log = log
         self._history = history
-        self.settled = settled
+        self.wait_until_settled = wait_until_settled
         self._followers = tuple(loaded)
-        self._with_claims = with_claims
+        self._add_claim_details = add_claim_details
         self._present = present
         self._listings = Listings()
         self.short_names = ShortNames()
         self._loading: dict[str, anyio.Event] = {}
         self._indexing = anyio.Lock()
-        """Of one that changes what the index holds. Whoever has it waits for the log alone."""
+        """Held while the index changes. Its holder must wait for nothing but the log."""
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
-        found = self.loaded.get(id)
-        if found is not None:
-            found.in_use = True
-        return found
+        loaded = self.loaded.get(id)
+        if loaded is not None:
+            loaded.in_use = True
+        return loaded
 
     async def load(self, id: str) -> LoadedConversation:
-        """Find a conversation or load it. One that was never opened loads as an empty one."""
-        while (found := self.find(id)) is None:
+        """Return a conversation, loaded if necessary. One that was never opened is empty."""
+        while (loaded := self.find(id)) is None:
             running = self._loading.get(id)
             if running is not None:
                 await running.wait()
@@ -88,19 +95,19 @@ class Conversations:
             finally:
                 del self._loading[id]
                 done.set()
-        return found
+        return loaded
 
     async def durable(self, id: str) -> LoadedConversation:
-        """A conversation whose state is in the log; there is no wait between this and what the caller does next."""
+        """Return a conversation whose state is in the log. It stays so until the caller awaits."""
         while (loaded := await self.load(id)).dirty:
-            await self.settled()
+            await self.wait_until_settled()
         return loaded
 
     async def recover(self) -> None:
-        """Load, once, the conversations that a killed daemon left unindexed.
+        """Load the conversations that a killed daemon left unindexed. Later calls do nothing.
 
-        Before that the index leaves out lists and shows deleted ones, and of what it does not hold only the events tell
-        whose it is and which sessions are attached: whoever asks it waits for this.
+        Call it before any query of the index: until then the index lacks lists, owners and sessions, and still has
+        deleted lists.
         """
         if self._recovered:
             return
@@ -110,49 +117,49 @@ class Conversations:
                 self._recovered = True
 
     async def save(self, everything: bool) -> None:
-        """Index the log, with a summary of each conversation that changed, or a full snapshot if that is due."""
+        """Index the log, with a summary of each changed conversation, or a full snapshot if one is due."""
         async with self._indexing:
             await self._load_unindexed()
-            changed = self.changed()
-            snapshots = [loaded.snapshot(is_snapshot_due(loaded, everything=everything)) for loaded in changed]
+            unsaved = self.find_unsaved()
+            snapshots = [loaded.build_snapshot(is_snapshot_due(loaded, everything=everything)) for loaded in unsaved]
             await self._log.maintain(snapshots)
-            for loaded, snapshot in zip(changed, snapshots, strict=True):
-                loaded.summarised = snapshot.version
+            for loaded, snapshot in zip(unsaved, snapshots, strict=True):
+                loaded.summarized_version = snapshot.version
                 if snapshot.state is not None:
                     loaded.saved_version = snapshot.version
 
-    async def rebuilt(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Query the index; rebuild it from the log first if it can't be read.
+    async def use_index(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """Run an operation on the index. If the index can't be read, rebuild it from the log and try again.
 
         Raises:
-            Damaged: It can't be read or built again, since the log can't be read either.
+            Damaged: The index can't be rebuilt, because the log can't be read either.
         """
         try:
-            return await ask()
+            return await operation()
         except Damaged:
             async with self._indexing:
                 self._recovered = False
                 await self._log.rebuild()
                 for loaded in self.loaded.values():
-                    loaded.saved_version = loaded.summarised = NEVER
+                    loaded.saved_version = loaded.summarized_version = NEVER
             await self.recover()
-            return await ask()
+            return await operation()
 
     async def _load_unindexed(self) -> None:
-        """Load what the index does not hold, so that nothing is indexed without its summary."""
+        """Load the unindexed conversations, so that none is indexed without its summary."""
         for name in list(self._log.unindexed_conversations()):
             if name not in self.loaded:
                 self._add(name, await self._read(name))
 
     def follow(self, loaded: LoadedConversation) -> None:
-        """Let those look at a conversation again who follow the states in use: what they asked for was not done."""
+        """Call the `loaded` callbacks, for a new conversation or after a change that they requested was not made."""
         for follow in self._followers:
             follow(loaded.state)
 
     def _add(self, name: str, loaded: LoadedConversation) -> None:
         if name not in self.loaded:
             self.loaded[name] = loaded
-            loaded.with_claims = self._with_claims
+            loaded.claim_details = self._add_claim_details
             loaded.present = self._present
             loaded.listings = self._listings
             loaded.short_names = self.short_names
@@ -180,31 +187,31 @@ class Conversations:
         return loaded
 
     async def place(self, loaded: LoadedConversation, base: Place) -> Place:
-        """Up to where of the shared log a conversation goes: the last event of each post has it beside it.
+        """Return a conversation's place in the shared log, which is stored with the last event of each post.
 
         Raises:
-            Damaged: The last event can't be had.
+            Damaged: The last event can't be read.
         """
         newest = await self._log.read(loaded.seq - 1, 1, conversation=loaded.state.conversation) if loaded.seq else []
         side = side_of(newest[-1]) if newest else None
         return base if side is None or not side.position else Place(side.position, side.chain)
 
     async def _salvage(self, name: str, damaged: Damaged) -> LoadedConversation:
-        """A damaged conversation is readable as far as it is whole, and refuses to be written."""
+        """Load a damaged conversation read-only, up to the damage."""
         loaded = LoadedConversation(initial_state(name), "", 0, 0)
         loaded.damage = damage_of(damaged)
         loaded.cut = Damage(damaged.seq, damaged.reason)
         with suppress(Damaged):
-            while found := await self._log.read(loaded.seq, 1 << 60, conversation=name):
-                sound = [stored for stored in found if stored.seq < damaged.seq]
-                for stored in sound:
+            while events := await self._log.read(loaded.seq, 1 << 60, conversation=name):
+                intact = [stored for stored in events if stored.seq < damaged.seq]
+                for stored in intact:
                     loaded.follow(stored)
-                if len(sound) < len(found):
+                if len(intact) < len(events):
                     break
         return loaded
 
-    def refusal(self, damaged: Damaged) -> Rejection:
-        """The refusal of what met damage. From now on the conversation takes no changes, however it was found."""
+    def record_damage(self, damaged: Damaged) -> Rejection:
+        """Make the damaged conversation read-only if it is loaded, and return the rejection for the call."""
         rejection = damage_of(damaged)
         if (loaded := self.loaded.get(damaged.conversation)) is not None and loaded.damage is None:
             loaded.damage = rejection
@@ -214,7 +221,7 @@ class Conversations:
         """Unload a conversation whose state can't be trusted; its next use reads the log."""
         self._history.forget(name)
         if (loaded := self.loaded.pop(name, None)) is not None:
-            loaded.dropped = True
+            loaded.is_dropped = True
             loaded.listings = None
             self._listings.drop(loaded)
 
@@ -222,23 +229,24 @@ class Conversations:
         if (loaded := self.loaded.get(id)) is not None and not loaded.state.exists:
             self.drop(id)
 
-    def changed(self) -> list[LoadedConversation]:
-        """The conversations whose summary the store does not have yet."""
+    def find_unsaved(self) -> list[LoadedConversation]:
+        """Return the conversations whose present summary is not stored yet."""
         return [
             loaded
             for loaded in self.loaded.values()
-            if loaded.summarised != loaded.state.version
+            if loaded.summarized_version != loaded.state.version
             and not loaded.dirty
-            and (loaded.damage is None or loaded.summarised == NEVER)  # of the whole one rather than of what is left
+            # Keep the summary of the whole list rather than replace it by one of the readable part.
+            and (loaded.damage is None or loaded.summarized_version == NEVER)
         ]
 
-    def let_go(self, idle_s: float) -> None:
-        """Unload what nobody used for `idle_s` seconds, if the store has it."""
+    def unload_idle(self, idle_s: float) -> None:
+        """Unload conversations that were not used for `idle_s` seconds and are saved."""
         now = time.monotonic()
         for name, loaded in list(self.loaded.items()):
             if loaded.in_use or loaded.dirty or loaded.state.claims:
                 loaded.in_use, loaded.used = False, now
-            if loaded.used < now - idle_s and loaded.summarised == loaded.state.version:
+            if loaded.used < now - idle_s and loaded.summarized_version == loaded.state.version:
                 self.drop(name)
 
 
@@ -246,7 +254,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def damage_of(damaged: Damaged) -> Rejection:
-    """Return the rejection of what a damaged conversation or, without a name, a damaged log forbids."""
+    """Return the rejection for a damaged conversation or, without a name, a damaged log."""
     name, seq = damaged.conversation, damaged.seq
     if not name:
         return Rejection(
@@ -264,7 +272,7 @@ def damage_of(damaged: Damaged) -> Rejection:
 
 
 def gap_of(gap: Gap) -> Rejection:
-    """The refusal to a reader of the whole log for whom the next events can't be had."""
+    """Return the rejection for a reader of the whole log, if its next events can't be read."""
     return Rejection(
         "gap",
         f"The events behind {gap.after} and before {gap.first} are damaged or missing. Go on behind {gap.first - 1}; "
@@ -274,6 +282,6 @@ def gap_of(gap: Gap) -> Rejection:
 
 
 def is_snapshot_due(loaded: LoadedConversation, *, everything: bool) -> bool:
-    behind = loaded.state.version - loaded.saved_version
-    enough = 1 if everything else max(SNAPSHOT_EVENTS, len(loaded.state.tasks))
-    return loaded.damage is None and behind >= enough
+    unsaved_events = loaded.state.version - loaded.saved_version
+    minimum = 1 if everything else max(SNAPSHOT_EVENTS, len(loaded.state.tasks))
+    return loaded.damage is None and unsaved_events >= minimum

@@ -1,7 +1,7 @@
-"""The past of a conversation, read and folded in slices, so that no history holds up the calls of others.
+"""Past states of a conversation, read and replayed in slices so that other calls run in between.
 
-All who work on histories take turns: in one turn of the event loop there is at most one slice, whoever's it is. A page
-is read in such a turn as well, because commits wait for the database's thread.
+All work on histories shares one lock: an iteration of the event loop runs at most one slice. Reading a page takes the
+lock too, because commits wait for the same database thread.
 """
 
 import asyncio
@@ -25,32 +25,32 @@ from punchlistd.slices import SLICE_EVENTS, T, in_slices
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 SLICE_BYTES = 32 << 10
-"""A slice ends with the event that makes it larger than this."""
+"""Size limit for a slice. The event that exceeds it is its last."""
 
 PAGE_EVENTS = 512
 PAGE_BYTES = 128 << 10
-"""What is read from the log at once, unless one call made more."""
+"""Limits for one read of the log. A larger group of events is read whole."""
 
-DEPTH = 4_096
-"""An undo looks at so many calls more than are asked for, since those that left nothing to undo are passed over."""
+EXTRA_CALLS = 4_096
+"""Calls that an undo reads in addition to the requested number, because calls without effect are skipped."""
 
-DEEPER = 16
-"""How many times as far it looks back when that was not enough."""
+DEPTH_FACTOR = 16
+"""Factor by which an undo looks further back if that was not enough."""
 
 SNAPSHOT_BYTES = 1 << 20
-"""A snapshot up to this size is decoded in one slice; a larger one is passed over for the events."""
+"""A snapshot up to this size is decoded in one slice. Of a larger one, the events are replayed instead."""
 
 BASE_EVENTS = 1_024
-"""An undo that has to look back over more events than these keeps the state before the last of them for the next."""
+"""An undo over more events than this caches the state before the last of them for the next undo."""
 
 BASE_TASKS = 2_000
-"""Of a longer list no such state is kept."""
+"""States with more tasks are not cached."""
 
-AT_ONCE = 4
-"""So many states of the past are worked out beside each other, however many ask: each is as large as its list."""
+MAX_PASTS = 4
+"""Upper limit for past states computed at the same time. Each is as large as its list."""
 
 PASTS_KEPT = 2
-"""Of so many conversations the historical state that was shown last is kept."""
+"""Upper limit for conversations with a cached past state."""
 
 
 _recorded = msgspec.json.Decoder(Recorded)
@@ -72,11 +72,7 @@ class Past:
 
 
 class History:
-    """Queries what happened in a conversation.
-
-    Args:
-        log: where it is kept.
-    """
+    """Reads the history of conversations."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -84,19 +80,19 @@ class History:
         self._pasts: dict[str, Past] = {}
         self._bases: dict[str, tuple[bytes, int]] = {}
         self._erasures = 0
-        self._room = asyncio.Semaphore(AT_ONCE)
-        self._asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._room = asyncio.Semaphore(MAX_PASTS)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def room(self, name: str) -> AsyncGenerator[None]:
-        """Wait for room for another past state, and until no other of this conversation is being computed.
+        """Wait for room for another past state, and until no other state of this conversation is being computed.
 
-        Whoever asks for the same past again then finds it worked out.
+        A second request for the same state then finds it in the cache.
         """
-        asked = self._asked.get(name)
-        if asked is None:
-            asked = self._asked[name] = asyncio.Lock()
-        async with asked, self._room:
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        async with lock, self._room:
             yield
 
     # slices
@@ -104,7 +100,7 @@ class History:
     async def each(self, events: Iterable[Stored], take: Callable[[Stored], bool]) -> bool:
         """Pass each event to `take`, in slices, until it returns False. Return True if it never did.
 
-        What fits into one slice is taken at once.
+        Events that fit into one slice are passed without a pause.
         """
         source = iter(events)
         part, following = _slice(source), _slice(source)
@@ -114,23 +110,25 @@ class History:
             async with self._turn:
                 if not all(map(take, part)):
                     return False
-                await asyncio.sleep(0)  # before the next one has its turn
+                await asyncio.sleep(0)  # with the lock: one slice in each iteration of the event loop
             part, following = following, _slice(source)
         return True
 
     async def steps(self, steps: Iterable[T]) -> T | None:
-        """Go through the steps of some work, in slices that have their turn as those of all readers."""
+        """Run all steps in slices under the shared lock, and return the last one."""
         return await in_slices(steps, self._turn)
 
     async def follow(
         self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True
     ) -> None:
-        """Give the events of a conversation behind one position and up to another to `take`, until that returns False.
+        """Pass a conversation's events from `after` (exclusive) to `upto` to `take`, until that returns False.
 
-        `upto` is the position of an event of it; not `whole`: that may not be in the log yet.
+        Args:
+            upto: The position of an event of the conversation.
+            whole: Whether that event must be in the log already.
 
         Raises:
-            Damaged: One of them can't be had.
+            Damaged: An event can't be read.
         """
         while after < upto:
             async with self._turn:
@@ -143,18 +141,18 @@ class History:
             after = page[-1].seq
             await asyncio.sleep(0)
 
-    # the state as it was
+    # past states
 
     async def at(self, name: str, version: int, upto: int, show: Callable[[State, int], T]) -> T:
-        """What `show` makes of the state as of a version and of the position of its last event.
+        """Return the result of `show` for the state at a version.
 
-        It starts from the nearest earlier state that is at hand: the one that was shown last, or the stored snapshot.
+        Replay starts from the nearest earlier state: the cached one or the stored snapshot.
 
         Args:
-            name: the conversation's own id.
-            version: the version.
-            upto: the position of the conversation's last event.
-            show: called once, with a state that is not its to keep.
+            name: The conversation's own id.
+            version: The version.
+            upto: The position of the conversation's last event.
+            show: Called once with the state and the position of its last event. It must not keep the state.
         """
         async with self.room(name):
             erasures = self._erasures
@@ -172,17 +170,18 @@ class History:
 
             if state.version < version:
                 await self.follow(name, take, past.seq, upto)
-            shown = show(state, past.seq)
+            result = show(state, past.seq)
             if erasures == self._erasures:
                 self._pasts[name] = past
                 if len(self._pasts) > PASTS_KEPT:
                     del self._pasts[next(iter(self._pasts))]
-            return shown
+            return result
 
     async def _nearest(self, name: str, version: int) -> Past:
         try:
             saved = await self._log.load(name)
-        except Damaged:  # what is wanted may lie before the damage
+        except Damaged:
+            # The version may lie before the damage.
             return Past(initial_state(name), 0)
         if saved.state is None or saved.version > version or len(saved.state) > SNAPSHOT_BYTES:
             return Past(initial_state(name), 0)
@@ -199,27 +198,27 @@ class History:
         self._pasts.pop(name, None)
         self._bases.pop(name, None)
 
-    # what an undo takes back
+    # lookbacks of undos
 
-    async def begin(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
-        """What an undo looks back on; with depth 0 only at what came behind a state that is at hand."""
-        meant = build_aim(params)
-        latest = MAX_INTEGER if meant.latest_start is None else meant.latest_start
+    async def begin_lookback(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
+        """Return an undo's lookback before its events are read. With depth 0 it starts at a cached or stored state."""
+        target = build_aim(params)
+        latest = MAX_INTEGER if target.latest_start is None else target.latest_start
         if depth == 0:
             if (base := self._bases.get(name)) is not None:
                 state = load_state(name, base[0])
                 if state.version <= latest:
-                    return Lookback(name, meant, depth_of(params), state, base[1])
+                    return Lookback(name, target, depth_of(params), state, base[1])
             past = await self._nearest(name, latest)
             if past.seq:
-                return Lookback(name, meant, depth_of(params), past.state, past.seq)
-        return Lookback(name, meant, depth or depth_of(params))
+                return Lookback(name, target, depth_of(params), past.state, past.seq)
+        return Lookback(name, target, depth or depth_of(params))
 
     async def read_past(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
-        """Take in what happened up to a position (see `follow`) and before another.
+        """Extend a lookback by the events up to a position (see `follow`) and before another.
 
         Raises:
-            Damaged: An event can't be had.
+            Damaged: An event can't be read.
         """
         begins, name, erasures = True, past.state.conversation, self._erasures
         remember = upto > past.seq + BASE_EVENTS
@@ -241,29 +240,30 @@ class History:
 
         await self.follow(name, take, past.seq, upto, whole=whole)
 
-    async def taken_back(self, name: str, params: ListUndo, at: int, group: Sequence[Stored]) -> Decision:
-        """What the undo took back that made these events."""
-        depth = depth_of(params)  # the snapshot may have come behind that
+    async def rebuild_undo(self, name: str, params: ListUndo, at: int, group: Sequence[Stored]) -> Decision:
+        """Return the decision of the undo that produced these events."""
+        depth = depth_of(params)  # not 0, because the snapshot may be newer than the undo
         while True:
-            past = await self.begin(name, params, depth)
+            past = await self.begin_lookback(name, params, depth)
             await self.read_past(past, group[-1].seq, before=group[0].seq)
             decision = await self.steps(undo_calls(past, params, at))
             if isinstance(decision, Decision):
                 return decision
-            if isinstance(decision, Rejection):  # it was granted once, and the same history says the same again
+            if isinstance(decision, Rejection):
+                # Undo is deterministic and was accepted on this history, so the history must have changed.
                 raise Damaged(name, group[0].seq, "what it took back can't be worked out any more")
-            depth = deeper(params, depth)
+            depth = deepen(params, depth)
 
 
 def depth_of(params: ListUndo) -> int | None:
     """Return how many calls an undo reads first; None means all."""
     count = call_limit(params)
-    return None if count is None else count + DEPTH
+    return None if count is None else count + EXTRA_CALLS
 
 
-def deeper(params: ListUndo, depth: int | None) -> int | None:
-    """Return how many calls it reads if those were not enough."""
-    return depth * DEEPER if depth else depth_of(params)
+def deepen(params: ListUndo, depth: int | None) -> int | None:
+    """Return how many calls an undo reads if `depth` calls were not enough."""
+    return depth * DEPTH_FACTOR if depth else depth_of(params)
 
 
 def _slice(events: Iterator[Stored]) -> list[Stored]:

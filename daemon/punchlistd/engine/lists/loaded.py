@@ -1,4 +1,4 @@
-"""A conversation in use: its state, and what is kept beside it so that answers cost little."""
+"""A conversation in memory: its state, and caches that make answers cheap."""
 
 import time
 from collections.abc import Callable, Set
@@ -17,44 +17,43 @@ from punchlistd.engine.replies import LONG_BYTES, Pieces, Reply
 from punchlistd.store.port import Snapshot, Stored
 
 REPLIES_KEPT = 128
-"""How many answers of keyed calls a loaded conversation remembers, so that a retry costs nothing."""
+"""Upper limit for cached answers of keyed calls in each conversation."""
 
 LISTED_S = 5.0
-"""While tasks are claimed, an encoded list is used again for so long: signs of life move the leases' ends unseen."""
+"""How long an encoded list is reused while tasks are claimed, because leases are renewed without an event."""
 
 LISTED_BYTES = 4 << 20
-"""So much is kept of all conversations together; of a single list that is larger, all."""
+"""Limit for the encoded lists of all conversations together. One larger list is kept anyway."""
 
-_NOT_LISTED = (-1, 0, b"")
-
+_NO_LISTING = (-1, 0, b"")
 
 Present = Callable[[State], Set[str]]
 """Returns the names of the agents that are present for a list."""
 
 
-def nobody(_state: State) -> Set[str]:
+def no_agents(_state: State) -> Set[str]:
     """Return no names, for a list without known agents."""
     return frozenset()
 
 
-Shown = Callable[[State, list[Task]], list[Task]]
-"""Adds to the tasks of a state what answers show beside it."""
+AddClaimDetails = Callable[[State, list[Task]], list[Task]]
+"""Adds fences, lease ends and departures to tasks, which the state doesn't contain."""
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """A place in the log that machines share: a post's position, and the head of the posts' chain there."""
+    """A place in the shared log: a post's position, and the head of the posts' hash chain there."""
 
     position: int = 0
     check: str = ""
 
 
 class Audience(NamedTuple):
-    """Who loses a list of a space if it is deleted here.
+    """The machines that lose a shared list if it is deleted here.
 
     Attributes:
         space: The space.
-        machines: The other machines that were seen with the list recently.
-        here: Whether the deletion stays on this machine, since it has left the list.
+        machines: Other machines that were seen with the list recently.
+        here: Whether only this machine deletes its copy, because it has left the list.
     """
 
     space: str
@@ -63,13 +62,13 @@ class Audience(NamedTuple):
 
 
 class Lane(Protocol):
-    """The way of the changes of one shared list; see `punchlistd.replication.lanes.lane`."""
+    """The write path of one shared list; see `punchlistd.replication.lanes.lane`."""
 
     @property
     def base(self) -> Place: ...
 
     def placed(self, place: Place) -> Place:
-        """Where a place of the list is now: it moves if posts are lost and put back."""
+        """Return the present equivalent of a stored place. It changes when lost posts are put back."""
         ...
 
     @property
@@ -79,22 +78,33 @@ class Lane(Protocol):
     def audience(self) -> Audience: ...
 
     def take(self, item: Any) -> None:
-        """Take a write, or a read or a barrier that comes behind writes: each goes on when its turn has come."""
+        """Queue a write, or a read or barrier that has to stay after earlier writes."""
         ...
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything that was taken before is answered or waits for a task; why that never is, or None."""
+        """Wait until all earlier calls are answered or wait for a task. Return the reason if that fails, else None."""
         ...
 
 
 class LoadedConversation:
-    """A conversation in use: its state, the head of its hash chain, and what follows from them.
+    """A conversation in memory.
 
-    `dirty` counts the batches that touched the state and are not published yet: while there are any it may run ahead
-    of the log, and reads wait. `dropped` says that it is not the conversation's state any more;
-    `unnamed`, of one that does not exist, that no session of its id is attached to another one either. With `damage` it
-    takes no changes, and with `cut` the state is not whole either: it ends before the damage. A shared one has a
-    `lane`, and `place` says up to where of the shared log the state goes.
+    Attributes:
+        check: Head of its hash chain.
+        seq: Log position of its last event.
+        dirty: Number of unpublished transactions that touched it. Unless it is 0, the state may be ahead of the log,
+            and reads wait.
+        is_dropped: Whether it was unloaded, so that the object is outdated.
+        is_unused_name: Whether the conversation doesn't exist and no session has its id.
+        damage: If set, it is read-only, and changes get this rejection.
+        cut: If set, the state ends before this damage.
+        keys: Hashes of the idempotency keys used in it; None until they are loaded.
+        replies: Fingerprints and answers of recent keyed calls, by key.
+        saved_version: Version of the stored snapshot.
+        summarized_version: Version of the stored summary.
+        counted: Unfinished tasks and tasks in progress, as included in the totals.
+        lane: Its write path, if it is shared.
+        place: Its place in the shared log.
     """
 
     __slots__ = (
@@ -103,21 +113,21 @@ class LoadedConversation:
         "cut",
         "damage",
         "dirty",
-        "dropped",
+        "is_dropped",
         "keys",
         "lane",
-        "listed",
+        "_listing",
         "listings",
         "place",
         "replies",
         "saved_version",
-        "with_claims",
+        "claim_details",
         "seq",
         "short_names",
         "present",
         "state",
-        "summarised",
-        "unnamed",
+        "summarized_version",
+        "is_unused_name",
         "in_use",
         "used",
     )
@@ -128,8 +138,8 @@ class LoadedConversation:
         self.check = check
         self.seq = seq
         self.dirty = 0
-        self.dropped = False
-        self.unnamed = False
+        self.is_dropped = False
+        self.is_unused_name = False
         self.lane: Lane | None = None
         self.place = Place()
         self.damage: Rejection | None = None
@@ -137,12 +147,12 @@ class LoadedConversation:
         self.keys: set[int] | None = None
         self.replies: dict[str, tuple[str, bytes]] = {}
         self.saved_version = saved_version
-        self.summarised = saved_version
-        self.listed = _NOT_LISTED
+        self.summarized_version = saved_version
+        self._listing = _NO_LISTING
         self.listings: Listings | None = None
         self.short_names: ShortNames | None = None
-        self.with_claims: Shown | None = None
-        self.present: Present = nobody
+        self.claim_details: AddClaimDetails | None = None
+        self.present: Present = no_agents
         self.in_use = True
         self.used = 0.0
         self.counted: tuple[int, int] = (0, 0)
@@ -155,49 +165,49 @@ class LoadedConversation:
         return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
-        """Keep the answer of a keyed call; the oldest goes."""
+        """Cache the answer of a keyed call, and drop the oldest above the limit."""
         self.replies[key] = (call, reply)
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]
 
     @property
-    def tells_keys(self) -> bool:
-        """Whether it knows all keys that were used in it, and no session came to it from another list."""
+    def has_all_keys(self) -> bool:
+        """Whether `keys` is complete. A session from another list may repeat a key that it used there."""
         return self.keys is not None and not self.state.origins
 
     def forget_replies(self) -> None:
-        """The conversation is erased: no key of it was ever used, and no answer of it is kept."""
+        """Forget all keys and answers of an erased conversation."""
         self.replies.clear()
         self.keys = set()
 
-    def listing(self) -> bytes:
-        """All tasks in order, their counts and the damage where they end, as members of a JSON object.
+    def encode_listing(self) -> bytes:
+        """Encode all tasks in order, their counts and any damage as members of a JSON object.
 
-        They are encoded once per version, or while claims last every few seconds.
+        The result is cached for the version, and while tasks are claimed only for `LISTED_S`.
         """
         state = self.state
         moment = int(time.monotonic() / LISTED_S) if state.running or state.reserved else 0
-        version, at, listing = self.listed
+        version, at, listing = self._listing
         if version != state.version or at != moment:
-            tasks, counts = _encode(self.shown(state.ordered())), _encode(state.counts())
+            tasks, counts = _encode(self.add_claim_details(state.ordered())), _encode(state.counts())
             listing = b'"tasks":%b,"counts":%b%b' % (tasks, counts, self.damaged_member)
-            self.listed = (state.version, moment, listing)
+            self._listing = (state.version, moment, listing)
             if self.listings is not None:
                 self.listings.add(self, len(listing))
         return listing
 
-    def missing(self, rejection: Rejection) -> Rejection:
-        """Return the rejection of what is not there; of a list that is cut at damage, it may be behind that."""
+    def reject_missing(self, rejection: Rejection) -> Rejection:
+        """Return `rejection`, or the damage of a list that is cut, because the missing thing may be after the cut."""
         return rejection if self.cut is None or self.damage is None else self.damage
 
     @property
     def damaged_member(self) -> bytes:
-        """What every answer about a list says that is not whole, as a further member of a JSON object."""
+        """Damage of an incomplete list as a further member of a JSON object, for every answer about it."""
         return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
 
     @property
     def short_name(self) -> str:
-        """The name by which people call it; "" where that is its id."""
+        """The short name; "" if it has none."""
         return self.short_names.of(self.state.conversation) if self.short_names is not None else ""
 
     @property
@@ -208,7 +218,7 @@ class LoadedConversation:
 
     @property
     def shared_member(self) -> bytes:
-        """What answers about a shared list say whose newest changes may be missing, as a further member."""
+        """Replication state as a further member of a JSON object, if newest changes may be missing."""
         shared = None if self.lane is None else self.lane.shared
         return b"" if shared is None else b',"shared":' + _encode(shared)
 
@@ -217,33 +227,33 @@ class LoadedConversation:
         return None if self.lane is None else self.lane.shared
 
     def view(self) -> Conversation:
-        seen = self.state.conversation_view()
-        running = self.with_departures(seen.running)
-        return msgspec.structs.replace(seen, damaged=self.cut, shared=self.shared, running=running)
+        conversation = self.state.conversation_view()
+        running = self.add_departures(conversation.running)
+        return msgspec.structs.replace(conversation, damaged=self.cut, shared=self.shared, running=running)
 
-    def with_departures(self, running: tuple[Running, ...]) -> tuple[Running, ...]:
+    def add_departures(self, running: tuple[Running, ...]) -> tuple[Running, ...]:
         """Add departures of owners to tasks in progress, and when the tasks become free."""
-        tasks = [task for one in running if (task := self.state.tasks.get(one.id)) is not None]
-        gone = {task.id: departure_of(task) for task in self.shown(tasks)}
-        return tuple(msgspec.structs.replace(one, **gone.get(one.id, {})) for one in running)
+        tasks = [task for entry in running if (task := self.state.tasks.get(entry.id)) is not None]
+        departures = {task.id: departure_of(task) for task in self.add_claim_details(tasks)}
+        return tuple(msgspec.structs.replace(entry, **departures.get(entry.id, {})) for entry in running)
 
-    def list_reply(self, head: bytes, newer: bytes) -> Reply:
-        """A JSON object with the whole list between other members; a long list is not copied."""
-        listing, newer = self.listing(), self.shared_member + self.name_member + newer
+    def build_list_reply(self, head: bytes, newer: bytes) -> Reply:
+        """Return a JSON object with the whole list between other members. A long list is not copied."""
+        listing, newer = self.encode_listing(), self.shared_member + self.name_member + newer
         return Pieces((head, listing, newer)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, newer)
 
     def forget_listing(self) -> None:
-        """Encode the list anew when it is asked for."""
-        self.listed = _NOT_LISTED
+        """Drop the cached encoding."""
+        self._listing = _NO_LISTING
 
-    def shown(self, tasks: list[Task]) -> list[Task]:
-        """Tasks as answers show them: with what is known of their claims."""
-        if self.with_claims is None or not (self.state.running or self.state.reserved):
+    def add_claim_details(self, tasks: list[Task]) -> list[Task]:
+        """Add fences, lease ends and departures to tasks for an answer."""
+        if self.claim_details is None or not (self.state.running or self.state.reserved):
             return tasks
-        return self.with_claims(self.state, tasks)
+        return self.claim_details(self.state, tasks)
 
-    def snapshot(self, full: bool) -> Snapshot:
-        """What the store keeps so that the next opening costs the live size; not full: only what listing needs."""
+    def build_snapshot(self, full: bool) -> Snapshot:
+        """Return a snapshot for the store: with the state if `full`, otherwise only the summary for lists of lists."""
         state = self.state
         counts = state.counts()
         return Snapshot(
@@ -268,36 +278,36 @@ def departure_of(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
 
 
-class Listed(Protocol):
-    """What has an encoded list."""
+class HasListing(Protocol):
+    """A conversation with an encoded list."""
 
     def forget_listing(self) -> None: ...
 
 
 class Listings:
-    """Which encoded lists are kept.
+    """Limits the memory of encoded lists.
 
     Args:
-        limit: how many bytes they may have together.
+        limit: Upper limit for all of them together, in bytes.
     """
 
     def __init__(self, limit: int = LISTED_BYTES) -> None:
         self._limit = limit
-        self._sizes: dict[Listed, int] = {}
+        self._sizes: dict[HasListing, int] = {}
         self._size = 0
 
-    def add(self, listed: Listed, size: int) -> None:
-        """A list was encoded anew; the oldest others go."""
-        self.drop(listed)
-        self._sizes[listed] = size
+    def add(self, owner: HasListing, size: int) -> None:
+        """Add a new encoding, and drop the oldest others above the limit."""
+        self.drop(owner)
+        self._sizes[owner] = size
         self._size += size
         while self._size > self._limit and len(self._sizes) > 1:
             oldest = next(iter(self._sizes))
             self.drop(oldest)
             oldest.forget_listing()
 
-    def drop(self, listed: Listed) -> None:
-        self._size -= self._sizes.pop(listed, 0)
+    def drop(self, owner: HasListing) -> None:
+        self._size -= self._sizes.pop(owner, 0)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -1,39 +1,42 @@
-"""Which outside sessions lead to which conversations, of all that was loaded."""
+"""Sessions attached to the conversations that were loaded."""
 
 
 class Sessions:
-    """For each session the conversations that it is attached to: at most one of each owner, "" for nobody's."""
+    """Maps each session to its conversations: at most one for each owner, where "" is no user."""
 
     def __init__(self) -> None:
         self._targets: dict[str, dict[str, str]] = {}
 
     def target(self, user: str | None, session: str) -> str | None:
-        """The conversation of the user (None: nobody's before anybody's) that a session is attached to."""
-        found = self._targets.get(session)
-        if not found:
+        """Return the conversation of a user that a session is attached to.
+
+        For `user` None it is the one that belongs to no user, or else the newest of any user.
+        """
+        by_owner = self._targets.get(session)
+        if not by_owner:
             return None
-        return found.get(user) if user is not None else found.get("") or next(reversed(found.values()))
+        return by_owner.get(user) if user is not None else by_owner.get("") or next(reversed(by_owner.values()))
 
     def targets(self, session: str, owners: tuple[str, ...]) -> list[str]:
-        """The conversations of these owners that a session is attached to."""
-        found = self._targets.get(session, {})
-        return list(dict.fromkeys(found[owner] for owner in owners if owner in found))
+        """Return the conversations of these owners that a session is attached to."""
+        by_owner = self._targets.get(session, {})
+        return list(dict.fromkeys(by_owner[owner] for owner in owners if owner in by_owner))
 
     def note(self, session: str, owner: str, id: str) -> None:
-        """A session was found to lead to a conversation."""
+        """Record an attachment of a loaded conversation."""
         self._targets.setdefault(session, {})[owner] = id
 
     def attach(self, session: str, owner: str, id: str) -> None:
-        """A session leads to a conversation from here on."""
-        found = self._targets.setdefault(session, {})
-        found.pop(owner, None)
-        found[owner] = id  # behind the others: the newest of them
+        """Record a new attachment."""
+        by_owner = self._targets.setdefault(session, {})
+        by_owner.pop(owner, None)
+        by_owner[owner] = id  # last, as the newest
 
     def detach(self, id: str, session: str | None = None) -> None:
-        """A session (None: any) does not lead to this conversation any more."""
-        for known in [*self._targets] if session is None else [session]:
-            found = self._targets.get(known, {})
-            for owner in [owner for owner, target in found.items() if target == id]:
-                del found[owner]
-            if not found:
-                self._targets.pop(known, None)
+        """Detach a session (None: all) from a conversation."""
+        for name in [*self._targets] if session is None else [session]:
+            by_owner = self._targets.get(name, {})
+            for owner in [owner for owner, target in by_owner.items() if target == id]:
+                del by_owner[owner]
+            if not by_owner:
+                self._targets.pop(name, None)

@@ -1,6 +1,6 @@
-"""Short names of lists: `website` for `website-8f909d367e2b`, as long as no other list could be meant.
+"""Short names of lists: `website` for `website-8f909d367e2b`, while it is unambiguous.
 
-The lists of users have names of their own, so only lists that belong to no user count.
+Only lists that belong to no user have one.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from punchlist_schemas.repository import stem_of
 
 
 class ShortNames:
-    """The short names of all repositories' lists. Unknown until `fill` has had the names of all lists."""
+    """The short names of all repositories' lists. Empty until `fill` is called with the names of all lists."""
 
     def __init__(self) -> None:
         self.is_filled = False
@@ -17,7 +17,7 @@ class ShortNames:
         self._by_stem: dict[str, set[str]] = {}
 
     def fill(self, names: Iterable[str]) -> None:
-        """Take in all lists that there are."""
+        """Set the names of all existing lists."""
         self.is_filled = True
         for name in names:
             self.note(name, exists=True)
@@ -38,16 +38,16 @@ class ShortNames:
 
     def id_of(self, name: str) -> str | None:
         """Return the only list that has this short name."""
-        found = self._by_stem.get(name, ())
-        return next(iter(found)) if len(found) == 1 and name not in self._names else None
+        ids = self._by_stem.get(name, ())
+        return next(iter(ids)) if len(ids) == 1 and name not in self._names else None
 
     def sharing(self, name: str) -> list[str]:
         """Return the lists that share a short name, sorted; empty if it is unique or a list's own name."""
-        found = self._by_stem.get(name, ())
-        return sorted(found) if len(found) > 1 and name not in self._names else []
+        ids = self._by_stem.get(name, ())
+        return sorted(ids) if len(ids) > 1 and name not in self._names else []
 
     def of(self, id: str) -> str:
-        """Return the short name of a list, also of one that is still unused; "" if it has none."""
+        """Return the short name of a list, which need not exist yet; "" if it has none."""
         stem = stem_of(id)
         is_only = self.is_filled and stem not in self._names and self._by_stem.get(stem, set()) <= {id}
         return stem if is_only else ""

@@ -1,1 +1,1 @@
-"""What is asked without changing anything."""
+"""Reads: queries of lists, messages, events and text."""

@@ -1,6 +1,6 @@
-"""What can be asked without changing anything, answered from durable state or from the log.
+"""Reads that need durable state, several conversations or the log.
 
-What the state of one conversation alone answers is in `state_queries`.
+`state_queries` has the reads that need the state of one conversation only.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,21 +24,20 @@ from punchlistd.engine.lists.conversations import Conversations, gap_of
 from punchlistd.engine.lists.history import History, fact_of
 from punchlistd.engine.lists.loaded import LoadedConversation, departure_of
 from punchlistd.engine.reading.resolver import Resolver
-from punchlistd.engine.reading.state_queries import LIST_END, filtered
-from punchlistd.engine.replies import Outcome, made
+from punchlistd.engine.reading.state_queries import LIST_END, filter_tasks
+from punchlistd.engine.replies import Outcome, build_reply
 from punchlistd.engine.watching.subscriptions import Subscriptions
-from punchlistd.engine.watching.views import changes, encoded_rows, row_members
+from punchlistd.engine.watching.views import encode_row_members, encode_rows, find_changes
 from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
 
 READ_BYTES = 512 << 10
-"""About how many bytes of events one `event.read` answers, and of messages one `message.list`."""
+"""Approximate size limit for the events of one `event.read` and the messages of one `message.list`, in bytes."""
 
-TOGETHER = 16
-"""So many messages are read from the log at once."""
+READ_MESSAGES = 16
+"""Number of messages read from the log together."""
 
-
-FILTERED = 64
-"""So many messages are looked at together for those of some roles."""
+FILTER_PAGE = 64
+"""Number of messages filtered by role together."""
 
 
 class _Named(msgspec.Struct):
@@ -46,21 +45,15 @@ class _Named(msgspec.Struct):
 
 
 class Queries:
-    """Answers every read: at once where the state is loaded and durable, else when it is.
+    """Answers all reads.
 
     Args:
-        log: for history, messages and events.
-        conversations: the conversations in use.
-        access: leads names to them.
-        history: what happened in them.
-        subscriptions: wakes the calls that wait for events.
-        data_dir: the daemon's data directory.
-        refresh: brings the store's list of conversations up to date.
-        status: makes the answer of `daemon.status` for a user (None: for an unbound connection).
-        backup: makes a copy of the log and the answer of `daemon.backup`.
+        refresh: Updates the store's list of conversations.
+        status: Builds the result of `daemon.status` for a user (None: an unbound connection).
+        backup: Copies the log, and builds the result of `daemon.backup`.
     """
 
-    def __init__(  # noqa: PLR0913 - all that can be asked for
+    def __init__(  # noqa: PLR0913 - one collaborator for each kind of read
         self,
         log: EventLog,
         conversations: Conversations,
@@ -85,17 +78,17 @@ class Queries:
         self.resolve = Resolver(access, data_dir).answer
 
     def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
-        """The answer, if it needs no waiting."""
+        """Return the answer if it needs no waiting, else None."""
         loaded = self._access.find(caller.user, params.conversation)
         if loaded is None or loaded.dirty:
             return None
-        return made(read, params, loaded, self._subscriptions.head)
+        return build_reply(read, params, loaded, self._subscriptions.head)
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
-        """The conversation of a name, its state being in the log; there is no wait before the caller goes on."""
+        """Resolve a name to a conversation whose state is in the log. It stays so until the caller awaits."""
         return await self._access.durable(caller.user, name)
 
-    def claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
+    def list_claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
         """Return the tasks of claims, with their parents."""
         return tuple(
             AgentTask(
@@ -103,7 +96,7 @@ class Queries:
                 id=task.id,
                 title=task.title,
                 path=loaded.state.path(task),
-                **departure_of(loaded.shown([task])[0]),
+                **departure_of(loaded.add_claim_details([task])[0]),
             )
             for lease in leases
             if (loaded := self._conversations.loaded.get(lease.conversation))
@@ -111,12 +104,12 @@ class Queries:
         )
 
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
-        """As `now`, however long it takes until the state is loaded and durable."""
+        """Answer a read, once its state is loaded and durable."""
         loaded = await self._access.durable(caller.user, params.conversation)
-        return loaded if isinstance(loaded, Rejection) else made(read, params, loaded, self._subscriptions.head)
+        return loaded if isinstance(loaded, Rejection) else build_reply(read, params, loaded, self._subscriptions.head)
 
     async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
-        """Wait until a conversation has a version, for a while; why it has not."""
+        """Wait up to `REACHED_S` until a conversation has a version. Return the rejection if it has not, else None."""
         loaded: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
         with anyio.move_on_after(REACHED_S):
             while not isinstance(loaded, Rejection) and loaded.state.version < version:
@@ -129,12 +122,12 @@ class Queries:
         text = f"{loaded.state.conversation} is at version {loaded.state.version}; {version} has not come.{where}"
         return Rejection("version_conflict", text, {"expected": version, "actual": loaded.state.version})
 
-    async def typed(self, answer: Awaitable[Outcome]) -> Outcome:
-        """An answer, or the refusal where what it needs of the log can't be had."""
+    async def reject_damage(self, answer: Awaitable[Outcome]) -> Outcome:
+        """Await an answer, and return the rejection if the log that it needs is damaged."""
         try:
             return await answer
         except Damaged as damaged:
-            return self._conversations.refusal(damaged)
+            return self._conversations.record_damage(damaged)
         except Gap as gap:
             return gap_of(gap)
 
@@ -150,10 +143,10 @@ class Queries:
         loaded = await self._access.durable(caller.user, params.conversation)
         if isinstance(loaded, Rejection):
             return loaded
-        reset, ids, gone = changes(loaded, since)
-        state, rows = loaded.state, encoded_rows(loaded, ids)
+        reset, ids, gone = find_changes(loaded, since)
+        state, rows = loaded.state, encode_rows(loaded, ids)
         end = LIST_END % (state.version, self._subscriptions.head, len(state.tasks))
-        return b'{"tasks":[],%b%b' % (row_members(loaded, rows, gone, reset=reset), end)
+        return b'{"tasks":[],%b%b' % (encode_row_members(loaded, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
         """task.list of an older version, or of what changed since a position."""
@@ -162,16 +155,18 @@ class Queries:
         loaded = await self._access.durable(caller.user, params.conversation)
         if isinstance(loaded, Rejection):
             return loaded
-        wanted, newest = params.at_version or 0, loaded.state.version
-        if wanted > newest:
-            text = f"{loaded.state.conversation} is at version {newest}; there is no version {wanted} yet."
+        version, newest = params.at_version or 0, loaded.state.version
+        if version > newest:
+            text = f"{loaded.state.conversation} is at version {newest}; there is no version {version} yet."
             facts = {"field": "at_version", "expected": f"0 to {newest}"}
-            return loaded.missing(Rejection("invalid_params", text, facts))
+            return loaded.reject_missing(Rejection("invalid_params", text, facts))
         name, history = loaded.state.conversation, self._history
-        return await history.at(name, wanted, loaded.seq, lambda state, seq: made(filtered, params, state, seq))
+        return await history.at(
+            name, version, loaded.seq, lambda state, seq: build_reply(filter_tasks, params, state, seq)
+        )
 
     async def list_conversations(self, caller: Caller, params: p.ConversationList) -> Outcome:
-        async def listed() -> tuple[list[bytes], str | None]:
+        async def list_page() -> tuple[list[bytes], str | None]:
             await self._refresh()
             return await self._log.list(
                 query=params.query,
@@ -183,35 +178,37 @@ class Queries:
             )
 
         try:
-            rows, cursor = await self._conversations.rebuilt(listed)
+            rows, cursor = await self._conversations.use_index(list_page)
         except BadCursor:
             text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
-            rows = [self._with_shared(row) for row in rows]
+            rows = [self._add_shared(row) for row in rows]
         if any(loaded.state.claims for loaded in self._conversations.loaded.values()):
-            rows = [self._with_departures(row) for row in rows]
+            rows = [self._add_departures(row) for row in rows]
         end = b"" if cursor is None else b',"next_cursor":' + _encode(cursor)
         if caller.user is None and (names := await self.short_names(map(_name_in, rows))):
             end += b',"names":' + _encode(names)
-        return made(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
+        return build_reply(lambda: b'{"conversations":[%b]%b}' % (b",".join(rows), end))
 
     async def short_names(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the short names of conversations, by id."""
         await self._access.fill_short_names()
         return {id: name for id in ids if (name := self._access.short_names.of(id))}
 
-    def _with_departures(self, row: bytes) -> bytes:
+    def _add_departures(self, row: bytes) -> bytes:
         """Add departures of owners to an indexed conversation."""
         loaded = self._conversations.loaded.get(_name_in(row))
         if loaded is None or not loaded.state.claims:
             return row
-        seen = msgspec.json.decode(row, type=Conversation)
-        running = loaded.with_departures(seen.running)
-        return row if running == seen.running else _encode(msgspec.structs.replace(seen, running=running))
+        conversation = msgspec.json.decode(row, type=Conversation)
+        running = loaded.add_departures(conversation.running)
+        if running == conversation.running:
+            return row
+        return _encode(msgspec.structs.replace(conversation, running=running))
 
-    def _with_shared(self, row: bytes) -> bytes:
-        """A conversation as the index has it, and what is said of it while its newest changes may be missing."""
+    def _add_shared(self, row: bytes) -> bytes:
+        """Add the replication state to an indexed conversation, if its newest changes may be missing."""
         lane = self._conversations.lanes.get(msgspec.json.decode(row)["conversation"])
         shared = None if lane is None else lane.shared
         return row if shared is None else b'%b,"shared":%b}' % (row[:-1], _encode(shared))
@@ -225,7 +222,7 @@ class Queries:
             ids.reverse()
         if params.after is not None:
             if params.after not in loaded.state.messages:
-                return loaded.missing(message_not_found(params.after))
+                return loaded.reject_missing(message_not_found(params.after))
             ids = ids[ids.index(params.after) + 1 :]
         if (hidden := loaded.state.hidden) and not params.all:
             ids = [id for id in ids if id not in hidden]
@@ -235,22 +232,22 @@ class Queries:
             messages = await self._messages(loaded.state, ids[: params.limit])
             has_more = len(ids) > len(messages)
         result = r.MessageListResult(messages=tuple(messages), has_more=has_more, damaged=loaded.cut)
-        return made(_encode, result)
+        return build_reply(_encode, result)
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
-        """The first messages of these roles: they are looked for page by page, in the order asked for."""
-        found: list[Message] = []
+        """Return the first messages of these roles, and whether more may follow."""
+        matches: list[Message] = []
         size = 0
         while ids and size < READ_BYTES:
-            page = await self._messages(state, ids[:FILTERED])
+            page = await self._messages(state, ids[:FILTER_PAGE])
             for at, message in enumerate(page):
                 if message.role in params.roles:
-                    found.append(message)
+                    matches.append(message)
                     size += len(_encode(message))
-                if len(found) == params.limit or size >= READ_BYTES:
-                    return found, len(ids) > at + 1
+                if len(matches) == params.limit or size >= READ_BYTES:
+                    return matches, len(ids) > at + 1
             ids = ids[len(page) :]
-        return found, bool(ids)
+        return matches, bool(ids)
 
     async def get_message(self, caller: Caller, params: p.MessageGet) -> Outcome:
         loaded = await self._access.durable(caller.user, params.conversation)
@@ -259,7 +256,7 @@ class Queries:
         if not loaded.state.exists and loaded.cut is None:
             return conversation_not_found(params.conversation)
         if params.message not in loaded.state.messages:
-            return loaded.missing(message_not_found(params.message))
+            return loaded.reject_missing(message_not_found(params.message))
         (message,) = await self._messages(loaded.state, [params.message])
         return _encode(r.MessageGetResult(message=message))
 
@@ -271,34 +268,35 @@ class Queries:
         return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
 
     async def _messages(self, state: State, page: list[str]) -> list[Message]:
-        """The first of these messages, up to about `READ_BYTES` of them and at least one."""
-        found: dict[int, tuple[Message, int]] = {}
+        """Read the first of these messages: at least one, and up to about `READ_BYTES`."""
+        cache: dict[int, tuple[Message, int]] = {}
         messages: list[Message] = []
         size = 0
         for at, id in enumerate(page):
             seq = state.messages[id]
-            if seq not in found:
-                near = {state.messages[other] for other in page[at : at + TOGETHER]}
-                found = await self._read_messages(state.conversation, near)
-                if seq not in found:  # the newest is asked for first, and the older ones have taken the page
-                    found |= await self._read_messages(state.conversation, {seq})
+            if seq not in cache:
+                near = {state.messages[other] for other in page[at : at + READ_MESSAGES]}
+                cache = await self._read_messages(state.conversation, near)
+                if seq not in cache:
+                    # In descending order, older messages may have filled the page of the log.
+                    cache |= await self._read_messages(state.conversation, {seq})
             by = state.hidden.get(id)
-            message = found[seq][0]
+            message = cache[seq][0]
             if by is not None:
                 message = msgspec.structs.replace(message, superseded_by=by, retracted=not by)
             messages.append(message)
-            size += found[seq][1]
+            size += cache[seq][1]
             if size >= READ_BYTES:
                 break
         return messages
 
-    async def _read_messages(self, name: str, wanted: set[int]) -> dict[int, tuple[Message, int]]:
-        """The messages at these positions with their sizes, as far as they fit into one page."""
-        first, last = min(wanted), max(wanted)
+    async def _read_messages(self, name: str, positions: set[int]) -> dict[int, tuple[Message, int]]:
+        """Read the messages at these positions, with their sizes, as far as they fit into one page."""
+        first, last = min(positions), max(positions)
         page = await self._log.read(first - 1, 1 + last - first, conversation=name, max_bytes=READ_BYTES)
-        found: dict[int, tuple[Message, int]] = {}
+        messages: dict[int, tuple[Message, int]] = {}
         for stored in page:
-            fact = fact_of(stored) if stored.seq in wanted else None
+            fact = fact_of(stored) if stored.seq in positions else None
             if fact is not None and isinstance(event := fact.event, MessageAppended):
                 message = Message(
                     message=event.message,
@@ -309,15 +307,15 @@ class Queries:
                     seq=fact.seq,
                     supersedes=event.supersedes,
                 )
-                found[fact.seq] = message, len(stored.line)
-        if len(wanted) == 1 and not found:
+                messages[fact.seq] = message, len(stored.line)
+        if len(positions) == 1 and not messages:
             raise Damaged(name, first, "the event is missing")
-        return found
+        return messages
 
     async def position(
         self, caller: Caller, name: str | None, after: int | None, epoch: str | None
     ) -> str | None | Rejection:
-        """Check where a reader of events wants to go on; the conversation's own id, or why it can't."""
+        """Check a reader's position, and return its conversation's id (None: all) or the rejection."""
         if epoch is not None and epoch != self.epoch:
             text = "The position belongs to another log; read the list again and go on from its seq."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
@@ -338,7 +336,7 @@ class Queries:
         return self._events_result(events, seq)
 
     async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
-        """Events behind `after` that the caller may see, and the position to go on from."""
+        """Return events after a position that the caller may see, and the position to continue from."""
         head = self._subscriptions.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
@@ -350,28 +348,30 @@ class Queries:
         with anyio.move_on_after(params.timeout_ms / 1000):
             while not isinstance(name, Rejection):
                 if after < self._subscriptions.head:
-                    # Shielded: a position moved on for events that are not answered would lose them.
+                    # Shielded: a position that advances without its events being returned would lose them.
                     async with caller.turn():
                         with anyio.CancelScope(shield=True):
                             events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
-                if after < self._subscriptions.head:  # nothing on this page was for the caller: the next one may be
+                if after < self._subscriptions.head:  # the caller may see nothing on this page; try the next
                     continue
                 await self._subscriptions.change(name, caller.user, after)
-                # Once more: it may have been deleted, and be another user's now.
+                # Check again: the list may have been deleted, and opened by another user.
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 
     def _events_result(self, events: list[bytes], seq: int) -> Outcome:
-        return made(lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch)))
+        return build_reply(
+            lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
+        )
 
     async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
         return _encode(await self._status(caller.user))
 
     async def backup(self, _caller: Caller, params: p.Backup) -> Outcome:
-        made = await self._backup(params)
-        return made if isinstance(made, Rejection) else _encode(made)
+        result = await self._backup(params)
+        return result if isinstance(result, Rejection) else _encode(result)
 
 
 def _name_in(row: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Which list a directory means, for clients that do not look themselves: editors."""
+"""Resolves a directory to its list, for clients that don't do it themselves, such as editors."""
 
 import anyio
 import msgspec
@@ -12,15 +12,14 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.access import OWN, Access
 
 READERS = 4
-"""How many directories are looked at at once: a file system that hangs must not take all threads."""
+"""Upper limit for threads that read directories, so that a hanging file system can't block all threads."""
 
 
 class Resolver:
-    """Answers `conversation.resolve` by the rule that clients go by.
+    """Answers `conversation.resolve` by the same rules as clients.
 
     Args:
-        access: leads names to conversations.
-        data_dir: the data directory: there it is kept which project may name which list.
+        data_dir: The data directory, which records which project may use which list.
     """
 
     def __init__(self, access: Access, data_dir: str) -> None:
@@ -29,35 +28,36 @@ class Resolver:
         self._readers = anyio.CapacityLimiter(READERS)
 
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
-        """The list; for a bound caller the user's own one of that name."""
+        """Return the list of a directory. For a bound caller it is the user's own list of that name."""
         try:
-            found = await anyio.to_thread.run_sync(meant, params.path, limiter=self._readers)
+            directory = await anyio.to_thread.run_sync(meant, params.path, limiter=self._readers)
         except DirectoryError as error:
             return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
-        if found is None:
-            nothing = ConversationResolveResult(
-                conversation=None, source="none", root=None, file=None, exists=False, allowed=True
+        if directory is None:
+            return _encode(
+                ConversationResolveResult(
+                    conversation=None, source="none", root=None, file=None, exists=False, allowed=True
+                )
             )
-            return _encode(nothing)
-        name = found.conversation if caller.user is None else f"{OWN}{found.conversation}"
+        name = directory.conversation if caller.user is None else f"{OWN}{directory.conversation}"
         loaded = await self._access.durable(caller.user, name)
-        used = None if isinstance(loaded, Rejection) or not loaded.state.exists else loaded.state.conversation
+        id = None if isinstance(loaded, Rejection) or not loaded.state.exists else loaded.state.conversation
         allowed = await anyio.to_thread.run_sync(
-            found.may_use, self._data_dir, used, caller.user, limiter=self._readers
+            directory.may_use, self._data_dir, id, caller.user, limiter=self._readers
         )
         result = ConversationResolveResult(
             conversation=name,
-            source=found.source,
-            root=_text(found.root),
-            file=None if found.file is None else _text(found.file),
-            exists=used is not None,
+            source=directory.source,
+            root=_text(directory.root),
+            file=None if directory.file is None else _text(directory.file),
+            exists=id is not None,
             allowed=allowed,
         )
         return _encode(result)
 
 
 def _text(path: str) -> str:
-    """A path as JSON can hold it: names are bytes to the system."""
+    """Return a path as text for JSON, with escapes for bytes that are not UTF-8."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -1,8 +1,7 @@
-"""Text search over one list and over all that the caller may see.
+"""Text search in one list, or in all lists that the caller may see.
 
-The full-text index follows the lists only when somebody searches: then what has changed since is brought up to date,
-list by list. What is found is looked up in the lists themselves, so that an index which lags behind shows nothing that
-is not there, and nobody sees another's.
+The full-text index is updated by searches only: each one first indexes the lists that have changed. Matches are looked
+up in the lists themselves, so a stale index never returns deleted tasks or tasks of other users.
 """
 
 import logging
@@ -35,28 +34,25 @@ T = TypeVar("T")
 _PAGE = 1_000
 _TRIES = 3
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-"""What says that there is no room for the file, or no leave to write it."""
+"""Errors of a file that can't be written: no space or no permission."""
 
 
-class _Listed(msgspec.Struct):
+class _Summary(msgspec.Struct):
     conversation: str
     version: int
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_listed = msgspec.json.Decoder(_Listed).decode
+_decode_summary = msgspec.json.Decoder(_Summary).decode
 
 
 class Search:
-    """The index of this daemon.
+    """The search index of this daemon.
 
     Args:
-        path: Where it is kept; the log's own file is `log_path`.
-        log_path: The log.
-        log: Which lists there are.
-        conversations: The lists in use.
-        access: Leads names to lists.
-        refresh: Brings the store's summaries up to date.
+        path: The index's file.
+        log_path: The log's file.
+        refresh: Updates the store's summaries of lists.
     """
 
     def __init__(
@@ -77,16 +73,16 @@ class Search:
         self._index: SearchIndex | None = None
         self._has_room = True
         self._turn = anyio.Lock()
-        """Of one search after the other. Whoever has it may wait for the writer, who must never wait for it."""
+        """Serializes searches. Its holder may wait for the writer, so the writer must never wait for it."""
         self._file = anyio.Lock(fast_acquire=True)
-        """Of one thread in the index. Whoever has it waits for nothing else."""
+        """Serializes threads that use the index. Its holder must wait for nothing else."""
 
     def stay_in_memory(self) -> None:
-        """Write no file: the daemon only reads."""
+        """Keep the index in memory, for a read-only daemon."""
         self._path = ":memory:"
 
     async def answer(self, caller: Caller, params: TaskSearch) -> Outcome:
-        """What is found, the best first; of a list that is damaged, only what was before the damage."""
+        """Return the matches, best first. Of a damaged list, only the part before the damage is searched."""
         async with self._turn:
             for _ in range(_TRIES):
                 with suppress(Again):
@@ -96,45 +92,45 @@ class Search:
     async def _answer(self, caller: Caller, params: TaskSearch) -> Outcome:
         name: str | None = None
         if params.conversation is None:
-            versions = await self._listed(caller.user)
+            versions = await self._list_versions(caller.user)
         else:
             loaded = await self._access.durable(caller.user, params.conversation)
             if isinstance(loaded, Rejection):
                 return loaded
             name = loaded.state.conversation
             versions = {name: loaded.state.version}
-        index, known = await self._in_thread(lambda index: (index, index.indexed_versions()))
-        damaged = await self._bring_up(index, known, versions, caller.user)
-        found = await self._in_thread(lambda index: index.find(params.query, name), index)
-        hits, total = await self._hits(caller, params, found)
-        rows = [each.row for each, *_ in hits]
+        index, indexed = await self._in_thread(lambda index: (index, index.indexed_versions()))
+        damaged = await self._update_index(index, indexed, versions, caller.user)
+        matches = await self._in_thread(lambda index: index.find(params.query, name), index)
+        visible, total = await self._select(caller, params, matches)
+        rows = [match.row for match, *_ in visible]
         texts = await self._in_thread(lambda index: index.excerpts(params.query, rows), index)
-        shown = tuple(
-            Hit(conversation=each.conversation, title=loaded.state.title, task=task, excerpt=texts.get(each.row, ""))
-            for each, loaded, task in hits
+        hits = tuple(
+            Hit(conversation=match.conversation, title=loaded.state.title, task=task, excerpt=texts.get(match.row, ""))
+            for match, loaded, task in visible
         )
-        return _encode(TaskSearchResult(hits=shown, total=total, damaged=tuple(damaged)))
+        return _encode(TaskSearchResult(hits=hits, total=total, damaged=tuple(damaged)))
 
-    async def _listed(self, user: str | None) -> dict[str, int]:
-        await self._conversations.rebuilt(self._refresh)
-        found: dict[str, int] = {}
+    async def _list_versions(self, user: str | None) -> dict[str, int]:
+        await self._conversations.use_index(self._refresh)
+        versions: dict[str, int] = {}
         cursor: str | None = None
         while True:
-            rows, cursor = await self._conversations.rebuilt(
+            rows, cursor = await self._conversations.use_index(
                 lambda at=cursor: self._log.list(user=user, limit=_PAGE, cursor=at)
             )
-            found |= {listed.conversation: listed.version for listed in map(_decode_listed, rows)}
+            versions |= {summary.conversation: summary.version for summary in map(_decode_summary, rows)}
             if cursor is None:
-                return found
+                return versions
 
-    async def _bring_up(
-        self, index: SearchIndex, known: dict[str, tuple[int, int]], versions: dict[str, int], user: str | None
+    async def _update_index(
+        self, index: SearchIndex, indexed: dict[str, tuple[int, int]], versions: dict[str, int], user: str | None
     ) -> list[str]:
-        """Index what has changed in these lists since they were `known`; the names of those that are damaged."""
+        """Index changes of these lists, given their indexed versions and positions. Return the damaged lists."""
         damaged: list[str] = []
         for name, version in versions.items():
             loaded = self._conversations.loaded.get(name)
-            before = known.get(name)
+            before = indexed.get(name)
             if before is not None and before[0] == version and (loaded is None or loaded.damage is None):
                 continue
             loaded = await self._access.durable(user, name)
@@ -149,56 +145,57 @@ class Search:
     async def _index_list(self, index: SearchIndex, user: str | None, name: str, since: int | None) -> None:
         while not isinstance(loaded := await self._access.durable(user, name), Rejection):
             async with self._file:
-                if not loaded.dirty:  # it may have been deleted while the file was waited for: its words stay away
-                    await anyio.to_thread.run_sync(self._acted, _update(loaded, since), index)
+                # The list may have been deleted during the wait for the lock. Don't index its text then.
+                if not loaded.dirty:
+                    await anyio.to_thread.run_sync(self._run, _build_update(loaded, since), index)
                     return
 
-    async def _hits(
-        self, caller: Caller, params: TaskSearch, found: Iterable[Match]
+    async def _select(
+        self, caller: Caller, params: TaskSearch, matches: Iterable[Match]
     ) -> tuple[list[tuple[Match, LoadedConversation, Task]], int]:
-        """Those that are there, may be seen, and have the status that is asked for; and how many there are in all."""
-        wanted = (params.status,) if isinstance(params.status, str) else params.status
+        """Return the first existing and visible matches with the requested status, and the number of all of them."""
+        statuses = (params.status,) if isinstance(params.status, str) else params.status
         lists: dict[str, LoadedConversation | Rejection] = {}
-        hits: list[tuple[Match, LoadedConversation, Task]] = []
+        selected: list[tuple[Match, LoadedConversation, Task]] = []
         total = 0
-        for each in found:
-            if each.conversation not in lists:
-                lists[each.conversation] = await self._access.durable(caller.user, each.conversation)
-            loaded = lists[each.conversation]
-            task = None if isinstance(loaded, Rejection) else loaded.state.tasks.get(each.task)
-            if isinstance(loaded, Rejection) or task is None or (wanted is not None and task.status not in wanted):
+        for match in matches:
+            if match.conversation not in lists:
+                lists[match.conversation] = await self._access.durable(caller.user, match.conversation)
+            loaded = lists[match.conversation]
+            task = None if isinstance(loaded, Rejection) else loaded.state.tasks.get(match.task)
+            if isinstance(loaded, Rejection) or task is None or (statuses is not None and task.status not in statuses):
                 continue
             total += 1
-            if len(hits) < params.limit:
-                hits.append((each, loaded, loaded.shown([task])[0]))
-        return hits, total
+            if len(selected) < params.limit:
+                selected.append((match, loaded, loaded.add_claim_details([task])[0]))
+        return selected, total
 
     async def forget(self, name: str) -> None:
-        """A list is erased: none of its words stays in the file. The writer waits for this."""
+        """Remove the text of an erased list from the file. The writer waits for this."""
         async with self._file:
-            if self._index is None:  # nobody has searched yet: the next one makes it again
+            if self._index is None:  # not opened yet; the next search rebuilds it
                 await anyio.to_thread.run_sync(discard, self._path)
                 return
-            with suppress(Again):  # of a new index nothing has to be taken out
-                await anyio.to_thread.run_sync(self._acted, _forgotten(name), None)
+            with suppress(Again):  # a new index doesn't contain the list
+                await anyio.to_thread.run_sync(self._run, _build_removal(name), None)
 
     async def close(self) -> None:
-        """Leave the index for the next daemon."""
+        """Close the index and keep its file for the next daemon."""
         async with self._file:
             if self._index is not None:
                 await anyio.to_thread.run_sync(self._index.close)
                 self._index = None
 
     async def _in_thread(self, act: Callable[[SearchIndex], T], index: SearchIndex | None = None) -> T:
-        """Do something with the index, which must still be `index` if one is given.
+        """Run `act` on the index in a thread. If `index` is given, it must still be the current one.
 
         Raises:
-            Again: It is not, or it can't be read; it is made anew with the next use, in memory if there is no room.
+            Again: The index was replaced or can't be used. The next use rebuilds it, in memory if there is no space.
         """
         async with self._file:
-            return await anyio.to_thread.run_sync(self._acted, act, index)
+            return await anyio.to_thread.run_sync(self._run, act, index)
 
-    def _acted(self, act: Callable[[SearchIndex], T], expected: SearchIndex | None) -> T:
+    def _run(self, act: Callable[[SearchIndex], T], expected: SearchIndex | None) -> T:
         try:
             if self._index is None:
                 self._index = SearchIndex(self._path if self._has_room else ":memory:", self._identity)
@@ -216,18 +213,18 @@ class Search:
 
     @property
     def _identity(self) -> str:
-        """What tells this log's file from all others, a backup of it that was put in its place included."""
+        """Identifier of the log's file. It differs for a backup that was restored in its place."""
         return (
             f"{self._log.epoch}:{os.stat(self._log_path).st_ino}" if os.path.exists(self._log_path) else self._log.epoch
         )
 
 
 class Again(Exception):
-    """The index is made again: the search has to begin anew."""
+    """The index is being rebuilt, and the search has to restart."""
 
 
-def _update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
-    """What brings the index of a list up to date that was indexed up to `since`."""
+def _build_update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
+    """Return the update of the index for a list that is indexed up to `since`."""
     state = loaded.state
     changes = None if since is None else state.since(since)
     changed, gone = (list(state.tasks), None) if changes is None else changes
@@ -236,7 +233,7 @@ def _update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIn
     return lambda index: index.update(name, version, seq, words, gone)
 
 
-def _forgotten(name: str) -> Callable[[SearchIndex], None]:
+def _build_removal(name: str) -> Callable[[SearchIndex], None]:
     return lambda index: index.forget([name])
 
 

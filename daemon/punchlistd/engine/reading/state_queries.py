@@ -1,4 +1,4 @@
-"""What the state of one conversation alone answers: functions of the params, the loaded conversation and the head."""
+"""Reads of one conversation's state: functions of the params, the loaded conversation and the log's head."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +17,9 @@ from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 
 LIST_END = b',"version":%d,"seq":%d,"total":%d}'
-"""The last members of a list: its version, the log's position, and how many tasks it has."""
+"""The last members of a list: its version, the log's head, and the number of tasks."""
 
-
-_OF_LEASES = ("lease_expires_at", "left_at", "silent_at", "machine")
+_LEASE_MEMBERS = ("lease_expires_at", "left_at", "silent_at", "machine")
 
 
 def get_conversation(_params: p.Place, loaded: LoadedConversation, _head: int) -> Outcome:
@@ -30,10 +29,10 @@ def get_conversation(_params: p.Place, loaded: LoadedConversation, _head: int) -
 def get_task(params: p.TaskGet, loaded: LoadedConversation, _head: int) -> Outcome:
     task = loaded.state.tasks.get(params.task)
     if task is None:
-        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
+        return loaded.reject_missing(task_not_found(params.task, loaded.state.next_task))
     path = b"" if task.parent is None else b',"path":%b' % _encode(loaded.state.path(task))
     if loaded.state.running or loaded.state.reserved:
-        (task,) = loaded.shown([task])
+        (task,) = loaded.add_claim_details([task])
     return b'{"task":%b%b%b}' % (_encode(task), path, loaded.damaged_member)
 
 
@@ -41,20 +40,20 @@ def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -
     state = loaded.state
     task = None if params.task is None else state.tasks.get(params.task)
     if params.task is not None and task is None:
-        return loaded.missing(task_not_found(params.task, loaded.state.next_task))
+        return loaded.reject_missing(task_not_found(params.task, loaded.state.next_task))
     explained = explain(state, task, params.owner)
-    by = loaded.shown([state.tasks[name] for name in {each.by for each in explained.reasons}])
-    shown = {one.id: {name: getattr(one, name) for name in _OF_LEASES} for one in by}
+    causes = loaded.add_claim_details([state.tasks[id] for id in {reason.by for reason in explained.reasons}])
+    leases = {cause.id: {name: getattr(cause, name) for name in _LEASE_MEMBERS} for cause in causes}
     return _encode(
         r.TaskExplainResult(
-            task=None if task is None else loaded.shown([task])[0],
+            task=None if task is None else loaded.add_claim_details([task])[0],
             path=() if task is None else state.path(task),
             ready=explained.ready,
             startable=explained.startable,
             completable=explained.completable,
             ahead=explained.ahead,
             next=explained.next,
-            reasons=tuple(structs.replace(each, **shown[each.by]) for each in explained.reasons),
+            reasons=tuple(structs.replace(reason, **leases[reason.by]) for reason in explained.reasons),
             more=explained.more,
             version=state.version,
             seq=head,
@@ -63,69 +62,67 @@ def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -
     )
 
 
-def is_of_the_past(params: p.TaskList) -> bool:
-    """Whether a call of task.list needs the log: it asks for an older version, or for what changed since."""
+def needs_log(params: p.TaskList) -> bool:
+    """Return True if `task.list` requests an older version or the changes since a position."""
     return params.at_version is not None or params.since is not None
 
 
 def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Outcome:
-    """task.list, of the present state."""
+    """Answer `task.list` from the present state."""
     if params == p.TaskList(conversation=params.conversation):
         state = loaded.state
-        return loaded.list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
-    return filtered(params, loaded.state, head, loaded)
+        return loaded.build_list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+    return filter_tasks(params, loaded.state, head, loaded)
 
 
-def filtered(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
-    """A part of the list, of the present state if `loaded` is given."""
-    asked = [(matches, wanted) for name, matches in _FILTERS.items() if (wanted := getattr(params, name)) is not None]
+def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
+    """Return the selected tasks of a state; `loaded` is given if it is the present state."""
+    filters = [(matches, value) for name, matches in _FILTERS.items() if (value := getattr(params, name)) is not None]
     if params.due_before is not None or params.due_by is not None:
-        asked.append((_is_due, (params.due_before, params.due_by)))
+        filters.append((_is_due, (params.due_before, params.due_by)))
     end = None if params.limit is None else params.offset + params.limit
-    if asked or params.sort is not None:
-        found = [task for task in state.ordered() if all(matches(task, wanted, state) for matches, wanted in asked)]
+    if filters or params.sort is not None:
+        tasks = [task for task in state.ordered() if all(matches(task, value, state) for matches, value in filters)]
         if params.sort is not None:
-            found.sort(key=_SORTS[params.sort])
-        total, page = len(found), found[params.offset : end]
-    else:  # costs what the page does, however long the list is
+            tasks.sort(key=_SORTS[params.sort])
+        total, page = len(tasks), tasks[params.offset : end]
+    else:  # the cost depends on the page, not on the length of the list
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
-    page = page if loaded is None else loaded.shown(page)
+    page = page if loaded is None else loaded.add_claim_details(page)
     damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
     if params.fields is None:
         return _list_result(_encode(page), state, head, total, damaged)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]
     if unknown:
-        known = ", ".join(Task.__struct_fields__)
+        members = ", ".join(Task.__struct_fields__)
         return Rejection(
             "invalid_params",
-            f"A task has no member {unknown[0]}. It has: {known}.",
-            {"field": "fields", "expected": known},
+            f"A task has no member {unknown[0]}. It has: {members}.",
+            {"field": "fields", "expected": members},
         )
     keep = {"id", *params.fields}
-    cut = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(cut), state, head, total, damaged)
+    partial = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
+    return _list_result(_encode(partial), state, head, total, damaged)
 
 
 _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
-    "status": lambda task, wanted, _state: (
-        task.status == wanted or (wanted.__class__ is tuple and task.status in wanted)
-    ),
-    "owner": lambda task, wanted, _state: task.owner == wanted or (wanted.__class__ is tuple and task.owner in wanted),
-    "ready": lambda task, wanted, state: state.is_ready(task) == wanted,
-    "parent": lambda task, wanted, _state: task.parent == wanted,
-    "label": lambda task, wanted, _state: {*((wanted,) if isinstance(wanted, str) else wanted)}.issubset(task.labels),
-    "waits_for": lambda task, wanted, _state: task.waits_for == wanted,
-    "text": lambda task, wanted, _state: wanted.casefold() in _words(task),
+    "status": lambda task, value, _state: task.status == value or (value.__class__ is tuple and task.status in value),
+    "owner": lambda task, value, _state: task.owner == value or (value.__class__ is tuple and task.owner in value),
+    "ready": lambda task, value, state: state.is_ready(task) == value,
+    "parent": lambda task, value, _state: task.parent == value,
+    "label": lambda task, value, _state: {*((value,) if isinstance(value, str) else value)}.issubset(task.labels),
+    "waits_for": lambda task, value, _state: task.waits_for == value,
+    "text": lambda task, value, _state: value.casefold() in _words(task),
 }
-"""Whether a task is one of those that a member of the params asks for."""
+"""For each filter in the params: whether a task matches its value."""
 
 
-def _is_due(task: Task, wanted: tuple[int | None, str | None], _state: State) -> bool:
+def _is_due(task: Task, limits: tuple[int | None, str | None], _state: State) -> bool:
     """Return whether a task is due before a moment.
 
     A task that is due on a day is compared with the day, if one is given.
     """
-    before, by = wanted
+    before, by = limits
     if task.due_day is not None and by is not None:
         return task.due_day <= by
     return task.due is not None and before is not None and task.due < before
@@ -138,7 +135,7 @@ _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "updated": lambda task: -task.updated_at,
     "title": lambda task: task.title.casefold(),
 }
-"""What a list is sorted by; tasks that are equal in that stay in the list's own order."""
+"""Sort keys. Tasks with equal keys keep the list's own order."""
 
 
 def _words(task: Task) -> str:

@@ -1,1 +1,1 @@
-"""What happens to lists because time has passed."""
+"""Timers that change lists: deferred tasks that become ready, and finished lists that are cleared."""

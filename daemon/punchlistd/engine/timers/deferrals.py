@@ -1,8 +1,8 @@
-"""Deferred tasks become ready when their time has come, by the wall clock and one timer for all lists.
+"""Wakes deferred tasks at their time, by the wall clock and one timer for all lists.
 
-The clock may be set while the timer runs, and stands still to it while the machine sleeps. So the timer rings at least
-once a minute and asks the clock again: a clock that was set back lets a task wait until its time comes once more, and
-what is ready by then stays so, because waking a task is an event.
+The wall clock may be set while the timer runs, and the timer stands still while the machine sleeps. So the clock is
+checked at least once a minute. If it was set back, deferred tasks wait until their time comes again, but tasks that are
+ready stay so, because waking a task is an event.
 """
 
 import asyncio
@@ -15,29 +15,29 @@ from punchlistd.domain.state import State
 from punchlistd.engine.calls import Nobody, Write
 
 CHECK_S = 60.0
-"""How long the clock goes unasked while a task is deferred."""
+"""Longest time between checks of the clock while a task is deferred, in seconds."""
 
 _EDIT = METHODS["task.edit"]
 
 
 class Deferrals:
-    """When which list has a deferred task to wake.
+    """The lists with deferred tasks, and the timer that wakes them.
 
     Args:
-        submit: takes what wakes it.
-        clock: the wall clock, in milliseconds.
+        submit: Queues the calls that wake tasks.
+        clock: The wall clock, in milliseconds.
     """
 
     def __init__(self, submit: Callable[[Write], None], clock: Callable[[], int] = now_ms) -> None:
         self.due: dict[str, int] = {}
-        """The time of the first deferred task of each list that has one."""
+        """When the first deferred task of each list wakes, in milliseconds since 1970."""
         self._submit = submit
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def follow(self, state: State) -> None:
-        """A list was loaded, or changed while it has deferred tasks or had some."""
+        """Update the time of a list that was loaded, or changed while it has or had deferred tasks."""
         name, at = state.conversation, state.wakes_at
         if self.due.get(name) == at:
             return
@@ -56,7 +56,7 @@ class Deferrals:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def check(self) -> None:
-        """Ask the clock, and wake what is due."""
+        """Submit calls for the lists that are due, and restart the timer."""
         now = self._clock()
         for name, at in list(self.due.items()):
             if at <= now:
@@ -64,7 +64,7 @@ class Deferrals:
                 self._submit(Write(Nobody(), None, _EDIT, params, Command(params, now, Nobody.actor)))
         self._timer = None
         if self.due and not self._closed:
-            # What is due now is on its way, and comes back here if it can't be written.
+            # Due lists have their call in flight. If that fails, they stay in `due` for the next check.
             later = [at for at in self.due.values() if at > now]
             wait_s = min((min(later) - now) / 1000, CHECK_S) if later else CHECK_S
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)

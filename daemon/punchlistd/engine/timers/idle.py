@@ -1,9 +1,9 @@
-"""Finished lists whose `auto_clear` is `idle` are cleared when nothing has changed for a while.
+"""Clears finished lists with `auto_clear` `idle` after a while without changes.
 
-By the monotonic clock and a timer for each such list. The time begins with the last change, or with a start of the
-daemon. An agent that finished the list and is still connected may be in the middle of its turn: the list waits for the
-turn's end, for the end of the connection, or for `AGENTS_S`. What is then asked for names the version that the list
-had, so a change that comes first wins. An undo is no reason to clear: who takes a clearing back wants to see the list.
+Each such list has a timer on the monotonic clock, from its last change or the daemon's start. An agent that finished
+the list and is still connected may be in the middle of its turn, so the list waits for the end of the turn or the
+connection, or for `AGENTS_S`. The call that clears a list expects its version, so an earlier change wins. An undo
+doesn't start the timer, because a user who undoes a clearing wants to see the list.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ _TURN_END = METHODS["turn.end"]
 
 
 class Idle:
-    """The finished lists that are going to be cleared.
+    """The finished lists that will be cleared.
 
     Args:
-        after_s: how long such a list stays as it is, in seconds.
-        submit: takes what clears it.
-        agents_s: see `AGENTS_S`.
+        after_s: Time from the last change to the clearing, in seconds.
+        submit: Queues the calls that clear lists.
+        agents_s: See `AGENTS_S`.
     """
 
     def __init__(self, after_s: float, submit: Callable[[Write], None], agents_s: float = AGENTS_S) -> None:
@@ -44,28 +44,33 @@ class Idle:
         return len(self._timers)
 
     def follow(self, state: State, *, undone: bool = False, by: Holder | None = None) -> None:
-        """A list was loaded or changed, by a connection; `undone` says that the change was an undo."""
+        """Restart or stop the timer of a list that was loaded or changed.
+
+        Args:
+            undone: Whether the change was an undo.
+            by: The connection that made the change.
+        """
         name = state.conversation
         if (timer := self._timers.pop(name, None)) is not None:
             timer.cancel()
         if by is not None and by.is_agents:
             self._agents[name] = by
         if clears_when_idle(state) and not undone and not self._closed:
-            self._wait(name, state.version, asyncio.get_running_loop().time() + self._agents_s)
+            self._start_timer(name, state.version, asyncio.get_running_loop().time() + self._agents_s)
         elif not state.tasks:
             self._agents.pop(name, None)
 
-    def _wait(self, name: str, version: int, until: float) -> None:
-        timer = asyncio.get_running_loop().call_later(self._after_s, self._look, name, version, until)
+    def _start_timer(self, name: str, version: int, until: float) -> None:
+        timer = asyncio.get_running_loop().call_later(self._after_s, self._on_timer, name, version, until)
         self._timers[name] = timer
 
-    def _look(self, name: str, version: int, until: float) -> None:
-        """Clear a list, unless an agent that worked on it may go on with it."""
+    def _on_timer(self, name: str, version: int, until: float) -> None:
+        """Clear a list, or wait again while an agent that worked on it is connected."""
         agent = self._agents.get(name)
         if agent is None or agent.is_gone or asyncio.get_running_loop().time() >= until:
             self._clear(name, version)
         else:
-            self._wait(name, version, until)
+            self._start_timer(name, version, until)
 
     def _clear(self, name: str, version: int) -> None:
         del self._timers[name]

@@ -1,7 +1,7 @@
-"""Presence: who follows each conversation at this moment.
+"""Presence: which connections have a subscription to each conversation.
 
-A connection is at a conversation while it has a subscription to it. Coming and going is noted in a dictionary for
-everybody; names are gathered only for whoever asks or watches, and once for all who are told the same.
+Subscriptions are recorded for every connection. Names are collected only for a request or a watcher, and the encoded
+result is shared by all who may see the same names.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from punchlistd.domain.state import State
 from punchlistd.engine.lists.access import may_meet
 
 GATHER_S = 0.05
-"""What comes and goes within this time is told at once, in seconds: after a restart everybody comes back together."""
+"""Debounce of presence pushes, in seconds. After a restart, all clients reconnect together."""
 
 
 class Peer(Protocol):
-    """The part of a connection that others may see."""
+    """The part of a connection that is visible to others."""
 
     @property
     def actor(self) -> str | None: ...
@@ -30,40 +30,39 @@ class Peer(Protocol):
 
 
 class Follower(Protocol):
-    """The part of a subscription that says who is where."""
+    """The part of a subscription that presence uses."""
 
     conversation: str | None
     since: int
     view: str
 
     @property
-    def sink(self) -> Peer:
-        """Whose it is."""
-        ...
+    def sink(self) -> Peer: ...
 
 
 class _Roster:
-    """The subscriptions to one conversation, and how many of them watch who is there.
+    """The subscriptions to one conversation.
 
-    `told` has the encoded names, by the user whose list it is, or who asks where there is none yet. It is made anew
-    once somebody has come or gone.
+    Attributes:
+        watchers: Number of subscriptions to its presence.
+        encoded: Cached names: of an existing list by its owner, otherwise by the user of the caller.
     """
 
     def __init__(self) -> None:
         self.followers: dict[Follower, None] = {}
         self.watchers = 0
-        self.told: dict[tuple[bool, str | None], bytes] = {}
+        self.encoded: dict[tuple[bool, str | None], bytes] = {}
 
 
 class Presence:
-    """Who follows which conversation.
+    """The subscriptions to all conversations.
 
     Args:
-        tell: called with a conversation at which somebody came or went, if anybody watches that.
+        on_change: Called with a watched conversation whose presence has changed.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._on_change = on_change
         self._rosters: dict[str, _Roster] = {}
         self._changed: dict[str, None] = {}
 
@@ -86,24 +85,24 @@ class Presence:
         else:
             del self._rosters[name]
 
-    def renamed(self, followers: Iterable[Follower]) -> None:
-        """Note that the connection of these subscriptions goes by another name."""
+    def rename(self, followers: Iterable[Follower]) -> None:
+        """Update the conversations of these subscriptions, whose connection has a new name."""
         for name in {follower.conversation for follower in followers}:
             if name is not None and (roster := self._rosters.get(name)) is not None:
                 self._note(name, roster)
 
     def present(self, user: str | None, state: State) -> bytes:
-        """Encode who is at a conversation, as far as a caller of this user may know, first come first."""
+        """Encode the actors at a conversation that a caller of this user may see, in order of arrival."""
         roster = self._rosters.get(state.conversation)
         if roster is None:
             return b"[]"
-        told_to = (True, state.user) if state.exists else (False, user)
-        if told_to not in roster.told:
-            roster.told[told_to] = _encode(_gathered(roster.followers, user, state))
-        return roster.told[told_to]
+        audience = (True, state.user) if state.exists else (False, user)
+        if audience not in roster.encoded:
+            roster.encoded[audience] = _encode(_list_present(roster.followers, user, state))
+        return roster.encoded[audience]
 
     def _note(self, name: str, roster: _Roster) -> None:
-        roster.told = {}
+        roster.encoded = {}
         if roster.watchers:
             if not self._changed:
                 asyncio.get_running_loop().call_later(GATHER_S, self._flush)
@@ -112,19 +111,19 @@ class Presence:
     def _flush(self) -> None:
         changed, self._changed = self._changed, {}
         for name in changed:
-            self._tell(name)
+            self._on_change(name)
 
 
-def _gathered(followers: Iterable[Follower], user: str | None, state: State) -> list[Present]:
-    """Each actor once, from its oldest subscription on; a connection counts once."""
-    begun: dict[Peer, int] = {}
+def _list_present(followers: Iterable[Follower], user: str | None, state: State) -> list[Present]:
+    """Return each actor once, with its number of connections and the start of its oldest subscription."""
+    starts: dict[Peer, int] = {}
     for follower in followers:
         if may_meet(user, follower.sink.user, state):
-            begun.setdefault(follower.sink, follower.since)
-    found: dict[str, list[int]] = {}
-    for peer, since in begun.items():
-        found.setdefault(peer.actor or "", []).append(since)
-    present = [Present(actor=actor, connections=len(each), since=min(each)) for actor, each in found.items()]
+            starts.setdefault(follower.sink, follower.since)
+    by_actor: dict[str, list[int]] = {}
+    for peer, since in starts.items():
+        by_actor.setdefault(peer.actor or "", []).append(since)
+    present = [Present(actor=actor, connections=len(times), since=min(times)) for actor, times in by_actor.items()]
     return sorted(present, key=attrgetter("since", "actor"))
 
 

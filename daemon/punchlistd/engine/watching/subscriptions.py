@@ -1,9 +1,9 @@
-"""Subscriptions: a subscriber is a cursor over the log, never a queue.
+"""Subscriptions: each subscriber is a cursor over the log, without a queue.
 
-A live subscriber is pushed each commit's events as it is published, as bytes made once for all. One whose connection
-does not take bytes falls back to its cursor and costs nothing more, whatever happens meanwhile. When its connection
-takes bytes again it catches up, from recent commits in memory or from the log, in pieces of whole calls, until it is
-live again. Nothing here waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of its life:
+A live subscriber gets the events of each commit when it is published, encoded once for all subscribers. If its
+connection applies backpressure, it falls behind and costs nothing until the connection accepts bytes again. Then it
+catches up in pieces of whole calls, from recent commits in memory or from the log, until it is live again. Nothing here
+waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of transitions:
 
     ─▶ BEHIND ◀──▶ LIVE ──────▶ OVER
          │ ▲                     ▲
@@ -29,13 +29,18 @@ from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations, damage_of, gap_of
 from punchlistd.engine.replies import Reply, notification
 from punchlistd.engine.watching.presence import Presence
-from punchlistd.engine.watching.views import Lists, Rows, Same, View
+from punchlistd.engine.watching.views import Cache, Lists, Rows, View
 from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, Gap, Stored
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
-    """One published event: its wire bytes, how many of its call follow, and whose conversation it was."""
+    """A published event.
+
+    Attributes:
+        left: Number of events of the same call that follow.
+        user: The owner of the conversation, "" if it has none.
+    """
 
     conversation: str
     wire: bytes
@@ -48,7 +53,7 @@ class Sink(Protocol):
 
     @property
     def actor(self) -> str | None:
-        """The name by which others see it; None: they don't."""
+        """The name that others see; None if it is hidden from them."""
         ...
 
     @property
@@ -56,41 +61,41 @@ class Sink(Protocol):
 
     @property
     def paused(self) -> bool:
-        """True while the peer takes no bytes."""
+        """Whether the connection applies backpressure."""
         ...
 
     def push(self, payload: Reply) -> None: ...
 
     @property
     def push_framed(self) -> Callable[[bytes], Any]:
-        """Takes a notification that already stands in the connection's framing, while the peer takes bytes."""
+        """Sends a framed notification; called only while the connection is not paused."""
         ...
 
     def framed(self, payload: bytes) -> bytes:
-        """A payload in the connection's framing."""
+        """Return a payload in the connection's framing."""
         ...
 
     def ended(self, id: str, payload: bytes) -> None:
-        """Forget a subscription and hand over the notification that says why."""
+        """Remove a subscription, and send the notification of its end."""
         ...
 
     @property
     def framing(self) -> str:
-        """The kind of framing: equal kinds frame equally."""
+        """The kind of framing. Connections with equal kinds can share framed bytes."""
         ...
 
 
 class Phase(IntEnum):
-    """How near a subscription is to the log's head."""
+    """Lifecycle phase of a subscription."""
 
     BEHIND = auto()
-    """It catches up as soon as its connection takes bytes."""
+    """Behind the log's head; catches up when its connection accepts bytes."""
     FETCHING = auto()
-    """A piece of the log is on its way to it."""
+    """Waiting for a piece of the log."""
     LIVE = auto()
-    """Everything up to the log's head has been pushed, and so is each commit when it is published."""
+    """At the log's head; gets each commit when it is published."""
     OVER = auto()
-    """It has ended."""
+    """Ended."""
 
 
 NEXT: dict[Phase, frozenset[Phase]] = {
@@ -99,15 +104,20 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.LIVE: frozenset({Phase.BEHIND, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
-"""Where a subscription may go from each phase."""
+"""The phases that may follow each phase."""
 
 
 class Subscription:
-    """A cursor: everything up to `position` has been pushed to the sink, and while it is live up to the log's head.
+    """A cursor over the log.
 
-    `individual` means that it catches up after each commit, since its pushes are not those of the others. For a view
-    that shows what changed, `stale` are the conversations whose newest state has still to be pushed, complete up to
-    position `known`. `since` is when it began, in milliseconds since 1970.
+    Attributes:
+        conversation: The conversation it follows; None for all.
+        position: Log position up to which everything was pushed. Not maintained while it is live.
+        individual: Whether it catches up after each commit, because its pushes differ from those of others.
+        shown: Its view; None for events.
+        stale: Conversations whose newest state the view has still to push.
+        known: Log position up to which `stale` is complete.
+        since: When it started, in milliseconds since 1970.
     """
 
     __slots__ = (
@@ -141,12 +151,11 @@ class Subscription:
 
     @property
     def live(self) -> bool:
-        """Whether it has everything up to the log's head."""
         return self.phase is Phase.LIVE
 
     @property
     def may_push(self) -> bool:
-        """Whether it is behind, and its connection takes bytes."""
+        """Whether it is behind and its connection accepts bytes."""
         return self.phase is Phase.BEHIND and not self.sink.paused
 
     def to(self, phase: Phase) -> None:
@@ -157,7 +166,8 @@ class Subscription:
 class _Group:
     """The subscriptions to one conversation, or to all.
 
-    `live` are those that take everything as it comes, by id and framing: equal ones are sent the same bytes.
+    Attributes:
+        live: Live subscriptions that get the events of each commit, by id and framing. Those in a set share the bytes.
     """
 
     def __init__(self) -> None:
@@ -166,7 +176,7 @@ class _Group:
 
 
 class _Commit(NamedTuple):
-    """The lines of one commit, kept for those who lag a little."""
+    """The events of a recent commit, kept in memory for subscribers with a small lag."""
 
     first: int
     last: int
@@ -175,7 +185,7 @@ class _Commit(NamedTuple):
 
 
 class _Once:
-    """Takes one push, and only that there was one."""
+    """A sink that waits for one push and ignores its content."""
 
     actor = None
     paused = False
@@ -185,7 +195,7 @@ class _Once:
         self.user = user
         self.pushed = asyncio.get_running_loop().create_future()
 
-    def push(self, payload: Reply) -> None:  # noqa: ARG002 - what it says is read from the log
+    def push(self, payload: Reply) -> None:  # noqa: ARG002 - the caller reads the events from the log
         if not self.pushed.done():
             self.pushed.set_result(None)
 
@@ -194,7 +204,7 @@ class _Once:
     def framed(self, payload: bytes) -> bytes:
         return payload
 
-    def ended(self, id: str, payload: bytes) -> None:  # noqa: ARG002 - there is but one
+    def ended(self, id: str, payload: bytes) -> None:  # noqa: ARG002 - it has one subscription
         self.push(payload)
 
 
@@ -202,14 +212,7 @@ class Subscriptions:
     """Pushes commits to subscribers.
 
     Args:
-        log: where lagging subscribers catch up from.
-        conversations: for what views show.
-        access: which events a user may see.
-        settings: sizes of pieces and of what is kept in memory.
-        spawn: runs a coroutine beside everything else.
-
-    Attributes:
-        presence: Who follows which conversation.
+        spawn: Starts a background task.
     """
 
     def __init__(
@@ -230,16 +233,16 @@ class Subscriptions:
         self._recent_bytes = 0
         self._groups: dict[str | None, _Group] = {}
         self._delivering = False
-        self._same: Same = {}
+        self._cache: Cache = {}
         self._pausing: list[Subscription] = []
         self._turn = asyncio.Lock()
         self.presence = Presence(self._show_presence)
         self.head = log.head
 
-    # who listens
+    # subscribers
 
     def add(self, subscription: Subscription) -> None:
-        """Register a subscription; let it `catch_up` once its answer is in the outgoing bytes."""
+        """Register a subscription. Call `catch_up` once its answer is buffered, so that pushes come after it."""
         if subscription.individual:
             self._group(subscription).individual[subscription] = None
         self.presence.come(subscription)
@@ -257,7 +260,7 @@ class Subscriptions:
         self._show(conversation, conversation, lambda subscription: subscription.view == "presence")
 
     def show_again(self, conversation: str) -> None:
-        """Show a list that stands otherwise to those who are shown lists, though its log does not go on."""
+        """Push a list whose display has changed without a new event."""
         self._show(conversation, conversation, _shows_lists)
         if None in self._groups:
             self._spawn(self._show_in_boards(conversation))
@@ -280,13 +283,17 @@ class Subscriptions:
 
     def _show_in_board(self, state: State) -> None:
         if state.exists:
-            self._show(state.conversation, None, lambda each: _shows_lists(each) and _may_see(each, state.user))
+            self._show(
+                state.conversation,
+                None,
+                lambda subscription: _shows_lists(subscription) and _may_see(subscription, state.user),
+            )
 
-    def _show(self, conversation: str, followed: str | None, concerns: Callable[[Subscription], bool]) -> None:
-        """Push the newest of a conversation to some of those who follow it, or all conversations."""
+    def _show(self, conversation: str, followed: str | None, is_target: Callable[[Subscription], bool]) -> None:
+        """Push a conversation to the target subscriptions among those that follow `followed` (None: all)."""
         group = self._groups.get(followed)
         for subscription in [] if group is None else list(group.individual):
-            if concerns(subscription):
+            if is_target(subscription):
                 self._show_to(subscription, conversation)
 
     def _show_to(self, subscription: Subscription, conversation: str) -> None:
@@ -296,13 +303,14 @@ class Subscriptions:
 
     @property
     def subscribed(self) -> int:
-        """How many subscriptions each commit visits."""
+        """The number of subscriptions."""
         return sum(len(group.individual) + sum(map(len, group.live.values())) for group in self._groups.values())
 
     def pause(self, subscription: Subscription) -> None:
-        """Stop pushing to a subscription until it catches up: its connection takes no bytes."""
+        """Stop pushing to a subscription whose connection applies backpressure, until it catches up."""
         if self._delivering:
-            self._pausing.append(subscription)  # it gets the push of this commit, as the others do, and then no more
+            # It still gets the push of the present commit.
+            self._pausing.append(subscription)
         else:
             self._fall_behind(subscription, self.head)
 
@@ -316,7 +324,7 @@ class Subscriptions:
             live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
 
     def _fall_behind(self, subscription: Subscription, position: int) -> None:
-        """Push to a live subscription no more until it catches up from a position."""
+        """Stop pushing to a live subscription until it catches up from a position."""
         if not subscription.live:
             return
         subscription.to(Phase.BEHIND)
@@ -328,10 +336,10 @@ class Subscriptions:
                 del live[key]
 
     async def change(self, conversation: str | None, user: str | None, after: int) -> None:
-        """Return once something happened behind `after`, in all conversations or in one: a subscription to one push.
+        """Wait for an event after position `after`, in one conversation or (None) in all.
 
-        Of all conversations, only events that the user may see count. Of a single one the caller has to look what it
-        was: the conversation may have become another user's, or its events may end in damage.
+        In all conversations, only events that the user may see count. For one, the caller must check access again and
+        read the events: the conversation may belong to another user now, or end in damage.
         """
         once = _Once(user if conversation is None else None)
         subscription = Subscription("", once, "events", conversation, after)
@@ -348,11 +356,11 @@ class Subscriptions:
     def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
         """Push one commit, whose last event has position `head`, to its subscribers.
 
-        Of the conversations that were `erased` with it, nothing that came before is pushed any more.
+        Earlier events of conversations that it `erased` are not pushed any more.
         """
         before, self.head = self.head, head
         if erased:
-            self._recent = deque(each._replace(lines=_without(erased, each.lines)) for each in self._recent)
+            self._recent = deque(commit._replace(lines=_blank(erased, commit.lines)) for commit in self._recent)
         self._recent.append(_Commit(before + 1, head, lines, size := sum(map(len, map(_wire, lines)))))
         self._recent_bytes += size
         while self._recent_bytes > self._recent_limit and len(self._recent) > 1:
@@ -363,11 +371,11 @@ class Subscriptions:
         for line in lines:
             by_conversation.setdefault(line.conversation, []).append(line)
         self._delivering = True
-        for conversation, its_lines in (*by_conversation.items(), (None, lines)):
+        for conversation, group_lines in (*by_conversation.items(), (None, lines)):
             if (group := self._groups.get(conversation)) is not None:
-                self._deliver(group, its_lines, before)
+                self._deliver(group, group_lines, before)
         self._delivering = False
-        self._same = {}
+        self._cache = {}
         pausing, self._pausing = self._pausing, []
         for subscription in pausing:
             self._fall_behind(subscription, self.head)
@@ -395,7 +403,7 @@ class Subscriptions:
     # catching up
 
     def catch_up(self, subscription: Subscription) -> None:
-        """Push as much as the connection takes now, and the rest once it takes bytes again."""
+        """Push until the connection applies backpressure or the subscription is live."""
         if subscription.shown is not None:
             self._catch_up_view(subscription, subscription.shown)
             return
@@ -408,22 +416,22 @@ class Subscriptions:
                 self._fetch(subscription, self._from_log)
 
     def catch_up_stale(self) -> None:
-        """Let those catch up who were waiting for a list that a refused append has set back."""
+        """Let subscriptions catch up that waited for a list whose changes were rolled back."""
         for group in self._groups.values():
             for subscription in group.individual:
                 if subscription.stale:
                     self.catch_up(subscription)
 
     def _from_memory(self, subscription: Subscription) -> None:
-        """One piece out of memory: whole calls, up to the piece's size."""
+        """Push one piece of whole calls from memory."""
         wires, size = list[bytes](), 0
-        behind = takewhile(lambda published: published.last > subscription.position, reversed(self._recent))
-        for published in reversed(list(behind)):
-            for seq, line in enumerate(published.lines, published.first):
+        missing = takewhile(lambda commit: commit.last > subscription.position, reversed(self._recent))
+        for commit in reversed(list(missing)):
+            for seq, line in enumerate(commit.lines, commit.first):
                 if seq <= subscription.position:
                     continue
-                concerned = line.wire and subscription.conversation in (None, line.conversation)
-                if concerned and _may_see(subscription, line.user):
+                is_followed = line.wire and subscription.conversation in (None, line.conversation)
+                if is_followed and _may_see(subscription, line.user):
                     wires.append(line.wire)
                     size += len(line.wire)
                 if size >= self._chunk and line.left == 0:
@@ -431,11 +439,11 @@ class Subscriptions:
         return self._push(subscription, wires, self.head)
 
     def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
-        """Get something from the log, and then let the subscription catch up."""
+        """Run `fetch` in the background, then let the subscription catch up."""
         subscription.to(Phase.FETCHING)
-        self._spawn(self._fetched(subscription, fetch))
+        self._spawn(self._run_fetch(subscription, fetch))
 
-    async def _fetched(
+    async def _run_fetch(
         self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]
     ) -> None:
         try:
@@ -450,14 +458,14 @@ class Subscriptions:
         self.catch_up(subscription)
 
     async def _from_log(self, subscription: Subscription) -> None:
-        """Pieces out of the log, until the connection is full or memory can take over."""
+        """Push pieces from one page of the log, until the connection applies backpressure."""
         wires, size = list[bytes](), 0
         stored, seq, visible = await self._read(subscription, subscription.position)
-        for at, event in enumerate(stored):
+        for index, event in enumerate(stored):
             if event.seq in visible:
                 wires.append(event.wire)
                 size += len(event.wire)
-            if size >= self._chunk and (at + 1 == len(stored) or not event.left):
+            if size >= self._chunk and (index + 1 == len(stored) or not event.left):
                 self._push(subscription, wires, event.seq)
                 wires, size = [], 0
                 if subscription.sink.paused:
@@ -465,9 +473,9 @@ class Subscriptions:
         self._push(subscription, wires, seq)
 
     async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
-        """The next events of the log, the position behind them, and the positions of those that may be seen.
+        """Read the next events of the log. Return them, the position to continue from, and the visible positions.
 
-        What is durable but not published yet is left out: it comes with its publication, and would come twice.
+        Events that are durable but not published yet are left out. They would otherwise be pushed twice.
         """
         name, head = subscription.conversation, self.head
         stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
@@ -476,7 +484,7 @@ class Subscriptions:
         return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
 
     def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
-        """End a subscription: say why nothing more comes, and the position to go on from."""
+        """End a subscription with the reason and the position to continue from."""
         if subscription.phase is not Phase.OVER:
             self.remove(subscription)
             error = msgspec.to_builtins(error_object(rejection))
@@ -489,7 +497,7 @@ class Subscriptions:
             subscription.sink.push(_EVENTS % (subscription.id.encode(), joined))
 
     def _catch_up_view(self, subscription: Subscription, shown: View) -> None:
-        """The newest of each conversation that changed, as long as the connection takes them."""
+        """Push the newest state of each changed conversation, until the connection applies backpressure."""
         while subscription.may_push:
             name = next(iter(subscription.stale), None)
             loaded = None if name is None else self._conversations.loaded.get(name)
@@ -503,9 +511,9 @@ class Subscriptions:
             else:
                 push, more = None, False
                 if not loaded.state.exists or _may_see(subscription, loaded.state.user):
-                    behind = subscription.known if len(subscription.stale) == 1 else subscription.position
-                    same = self._same if self._delivering else {}
-                    push, more = shown.push(subscription.id, loaded, behind, same)
+                    position = subscription.known if len(subscription.stale) == 1 else subscription.position
+                    cache = self._cache if self._delivering else {}
+                    push, more = shown.push(subscription.id, loaded, position, cache)
                 if not more:
                     del subscription.stale[name]
                 if push is not None:
@@ -519,7 +527,7 @@ class Subscriptions:
         subscription.known = max(seq, subscription.known)
 
     async def _take_turn(self, _subscription: Subscription) -> None:
-        """Wait for a turn of the loop in which nobody else is told much: all other work goes on in between."""
+        """Wait, so that other work runs between large pushes: one in each iteration of the event loop."""
         async with self._turn:
             await asyncio.sleep(0)
 
@@ -532,12 +540,12 @@ _wire = attrgetter("wire")
 
 
 def _shows_lists(subscription: Subscription) -> bool:
-    """Return True if it shows tasks or lists, not events and not who is there."""
+    """Return True if a subscription shows tasks or lists, not events or presence."""
     return subscription.view in ("list", "rows", "board")
 
 
-def _without(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
-    """Lines of a commit, in their places, without what those of some conversations said."""
+def _blank(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
+    """Return the events of a commit with those of erased conversations emptied. The others keep their positions."""
     return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
 
 
@@ -547,7 +555,6 @@ def _may_see(subscription: Subscription, user: str) -> bool:
 
 
 def _note_stale(subscription: Subscription, lines: Sequence[PublishedEvent], before: int, head: int) -> None:
-    """Note whose list is not the newest any more."""
     subscription.stale.update({line.conversation: None for line in lines if _may_see(subscription, line.user)})
     if subscription.known >= before:
         subscription.known = head

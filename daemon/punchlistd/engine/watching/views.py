@@ -1,10 +1,9 @@
-"""How the views of a subscription show a conversation that changed.
+"""Views of a subscription: how a changed conversation is pushed.
 
-A view owes a subscriber the newest there is, never what it was in between. So it keeps no queue: `rows` keeps a
-position and the ids of what did not fit into the last piece, `presence` what it told last, the others nothing. What
-`push` makes goes to subscription `id`; `behind` is the position up to which that subscriber has been told of every
-conversation. Those who are equally far are told the same, but for the id: within one delivery that is made once, and
-`same` keeps it.
+A view pushes the newest state and skips states in between, so it needs no queue. `rows` keeps a position and the ids
+that did not fit into the last push, `presence` its last push, the others nothing. `push` takes the subscription's `id`,
+and in `position` the position up to which the subscriber has every conversation. Subscribers at the same position get
+equal notifications except for the id, so `cache` shares them within one delivery.
 """
 
 from collections.abc import Hashable, Iterable
@@ -16,15 +15,15 @@ from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.replies import Reply, notification
 from punchlistd.engine.watching.presence import Presence
 
-Same = dict[Hashable, bytes]
-"""What stands behind the subscription's id in a notification that several are sent."""
+Cache = dict[Hashable, bytes]
+"""The parts of notifications after the subscription's id, which several subscribers share."""
 
 
 class Lists:
     """The whole list."""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
-        """The notification, and whether more has to follow."""
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
+        """Return the notification, and whether more has to follow."""
         state = loaded.state
         head = _encode(
             {
@@ -34,15 +33,15 @@ class Lists:
                 "seq": loaded.seq,
             }
         )
-        return loaded.list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
+        return loaded.build_list_reply(b'{"jsonrpc":"2.0","method":"list","params":%b,' % head[:-1], b"}}"), False
 
 
 class Rows:
-    """What looks different since a position, in pieces.
+    """The tasks that have changed since a position, in pieces.
 
     Args:
-        after: the position; None: nothing is known.
-        piece: about how many bytes of rows are told at once.
+        after: The position; None for a subscriber without the list.
+        piece: Approximate size of the rows in one push, in bytes.
     """
 
     def __init__(self, after: int | None, piece: int) -> None:
@@ -56,20 +55,21 @@ class Rows:
         """Add tasks whose display has changed without a new event to the next push."""
         self._rest.update(dict.fromkeys(tasks))
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply, bool]:
-        """The notification, and whether more has to follow.
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
+        """Return the notification, and whether more has to follow.
 
-        While more follows, the position to go on from stays where everything before it is told.
+        Until the last piece, its position stays where it was, so that a subscriber that resumes there misses nothing.
         """
-        if self._resumes:  # whose owner has left or come back meanwhile, no position tells
+        if self._resumes:
+            # Departures and returns of owners are not in the log, so show all claimed tasks again.
             self._resumes = False
             self.show(loaded.state.claims)
         key = None if self._rest else (Rows, loaded.state.conversation, self._seen, self._piece)
-        if (rest := same.get(key)) is not None:
+        if (rest := cache.get(key)) is not None:
             self._after = self._seen = loaded.seq
-            return notification("rows", _to(id) + rest), False
+            return notification("rows", _begin_params(id) + rest), False
         state = loaded.state
-        reset, ids, gone = changes(loaded, self._seen)
+        reset, ids, gone = find_changes(loaded, self._seen)
         if reset:
             self._rest = {}
         self._rest.update(dict.fromkeys(reversed(ids)))
@@ -79,53 +79,52 @@ class Rows:
         rows, size = list[bytes](), 0
         while self._rest and size < self._piece:
             name = self._rest.popitem()[0]
-            if name in state.tasks:  # what `show` added may be gone
-                rows += encoded_rows(loaded, [name])
+            if name in state.tasks:  # a task from `show` may be deleted
+                rows += encode_rows(loaded, [name])
                 size += len(rows[-1])
         more = bool(self._rest)
         if not more:
             self._after = self._seen
         head = _encode({"conversation": state.conversation, "version": state.version, "seq": self._after})
-        members = row_members(loaded, rows, gone, reset=reset)
+        members = encode_row_members(loaded, rows, gone, reset=reset)
         rest = b",%b,%b%b}" % (head[1:-1], members, b',"more":true' if more else b"")
         if key is not None and not more:
-            same[key] = rest
-        return notification("rows", _to(id) + rest), more
+            cache[key] = rest
+        return notification("rows", _begin_params(id) + rest), more
 
 
 class Boards:
-    """Each conversation in a line, but threads of chats, which no board shows."""
+    """A card for each conversation except chat threads."""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
-        """The notification, if there is one, and whether more has to follow."""
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply | None, bool]:
+        """Return the notification, if there is one, and whether more has to follow."""
         if loaded.state.kind == "chat":
             return None, False
-        key = (Boards, loaded.state.conversation, behind)
-        if (rest := same.get(key)) is None:
-            push = BoardPush(subscription="", seq=behind, card=loaded.view(), gone=not loaded.state.exists)
-            rest = same[key] = _encode(push).removeprefix(_to(""))
-        return notification("board", _to(id) + rest), False
+        key = (Boards, loaded.state.conversation, position)
+        if (rest := cache.get(key)) is None:
+            push = BoardPush(subscription="", seq=position, card=loaded.view(), gone=not loaded.state.exists)
+            rest = cache[key] = _encode(push).removeprefix(_begin_params(""))
+        return notification("board", _begin_params(id) + rest), False
 
 
 class Present:
-    """Who follows the conversation, each time that this looks different.
+    """The actors that follow the conversation.
 
     Args:
-        presence: knows that.
-        user: whom the subscriber is bound to.
+        user: The user that the subscriber is bound to.
     """
 
     def __init__(self, presence: Presence, user: str | None) -> None:
         self._presence = presence
         self._user = user
-        self._told = b""
+        self._last = b""
 
-    def push(self, id: str, loaded: LoadedConversation, behind: int, same: Same) -> tuple[Reply | None, bool]:
-        """The notification, if there is one, and whether more has to follow."""
+    def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply | None, bool]:
+        """Return the notification, if there is one, and whether more has to follow."""
         present = self._presence.present(self._user, loaded.state)
-        if present == self._told:
+        if present == self._last:
             return None, False
-        self._told = present
+        self._last = present
         head = _encode({"subscription": id, "conversation": loaded.state.conversation})
         return notification("presence", b'%b,"present":%b}' % (head[:-1], present)), False
 
@@ -133,8 +132,8 @@ class Present:
 View = Lists | Rows | Boards | Present
 
 
-def view(name: str, after: int | None, piece: int, presence: Presence, user: str | None) -> View | None:  # noqa: PLR0913
-    """The view of this name; None: of the events themselves. For the arguments see `Rows` and `Present`."""
+def build_view(name: str, after: int | None, piece: int, presence: Presence, user: str | None) -> View | None:  # noqa: PLR0913
+    """Return the view with this name, or None for a subscription to events. See `Rows` and `Present`."""
     if name == "rows":
         return Rows(after, piece)
     if name == "presence":
@@ -142,26 +141,24 @@ def view(name: str, after: int | None, piece: int, presence: Presence, user: str
     return {"list": Lists(), "board": Boards()}.get(name)
 
 
-def _to(id: str) -> bytes:
-    """The beginning of a notification's params."""
+def _begin_params(id: str) -> bytes:
     return b'{"subscription":' + _encode(id)
 
 
-def changes(loaded: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
-    """Whether only the whole list can tell what changed since a position; the ids of these tasks; those gone."""
-    found = loaded.state.since(since)
-    return (True, loaded.state.ids(), []) if found is None else (False, *found)
+def find_changes(loaded: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
+    """Return whether the subscriber needs the whole list, the ids of the tasks to send, and the ids of deleted ones."""
+    delta = loaded.state.since(since)
+    return (True, loaded.state.ids(), []) if delta is None else (False, *delta)
 
 
-def encoded_rows(loaded: LoadedConversation, ids: list[str]) -> list[bytes]:
-    """Tasks of the list as rows."""
+def encode_rows(loaded: LoadedConversation, ids: list[str]) -> list[bytes]:
     state = loaded.state
-    shown = loaded.shown([state.tasks[name] for name in ids])
-    return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in shown]
+    tasks = loaded.add_claim_details([state.tasks[name] for name in ids])
+    return [b'%b,"rank":"%b"}' % (_encode(task)[:-1], state.key(task.id).encode()) for task in tasks]
 
 
-def row_members(loaded: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
-    """What changed, as members of a JSON object."""
+def encode_row_members(loaded: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
+    """Encode a change of the list as members of a JSON object."""
     return b'"rows":[%b]%b%b,"counts":%b%b%b' % (
         b",".join(rows),
         b',"gone":' + _encode(gone) if gone else b"",

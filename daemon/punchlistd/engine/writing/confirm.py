@@ -1,11 +1,11 @@
-"""Two-step calls: the first one is answered with a token, the same call with the token does it, once.
+"""Two-step calls: the first call returns a confirmation token, and the same call with the token is executed once.
 
-Tokens are kept in the daemon, so that they work from any process of the user that was asked, and a restart of the
-daemon voids them all. Each stands for one call on what the call saw: the tasks that it names as they were, or the whole
-list at its version. Its time goes by the monotonic clock.
+Tokens are kept in the daemon, so they work from any process of the same user, and a restart voids them all. Each is
+valid for one call on one target: the named tasks at their versions, or the whole list at its version. They expire by
+the monotonic clock.
 
-A call with `ask` is a model's: its token is for a later turn. How turns end is not known here, so the process that got
-the token must wait for a moment, unless a program says by `answered` that the person has answered it.
+A call with `ask` comes from a model, and its token is for a later turn. The daemon doesn't see turns end, so the
+process that got the token must wait for a moment, unless its program sets `answered` after the person has answered.
 """
 
 import secrets
@@ -24,129 +24,137 @@ from punchlistd.domain.state import State
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.loaded import Audience
 
-KEPT = 64
-"""How many open questions one user may have; the oldest goes."""
+MAX_QUESTIONS = 64
+"""Upper limit for the open questions of a user. The oldest is dropped."""
 
 _HERE = ", on this machine alone: the space and other machines keep theirs"
 
-_MACHINES = 8
-"""How many machines a question names."""
+_MAX_MACHINES = 8
+"""Upper limit for the machines named in a question."""
 
-_NAMED = 5
-"""How many tasks a question names."""
+_MAX_TASKS = 5
+"""Upper limit for the tasks named in a question."""
 
 
-def _reach(audience: Audience) -> str:
-    """Return the end of a question: the machines on which a deletion arrives."""
+def _describe_audience(audience: Audience) -> str:
+    """Return the end of a deletion's question: the machines that also lose the list."""
     if audience.here:
         return _HERE
     names = audience.machines
-    named = ", ".join(names[:_MACHINES]) + (", …" if len(names) > _MACHINES else "")
-    followed = f"{_count(len(names), 'other')} followed it ({named})" if names else "no other gave a sign of life"
-    return f", on every machine of the space {audience.space}: in the last 24 hours {followed}"
+    listed = ", ".join(names[:_MAX_MACHINES]) + (", …" if len(names) > _MAX_MACHINES else "")
+    others = f"{_format_count(len(names), 'other')} followed it ({listed})" if names else "no other gave a sign of life"
+    return f", on every machine of the space {audience.space}: in the last 24 hours {others}"
 
 
-def _erased(_params: p.ConversationDelete, state: State) -> str:
-    messages = _count(len(state.messages), "message")
-    held = f"its {_count(len(state.tasks), 'task')}, {messages} and its whole history"
-    return f"erase the conversation {state.conversation} with {held}"
+def _summarize_erasure(_params: p.ConversationDelete, state: State) -> str:
+    messages = _format_count(len(state.messages), "message")
+    contents = f"its {_format_count(len(state.tasks), 'task')}, {messages} and its whole history"
+    return f"erase the conversation {state.conversation} with {contents}"
 
 
-def _deleted(params: p.TaskDelete, state: State) -> str:
-    named = [f"#{task.id} {task.title}" for name in _ids(params) if (task := state.tasks.get(name)) is not None]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"delete {_count(len(named), 'task')}: {', '.join(named[:_NAMED])}{more}"
+def _summarize_deletion(params: p.TaskDelete, state: State) -> str:
+    tasks = [f"#{task.id} {task.title}" for id in _task_ids(params) if (task := state.tasks.get(id)) is not None]
+    more = f" and {len(tasks) - _MAX_TASKS} more" if len(tasks) > _MAX_TASKS else ""
+    return f"delete {_format_count(len(tasks), 'task')}: {', '.join(tasks[:_MAX_TASKS])}{more}"
 
 
-def _edited(params: p.TaskEdit, state: State) -> str:
+def _summarize_edit(params: p.TaskEdit, state: State) -> str:
     task = state.tasks[params.task]
     if isinstance(params.title, str):
         return f'rename #{task.id} {task.title} to "{params.title}"'
     return f"change #{task.id} {task.title}"
 
 
-def _replaced(params: p.ListReplace, state: State) -> str:
-    return f"replace the list {state.conversation} and drop {_count(len(_dropped(params, state)), 'unfinished task')}"
+def _summarize_replacement(params: p.ListReplace, state: State) -> str:
+    count = _format_count(len(_find_dropped(params, state)), "unfinished task")
+    return f"replace the list {state.conversation} and drop {count}"
 
 
-def _cleared(_params: p.ListClear, state: State) -> str:
-    tasks = _count(len(state.tasks), "task")
+def _summarize_clear(_params: p.ListClear, state: State) -> str:
+    tasks = _format_count(len(state.tasks), "task")
     return f"clear the list {state.conversation} with {tasks}, {state.remaining} of them unfinished"
 
 
-def _applied(params: ListApply, state: State) -> str:
-    deletions = [task for each in _deletions(params) for task in _ids(each)]
-    what = f"make {_count(len(params.changes), 'change')} of the list {state.conversation}"
-    return f"{what} and delete {_count(len(deletions), 'task')} of it" if deletions else what
+def _summarize_changes(params: ListApply, state: State) -> str:
+    deletions = [task for deletion in _find_deletions(params) for task in _task_ids(deletion)]
+    summary = f"make {_format_count(len(params.changes), 'change')} of the list {state.conversation}"
+    return f"{summary} and delete {_format_count(len(deletions), 'task')} of it" if deletions else summary
 
 
-def _deletions(params: ListApply) -> list[p.TaskDelete]:
+def _find_deletions(params: ListApply) -> list[p.TaskDelete]:
     return [cast(p.TaskDelete, change) for change in params.changes if CHANGES[type(change)] is p.TaskDelete]
 
 
-def _dropped(params: p.ListReplace, state: State) -> list[str]:
+def _find_dropped(params: p.ListReplace, state: State) -> list[str]:
     titles = {task.title for task in params.tasks}
     unfinished = [task for task in state.tasks.values() if task.status not in FINISHED]
     return [] if params.keep_unfinished else [task.id for task in unfinished if task.title not in titles]
 
 
-def _ids(params: p.TaskDelete) -> tuple[str, ...]:
+def _task_ids(params: p.TaskDelete) -> tuple[str, ...]:
     return params.tasks if params.task is None else (params.task,)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 _SUMMARIES: dict[type[p.Mutation], Callable[[Any, State], str]] = {
-    p.ConversationDelete: _erased,
-    p.TaskDelete: _deleted,
-    p.TaskEdit: _edited,
-    ListApply: _applied,
-    p.ListReplace: _replaced,
-    p.ListClear: _cleared,
+    p.ConversationDelete: _summarize_erasure,
+    p.TaskDelete: _summarize_deletion,
+    p.TaskEdit: _summarize_edit,
+    ListApply: _summarize_changes,
+    p.ListReplace: _summarize_replacement,
+    p.ListClear: _summarize_clear,
 }
+
 DESTRUCTIVE = (p.ConversationDelete, p.TaskDelete, p.ListClear, ListApply)
-"""The calls that are two-step on a connection that asks for confirmation; `ListApply` is if it deletes tasks."""
+"""Calls that are two-step on connections with `confirm`, `ListApply` only if it deletes tasks."""
 
 ALWAYS = (p.ConversationDelete,)
-"""Those that are two-step on every connection."""
+"""Calls that are two-step on every connection."""
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """An open question about `call` on the state `seen`. `valid` and `expires` are times of the monotonic clock.
+class _Question(msgspec.Struct, frozen=True):
+    """A call that waits for its confirmation.
 
-    `space` is set if a deletion arrives on other machines.
+    Attributes:
+        user: The user of the asking connection.
+        process: The process that got the token, 0 if unknown.
+        call: The call as canonical JSON.
+        target: The versions that the call would change.
+        valid_from: Monotonic time from which the asking process may use the token, in seconds.
+        expires_at: Monotonic time at which the token expires, in seconds.
+        space: The space, if the call deletes the list on other machines too.
     """
 
     user: str | None
     process: int
     method: str
     call: bytes
-    seen: tuple[object, ...]
+    target: tuple[object, ...]
     conversation: str
     summary: str
-    valid: float
-    expires: float
+    valid_from: float
+    expires_at: float
     space: str = ""
 
 
 class Confirmer:
-    """Gives and takes confirmation tokens.
+    """Issues and accepts confirmation tokens.
 
     Args:
-        valid_s: how long a token is good for, in seconds.
-        later_s: how long the process that got a model's token has to wait, in seconds.
-        clock: the monotonic clock, in seconds.
+        valid_s: Lifetime of a token, in seconds.
+        later_s: How long the process that got a model's token has to wait before using it, in seconds.
     """
 
     def __init__(self, valid_s: float, later_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._valid_s = valid_s
         self._later_s = later_s
         self._clock = clock
-        self._asked: dict[str, _Asked] = {}
+        self._questions: dict[str, _Question] = {}
 
-    def check(  # noqa: PLR0913 - a call, and on what it is asked
+    def check(  # noqa: PLR0913 - a call and its target
         self,
         method: str,
         params: p.Mutation,
@@ -155,104 +163,101 @@ class Confirmer:
         now_ms: int,
         audience: Audience | None = None,
     ) -> Rejection | None:
-        """None if the call may go on, else the refusal that carries a token.
+        """Return None if the call may be executed, else the rejection with a token.
 
         Args:
-            method: what is called.
-            params: how.
-            state: the list that it would change.
-            caller: who asks.
-            now_ms: the wall clock in milliseconds, which only labels the token's end.
-            audience: who else has the list, of one that machines share.
+            state: The list that the call would change.
+            now_ms: Wall-clock time in milliseconds. It only labels the token's expiry.
+            audience: The other machines with the list, if it is shared.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
             return None
-        if isinstance(params, p.ListReplace) and not _dropped(params, state):
+        if isinstance(params, p.ListReplace) and not _find_dropped(params, state):
             return None
         summary, space = _SUMMARIES[type(params)](params, state), ""
         if audience is not None and isinstance(params, p.ConversationDelete):
-            summary, space = summary + _reach(audience), "" if audience.here else audience.space
-        call, seen, now = _call(params, state), _seen(params, state), self._clock()
-        token, process = params.confirm, _process(caller)
-        asked = None if token is None else self._asked.get(token)
+            summary, space = summary + _describe_audience(audience), "" if audience.here else audience.space
+        call, target, now = _encode_call(params, state), _target_versions(params, state), self._clock()
+        token, process = params.confirm, _process_of(caller)
+        question = None if token is None else self._questions.get(token)
         message = "" if token is None else "The token is not valid (any more). "
-        if token is not None and asked is not None:
-            is_meant = asked.call == call and asked.seen == seen and asked.method == method and now < asked.expires
-            if is_meant and caller.user in (None, asked.user):
-                if params.answered or process != asked.process or now >= asked.valid:
-                    del self._asked[token]
+        if token is not None and question is not None:
+            is_same = question.method == method and question.call == call and question.target == target
+            if is_same and now < question.expires_at and caller.user in (None, question.user):
+                if params.answered or process != question.process or now >= question.valid_from:
+                    del self._questions[token]
                     return None
                 message = "The token is for a later turn: put the question to the person, and wait for the answer. "
-                return self._question(token, asked, message, now, now_ms)
-        later = now + self._later_s if params.ask else now
-        asked = _Asked(
-            caller.user, process, method, call, seen, state.conversation, summary, later, now + self._valid_s, space
+                return self._build_rejection(token, question, message, now, now_ms)
+        valid_from, expires_at = now + (self._later_s if params.ask else 0.0), now + self._valid_s
+        question = _Question(
+            caller.user, process, method, call, target, state.conversation, summary, valid_from, expires_at, space
         )
         token = secrets.token_hex(16)
-        self._make_room(caller.user, now)
-        self._asked[token] = asked
-        return self._question(token, asked, message, now, now_ms)
+        self._drop_old(caller.user, now)
+        self._questions[token] = question
+        return self._build_rejection(token, question, message, now, now_ms)
 
-    def _question(self, token: str, asked: _Asked, message: str, now: float, now_ms: int) -> Rejection:
+    def _build_rejection(self, token: str, question: _Question, message: str, now: float, now_ms: int) -> Rejection:
         facts: dict[str, object] = {
             "token": token,
-            "summary": asked.summary,
-            "expires_at": now_ms + int((asked.expires - now) * 1000),
+            "summary": question.summary,
+            "expires_at": now_ms + int((question.expires_at - now) * 1000),
         }
-        if asked.space:
-            facts["space"] = asked.space
-        if asked.valid > now:
-            facts["valid_in_ms"] = int((asked.valid - now) * 1000) + 1
-        text = f"{message}This would {asked.summary}. To do it, repeat the call with confirm set to the token."
+        if question.space:
+            facts["space"] = question.space
+        if question.valid_from > now:
+            facts["valid_in_ms"] = int((question.valid_from - now) * 1000) + 1
+        text = f"{message}This would {question.summary}. To do it, repeat the call with confirm set to the token."
         return Rejection("confirmation_required", text, facts)
 
-    def _make_room(self, user: str | None, now: float) -> None:
-        for token in [token for token, asked in self._asked.items() if asked.expires <= now]:
-            del self._asked[token]
-        own = [token for token, asked in self._asked.items() if asked.user == user]
-        for token in own[: max(0, len(own) - KEPT + 1)]:
-            del self._asked[token]
+    def _drop_old(self, user: str | None, now: float) -> None:
+        for token in [token for token, question in self._questions.items() if question.expires_at <= now]:
+            del self._questions[token]
+        own = [token for token, question in self._questions.items() if question.user == user]
+        for token in own[: max(0, len(own) - MAX_QUESTIONS + 1)]:
+            del self._questions[token]
 
     def get(self, user: str | None, token: str, now_ms: int) -> ConfirmationResult | Rejection:
-        """What a token would do; another user's is not there."""
-        asked, now = self._asked.get(token), self._clock()
-        if asked is None or user not in (None, asked.user) or now >= asked.expires:
+        """Return what a token would do. Another user's token is rejected as unknown."""
+        question, now = self._questions.get(token), self._clock()
+        if question is None or user not in (None, question.user) or now >= question.expires_at:
             message = "There is no such token: it was used, has expired, or the daemon was restarted since. Ask again."
             return Rejection("not_found", message, {"what": "confirmation", "id": token})
         return ConfirmationResult(
-            method=asked.method,
-            params=msgspec.Raw(asked.call),
-            summary=asked.summary,
-            conversation=asked.conversation,
-            expires_at=now_ms + int((asked.expires - now) * 1000),
-            space=asked.space,
+            method=question.method,
+            params=msgspec.Raw(question.call),
+            summary=question.summary,
+            conversation=question.conversation,
+            expires_at=now_ms + int((question.expires_at - now) * 1000),
+            space=question.space,
         )
 
 
 def _is_two_step(params: p.Confirmable, two_step: bool) -> bool:
-    """Whether this call has to be confirmed; the person's own words stand for an answer to a model's question."""
+    """Return True if the call has to be confirmed. The person's own words in `quote` confirm a model's call."""
     if isinstance(params, ALWAYS):
         return True
-    if two_step and isinstance(params, DESTRUCTIVE) and (not isinstance(params, ListApply) or _deletions(params)):
+    if two_step and isinstance(params, DESTRUCTIVE) and (not isinstance(params, ListApply) or _find_deletions(params)):
         return True
     return params.ask and not params.quote.strip()
 
 
-def _process(caller: Caller) -> int:
+def _process_of(caller: Caller) -> int:
     return 0 if caller.holder is None else caller.holder.pid
 
 
-def _call(params: p.Confirmable, state: State) -> bytes:
-    """What is asked for, whatever name the conversation was called by."""
+def _encode_call(params: p.Confirmable, state: State) -> bytes:
+    """Encode a call so that equal calls compare equal, under whatever name they address the conversation."""
     bare = msgspec.structs.replace(
         params, conversation=state.conversation, key=None, confirm=None, ask=False, answered=False, actor=None
     )
     return msgspec.json.encode(bare, order="deterministic")
 
 
-def _seen(params: p.Confirmable, state: State) -> tuple[object, ...]:
-    """What the question was about: it is asked again once that has changed."""
+def _target_versions(params: p.Confirmable, state: State) -> tuple[object, ...]:
+    """Return the versions of what a call would change: of its tasks or else of the list."""
     if isinstance(params, p.TaskDelete | p.TaskEdit):
-        names = _ids(params) if isinstance(params, p.TaskDelete) else (params.task,)
-        return tuple((name, state.tasks[name].version) for name in names if name in state.tasks)
+        ids = _task_ids(params) if isinstance(params, p.TaskDelete) else (params.task,)
+        return tuple((id, state.tasks[id].version) for id in ids if id in state.tasks)
     return (state.version,)

@@ -1,4 +1,4 @@
-"""Idempotency keys: which calls are equal, and the first answer again, rebuilt from the log."""
+"""Idempotency keys: fingerprints of calls, and first answers rebuilt from the log."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
 def fingerprint(method: str, params: Mutation) -> str:
-    """What must be equal for a repeated idempotency key: the method and everything but key and confirmation."""
+    """Return a hash of a call's method and params, without key and confirmation."""
     bare = msgspec.structs.replace(params, key=None)
     if getattr(bare, "confirm", None) is not None:
         bare = msgspec.structs.replace(bare, confirm=None)
@@ -29,19 +29,11 @@ def fingerprint(method: str, params: Mutation) -> str:
 
 
 def key_conflict(key: str) -> Rejection:
-    """The refusal of a key that was used for another call."""
     return Rejection("key_conflict", "This idempotency key was used for another call. Use a new one.", {"key": key})
 
 
 class Replays:
-    """Rebuilds the first answers of keys.
-
-    Args:
-        log: knows the keys.
-        conversations: the conversations in use.
-        access: leads names to them.
-        history: reads what happened in them.
-    """
+    """Rebuilds the first answers of repeated calls."""
 
     def __init__(self, log: EventLog, conversations: Conversations, access: Access, history: History) -> None:
         self._log = log
@@ -50,20 +42,20 @@ class Replays:
         self._history = history
 
     async def rebuild(self, item: Write) -> bytes | Rejection | None:
-        """The first answer of the item's key; None if the log does not know the key after all."""
+        """Return the first answer to the call's key, or None if the key is not in the log."""
         key = item.params.key
         assert key is not None, "only keyed calls are repeated"
         try:
-            # A list that the session has left is found by its id: its name leads elsewhere by now.
-            called = item.params.conversation if item.loaded is None else item.loaded.state.conversation
-            loaded = await self._access.load(item.caller.user, called)
+            # By id: the session may have left the list, and its name leads to another one now.
+            target = item.params.conversation if item.loaded is None else item.loaded.state.conversation
+            loaded = await self._access.load(item.caller.user, target)
             if isinstance(loaded, Rejection):
                 return loaded
             name = loaded.state.conversation
             group = await self._log.find_key(name, key)
             if not group:
                 return None
-            if side_of(group[0]).call not in (item.call, item.asked):
+            if side_of(group[0]).call not in (item.fingerprint, item.legacy_fingerprint):
                 return key_conflict(key)
             state, undo = initial_state(name), Decision()
 
@@ -74,12 +66,13 @@ class Replays:
                 return is_before
 
             async with self._history.room(name):
-                if isinstance(item.params, ListUndo):  # the same rules on the same history say the same again
-                    undo = await self._history.taken_back(name, item.params, item.command.at, group)
+                if isinstance(item.params, ListUndo):
+                    # Undo is deterministic: on the history before the call it gives the same decision again.
+                    undo = await self._history.rebuild_undo(name, item.params, item.command.at, group)
                 else:
                     await self._history.follow(name, take, 0, group[-1].seq)
         except Damaged as damaged:
-            return self._conversations.refusal(damaged)
+            return self._conversations.record_damage(damaged)
         events = _fold(state, group)
         actor = fact_of(group[0]).actor
         return msgspec.json.encode(respond(item.params, state, events, group[-1].seq, undo, actor))

@@ -1,4 +1,4 @@
-"""The queue in front of the writer, and the ways to wait for what is in it."""
+"""The writer's queue, and the ways to wait for its calls."""
 
 import asyncio
 from collections import deque
@@ -8,27 +8,26 @@ from punchlist_schemas.params import ConversationAttach, ConversationDelete, Con
 from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
 
-ALONE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
-"""Calls that are a transaction of their own: they look at the log or change where names lead, not only one state."""
+EXCLUSIVE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
+"""Calls with a transaction of their own: they read the log or change how names resolve, not only one state."""
 
-_MAY_BE_ALONE = ALONE | {type(None)}
-"""What the params of calls are like that have to be looked at for whether they must be alone."""
+_MAY_BE_EXCLUSIVE = EXCLUSIVE | {type(None)}
+"""Types of params for which `is_exclusive` has to be asked; an `Arrival` has none."""
+
+MAX_YIELDS = 2
+"""How many times other calls go before an exclusive one."""
 
 
-LET_OTHERS = 2
-"""So often others go before a call that must be alone."""
-
-
-def is_alone(item: Item) -> bool:
+def is_exclusive(item: Item) -> bool:
     if type(item) is Write:
-        return item.alone or type(item.params) in ALONE
-    return type(item) is Arrival and item.is_alone
+        return item.is_long or type(item.params) in EXCLUSIVE
+    return type(item) is Arrival and item.is_exclusive
 
 
 class Signal:
-    """Wakes those who wait for it. A signal given before it is taken is not lost; given twice, it counts once.
+    """Wakes waiting tasks. A signal given before it is taken is not lost; given twice, it counts once.
 
-    It is cheaper than an event that has to be made anew each time.
+    It is cheaper than a new event for each wait.
     """
 
     __slots__ = ("_given", "_waiters")
@@ -38,7 +37,7 @@ class Signal:
         self._waiters: list[asyncio.Future[None]] = []
 
     def give(self) -> None:
-        """Wake everybody who waits, or else the next one who does."""
+        """Wake all waiting tasks. If there are none, the next `take` returns immediately."""
         if not self._waiters:
             self._given = True
             return
@@ -48,7 +47,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def take(self) -> None:
-        """Return at once if it was given since it was last taken; otherwise wait until it is."""
+        """Wait for the signal, unless it was given since it was last taken."""
         if self._given:
             self._given = False
             return
@@ -58,23 +57,23 @@ class Signal:
 
 
 class Inbox:
-    """What waits for the writer.
+    """The calls that wait for the writer.
 
     Attributes:
-        queue: The calls that wait for their turn, in the order in which they came.
-        work: Given when there is something to do: a call, somebody who waits, or the end.
-        pausing: Those who wait until no state runs ahead of the log.
-        closing: Whether no more calls are taken.
+        queue: The calls in their order of arrival.
+        work: Given when the writer has something to do: a call, a settle waiter, or the end.
+        settle_waiters: Futures of the tasks that wait until no state is ahead of the log.
+        closing: Whether new calls are rejected.
     """
 
     def __init__(self) -> None:
         self.queue: deque[Item] = deque()
         self.work = Signal()
-        self.pausing: list[asyncio.Future[None]] = []
+        self.settle_waiters: list[asyncio.Future[None]] = []
         self.closing = False
 
     def submit(self, item: Item) -> None:
-        """Queue a call; its caller is answered after the commit, or at once if the daemon is stopping."""
+        """Queue a call; its caller is answered after the commit, or immediately if the daemon is stopping."""
         if self.closing:
             item.refuse(SHUTTING_DOWN)
             return
@@ -82,35 +81,35 @@ class Inbox:
         self.work.give()
 
     def take_more(self, items: list[Item], room: int) -> None:
-        """Take what waits behind a call up to `room` items together, up to the next one that must be alone."""
+        """Move calls from the queue to `items`, up to the next exclusive one or until `items` has `room` of them."""
         queue = self.queue
         kinds: list[object] = [type(item.params) for item in queue]
-        if len(queue) < room and _MAY_BE_ALONE.isdisjoint(kinds):  # as nearly always
+        if len(queue) < room and _MAY_BE_EXCLUSIVE.isdisjoint(kinds):  # fast path, nearly always
             items += queue
             queue.clear()
-        while queue and len(items) < room and not is_alone(queue[0]):
+        while queue and len(items) < room and not is_exclusive(queue[0]):
             items.append(queue.popleft())
 
-    def let_others_first(self) -> None:
-        """Put back calls that must be alone, and what their connections asked for behind them.
+    def yield_to_others(self) -> None:
+        """Move exclusive calls, and later calls of their connections, behind the calls of other connections.
 
-        Each may take long, and a connection's calls have an order: what others ask for has its turn in between. Before
-        the same call only reads do so again, and no more than that, since they could come for ever.
+        An exclusive call may take long. The calls of one connection keep their order. The second time, only reads go
+        first, and there is no third, because other calls could keep arriving forever.
         """
         head = self.queue[0]
-        if type(head) is not Write or head.let_others >= LET_OTHERS:
+        if type(head) is not Write or head.times_yielded >= MAX_YIELDS:
             return
-        reads_only = head.let_others > 0
-        head.let_others += 1
+        reads_only = head.times_yielded > 0
+        head.times_yielded += 1
         first, later, holders = list[Item](), list[Item](), set[Holder | str | None]()
         for item in self.queue:
-            if type(item) is Barrier:  # it has to stay behind whatever was before it
+            if type(item) is Barrier:  # must stay after every call that was before it
                 is_later = bool(later)
             else:
-                # The posts of a list have an order, too.
+                # The posts of a list keep their order too.
                 holder = item.conversation if type(item) is Arrival else item.caller.holder
                 is_later = (
-                    is_alone(item)
+                    is_exclusive(item)
                     or (reads_only and type(item) is not Read)
                     or (holder is not None and holder in holders)
                 )
@@ -121,15 +120,15 @@ class Inbox:
         self.queue += (*first, *later)
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything submitted earlier is published. Return the rejection if that never happens, or None."""
+        """Wait until everything submitted earlier is published. Return the reason if that never happens, else None."""
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         self.submit(Barrier(done))
         return await done
 
-    async def settled(self) -> None:
-        """Wait until all that is decided is published or refused; deciding stops for it, so it is never in vain."""
+    async def wait_until_settled(self) -> None:
+        """Wait until all decided calls are published or rejected. The writer stops deciding until then."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.pausing.append(done)
+        self.settle_waiters.append(done)
         self.work.give()
         await done
 

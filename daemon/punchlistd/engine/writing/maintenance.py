@@ -1,7 +1,7 @@
-"""Work that follows behind the log: indexing it, saving summaries and snapshots, letting idle conversations go.
+"""Background work on the log: indexing, saving summaries and snapshots, unloading idle conversations.
 
-All of it can be made again from the log. It runs between commits, on the same connection, when the log has grown enough
-or has been quiet for a moment.
+All its results can be rebuilt from the log. It runs between commits, on the same database connection, when the log has
+grown enough or has been quiet for a moment.
 """
 
 import asyncio
@@ -16,52 +16,50 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, StorageFull
 
 BUSY_EVENTS = 256
-"""With more events than these since it was planned, it is put off: each run holds up the commits."""
-
+"""A planned run is postponed if more events than this came since, because each run delays the commits."""
 
 EVENTS_EACH = 4
-"""So many events a conversation are waited for; with so many times as many as are enough, none are."""
+"""Events per unindexed conversation to wait for. Also the factor of `index_events` at which the wait ends."""
 
 
 class Totals:
-    """Unfinished tasks and those in progress, over all conversations of the log that belong to no user.
+    """Counts of unfinished tasks and of tasks in progress in all lists that belong to no user.
 
-    It is what this machine's person sees in a prompt: the lists of users whom a program serves are not theirs.
-
-    They are known only once the log has been indexed after the start; until then nothing is reported.
+    A shell prompt shows them to the person at this machine. Lists with a user belong to the users of a program instead.
+    Nothing is reported until the log has been indexed after the start.
 
     Args:
-        changed: called with (unfinished, in progress) whenever they become known or change.
+        on_change: Called with (unfinished, in progress) when the totals are first known and when they change.
     """
 
-    def __init__(self, changed: Callable[[int, int], None]) -> None:
-        self.known = False
-        self._changed = changed
+    def __init__(self, on_change: Callable[[int, int], None]) -> None:
+        self.is_started = False
+        self._on_change = on_change
         self._unfinished = 0
         self._in_progress = 0
 
     def start(self, stored: tuple[int, int], conversations: Iterable[LoadedConversation]) -> None:
-        """The store's totals (open, in progress), in which the conversations loaded now are counted as they are."""
-        self.known = True
+        """Set the totals from the store's (open, in progress), which include the present state of all conversations."""
+        self.is_started = True
         self._unfinished, self._in_progress = sum(stored), stored[1]
         for loaded in conversations:
-            loaded.counted = counted(loaded)
-        self._changed(self._unfinished, self._in_progress)
+            loaded.counted = count_tasks(loaded)
+        self._on_change(self._unfinished, self._in_progress)
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
-        """Conversations changed."""
+        """Update the totals after changes to these conversations."""
         before = self._unfinished, self._in_progress
         for loaded in touched:
-            now = counted(loaded)
+            now = count_tasks(loaded)
             if now != loaded.counted:
                 self._unfinished += now[0] - loaded.counted[0]
                 self._in_progress += now[1] - loaded.counted[1]
                 loaded.counted = now
-        if self.known and before != (self._unfinished, self._in_progress):
-            self._changed(self._unfinished, self._in_progress)
+        if self.is_started and before != (self._unfinished, self._in_progress):
+            self._on_change(self._unfinished, self._in_progress)
 
 
-def counted(loaded: LoadedConversation) -> tuple[int, int]:
+def count_tasks(loaded: LoadedConversation) -> tuple[int, int]:
     """Count a conversation's unfinished tasks and those in progress; (0, 0) if it belongs to a user."""
     return (0, 0) if loaded.state.user else (loaded.state.remaining, len(loaded.state.running))
 
@@ -70,16 +68,12 @@ class Maintenance:
     """Indexes the log and saves snapshots when due; the writer calls it between commits.
 
     Args:
-        log: what is kept up.
-        conversations: whose summaries and snapshots are saved.
-        totals: started once everything is indexed.
-        metrics: told of a full disk.
-        settings: how much and how long indexing may wait.
-        wake: wakes the writer, which calls `run` between two commits.
-        forget: takes a list out of what else was made of its words.
+        totals: Started once everything is indexed.
+        wake: Wakes the writer, which calls `run` between two commits.
+        forget: Removes a deleted list from other indexes of its text.
     """
 
-    def __init__(  # noqa: PLR0913 - what it keeps up, and what it tells
+    def __init__(  # noqa: PLR0913 - its work and its reports
         self,
         log: EventLog,
         conversations: Conversations,
@@ -97,127 +91,127 @@ class Maintenance:
         self._settings = settings
         self._wake = wake
         self._forget = forget
-        self._asked = False
-        self._held = False
+        self._is_requested = False
+        self._is_postponed = False
         self._recovered = False
         self._recovering = anyio.Lock()
         self._surveyed = False
-        self._unerased = False
-        self._planned = 0
+        self._has_unerased = False
+        self._planned_head = 0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
-    def due(self) -> bool:
-        """Whether `run` has something to do now. Until all is recovered it would hold up the writer for that.
+    def is_due(self) -> bool:
+        """Whether `run` should be called now. It waits for `recover`, which would block the writer.
 
-        A pass costs as much for a conversation as half a change of it does: where changes are spread over thousands of
-        them, it waits until there are some of each, but not for ever.
+        For each conversation, a run costs half as much as a change. If changes are spread over thousands of
+        conversations, it waits until there are several for each, within a limit.
         """
-        if self._asked or not self._recovered:
-            return self._asked and self._recovered
+        if self._is_requested or not self._recovered:
+            return self._is_requested and self._recovered
         events, enough = self._log.unindexed, self._settings.index_events
-        if self._held or events < enough:
+        if self._is_postponed or events < enough:
             return False
         return events >= EVENTS_EACH * min(enough, len(self._log.unindexed_conversations()))
 
     def follow(self, touched: Iterable[LoadedConversation]) -> None:
-        """Take note that conversations changed and the log has grown."""
+        """Update the totals, and plan to index the new events."""
         self._totals.follow(touched)
         if self._timer is None:
             self.plan()
 
     def plan(self) -> None:
-        """Index the log after a moment, unless more comes first."""
+        """Index the log after `index_delay_s`, or later if the log keeps growing."""
         if self._timer is None:
-            self._planned = self._log.head
-            self._timer = asyncio.get_running_loop().call_later(self._settings.index_delay_s, self._time)
+            self._planned_head = self._log.head
+            self._timer = asyncio.get_running_loop().call_later(self._settings.index_delay_s, self._on_timer)
 
-    def _time(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._held = False
-        if self._log.head - self._planned > BUSY_EVENTS:
+        self._is_postponed = False
+        if self._log.head - self._planned_head > BUSY_EVENTS:
             self.plan()
         else:
-            self._ask()
+            self._request_run()
 
-    def _ask(self) -> None:
-        self._asked = True
+    def _request_run(self) -> None:
+        self._is_requested = True
         self._wake()
 
     async def recover(self) -> None:
-        """Load what a killed daemon left unindexed and, beside the first calls, look at all conversations.
+        """Load conversations that a killed daemon left unindexed, and survey the rest.
 
-        Then the index is kept up, and the totals are known.
+        After that, `run` maintains the index and starts the totals.
         """
         async with self._recovering:
             if self._recovered:
                 return
             await self._conversations.recover()
             try:
-                await self._conversations.rebuilt(self._survey)
+                await self._conversations.use_index(self._survey)
             except (StorageFull, Damaged) as error:
                 self._metrics.error(f"the index can't be built again: {error}")
             self._recovered = True
-            self._ask()
+            self._request_run()
 
     async def _survey(self) -> None:
-        found = await self._log.survey()
+        survey = await self._log.survey()
         self._surveyed = True
-        self._unerased = bool(found.unerased)
-        for name in found.timed:
-            await self._conversations.load(name)  # its time begins
+        self._has_unerased = bool(survey.unerased)
+        for name in survey.timed:
+            await self._conversations.load(name)  # starts its timers
 
     async def erase(self, name: str) -> None:
-        """Erase a deleted conversation from the disk; if the disk is too full, as soon as it is not."""
+        """Erase a deleted conversation from the disk. If the disk is full, try again with later runs."""
         await self._forget(name)
         try:
-            await self._conversations.rebuilt(lambda: self._log.erase(name))
+            await self._conversations.use_index(lambda: self._log.erase(name))
         except StorageFull:
             self._metrics.error(f"storage_full: {name} is deleted but not yet erased")
-            self._unerased = True
+            self._has_unerased = True
             self.plan()
-        except Damaged as damaged:  # it is tried again with the next start
+        except Damaged as damaged:  # the next start tries again
             self._metrics.error(f"{name} is deleted but not yet erased: {damaged}")
 
     async def refresh(self) -> None:
-        """Bring the store's list of conversations up to date with everything acknowledged."""
+        """Index everything that was acknowledged."""
         await self.recover()
-        if self._conversations.changed() or self._log.unindexed:
+        if self._conversations.find_unsaved() or self._log.unindexed:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
-            self._ask()
+            self._request_run()
             await done
 
     async def run(self, everything: bool = False) -> None:
-        """Index, save what changed (as full snapshots if `everything`), and let idle conversations go."""
-        self._asked = False
+        """Index the log, save changed conversations (as full snapshots if `everything`), and unload idle ones."""
+        self._is_requested = False
 
         async def save() -> None:
             await self._conversations.save(everything)
             if not self._surveyed:
                 await self._survey()
-            if not self._totals.known:
+            if not self._totals.is_started:
                 self._totals.start(await self._log.totals(), self._conversations.loaded.values())
             await self._erase_rest()
 
         try:
-            await self._conversations.rebuilt(save)
+            await self._conversations.use_index(save)
         except (StorageFull, Damaged) as error:
-            full = isinstance(error, StorageFull)
-            self._metrics.error("storage_full while indexing" if full else f"nothing is indexed: {error}")
-            self._held = True
+            is_full = isinstance(error, StorageFull)
+            self._metrics.error("storage_full while indexing" if is_full else f"nothing is indexed: {error}")
+            self._is_postponed = True
             self.plan()
         else:
-            self._conversations.let_go(self._settings.loaded_s)
+            self._conversations.unload_idle(self._settings.loaded_s)
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             if not done.done():
                 done.set_result(None)
 
     async def _erase_rest(self) -> None:
-        """What was deleted when the disk was full, or by a daemon that did not come to it."""
-        if self._unerased:
-            self._unerased = False
+        """Erase conversations that were deleted while the disk was full, or by an earlier daemon."""
+        if self._has_unerased:
+            self._has_unerased = False
             for name in await self._log.unerased():
                 await self.erase(name)

@@ -1,7 +1,7 @@
-"""How many changes an actor may make to a list per minute, where the list's settings say so.
+"""Rate limit for changes, for lists with the setting `rate_limit`.
 
-Each actor of each such list has a bucket that refills evenly; its time is monotonic and a restart fills it. Actors are
-told apart by the names that calls give: a brake for a loop that has gone wrong, and no fence.
+Each actor of such a list has a token bucket that refills evenly, by the monotonic clock. A restart fills all buckets.
+Actors are identified by the names in their calls, so the limit stops a runaway loop but is not a security boundary.
 """
 
 import time
@@ -14,44 +14,40 @@ from punchlistd.domain.commands import EndClaims, EndReservations, Wake
 from punchlistd.domain.state import State
 
 FREE = (p.TaskRenew, p.TaskRelease, p.TurnEnd, p.ConversationConfigure)
-"""Calls that keep or give back what one has, and the one that changes the limit."""
+"""Calls that don't count: they keep or release an actor's own claims, or change the limit."""
 
-OF_THE_ENGINE = (EndClaims, EndReservations, Wake)
+INTERNAL = (EndClaims, EndReservations, Wake)
 
-KEPT = 1_024
-"""So many buckets are remembered; the one that was used longest ago goes."""
+MAX_BUCKETS = 1_024
+"""Upper limit for the buckets in memory. The least recently used one is dropped."""
 
 MINUTE_S = 60.0
 
 
 class Rates:
-    """The buckets of all lists that limit their actors.
-
-    Args:
-        clock: the monotonic clock, in seconds.
-    """
+    """The buckets of all lists with a rate limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def refusal(self, state: State, params: p.Mutation, actor: str) -> Rejection | None:
-        """Why an actor can't make another change now; None: it may, and this one counts."""
-        most = state.settings.rate_limit
-        if type(params) in FREE or isinstance(params, OF_THE_ENGINE):
+    def check(self, state: State, params: p.Mutation, actor: str) -> Rejection | None:
+        """Charge the actor for a change, or return the rejection if it has reached the limit."""
+        limit = state.settings.rate_limit
+        if type(params) in FREE or isinstance(params, INTERNAL):
             return None
-        place, now = (state.conversation, actor), self._clock()
-        left, seen = self._buckets.pop(place, (float(most), now))
-        left = min(float(most), left + (now - seen) * most / MINUTE_S)
-        if len(self._buckets) >= KEPT:
+        bucket, now = (state.conversation, actor), self._clock()
+        left, filled_at = self._buckets.pop(bucket, (float(limit), now))
+        left = min(float(limit), left + (now - filled_at) * limit / MINUTE_S)
+        if len(self._buckets) >= MAX_BUCKETS:
             del self._buckets[next(iter(self._buckets))]
         if left >= 1:
-            self._buckets[place] = left - 1, now
+            self._buckets[bucket] = left - 1, now
             return None
-        self._buckets[place] = left, now
-        wait_ms = ceil((1 - left) * MINUTE_S * 1_000 / most)
+        self._buckets[bucket] = left, now
+        wait_ms = ceil((1 - left) * MINUTE_S * 1_000 / limit)
         message = (
-            f"{actor} has made {most} changes to {state.conversation} within a minute, which is all that its setting "
+            f"{actor} has made {limit} changes to {state.conversation} within a minute, which is all that its setting "
             f"rate_limit allows: wait for {wait_ms / 1_000:.1f} seconds, and look whether you are in a loop."
         )
-        return Rejection("rate_limited", message, {"actor": actor, "maximum": most, "retry_after_ms": wait_ms})
+        return Rejection("rate_limited", message, {"actor": actor, "maximum": limit, "retry_after_ms": wait_ms})

@@ -1,7 +1,7 @@
-"""Transactions: what one group commit is made of, and how calls become part of it.
+"""Turns calls into transactions, the units of group commit.
 
-What they need is loaded first, then each call is decided on the state that the calls before it made. Nothing is visible
-outside before the transaction is in the log: the conversations that it touches are dirty until then.
+The conversations that the calls need are loaded first. Then the calls are decided in order, each against the state left
+by the previous one. Until the transaction is in the log, its conversations are dirty, and reads out of turn wait.
 """
 
 import logging
@@ -55,23 +55,21 @@ from punchlistd.store.record import key_hash, seal
 
 logger = logging.getLogger(__name__)
 
-MOST_PARTS = 512
-"""A call with more parts takes long: it is decided and recorded in slices, as a transaction of its own.
-
-Of others so many are taken together.
-"""
+MAX_PARTS = 512
+"""Upper limit for the parts in a transaction. A call with more is decided in slices, as a transaction of its own."""
 
 Steps = Generator[None, None, None]
-"""Work that pauses after each of its parts."""
+"""Work that yields after each part."""
 
-OWING_BYTES = 4 * REPLY_BYTES
-"""While answers of so many bytes wait for a commit, further reads are answered behind it."""
+MAX_OWED_BYTES = 4 * REPLY_BYTES
+"""Limit for answers to reads that wait for the same commit. Further reads are answered after it."""
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """An event in its place, as it is stored and pushed. The event comes last: a tombstone is known by its end.
+    """An event as stored and pushed.
 
-    `call`, `undoes` and `reverts_to` are left out where they say nothing.
+    `event` is last because tombstones are recognized by the end of the line. It is always set, but msgspec requires a
+    default after the optional fields.
     """
 
     seq: int
@@ -82,33 +80,39 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     call: int = 0
     undoes: tuple[int, ...] = ()
     reverts_to: int | None = None
-    event: AnyEvent | None = None  # always given: what stands behind a default needs one
+    event: AnyEvent | None = None
 
 
 class Transaction:
-    """What one group commit is made of.
+    """The contents of one group commit.
 
-    `head` is the position of the last event in it; `entries` go into the log, `lines` to the subscribers; `touched` are
-    the conversations that run ahead of the log, `sessions` the attachments that change with it, and `deleted` the
-    conversations to be erased behind it. `parts` are those of its calls that have several.
-    `owed` are the bytes of answers to reads that wait for it, by connection, and
-    `owing` those of all together. `place` is where the post leads to whose last group is being appended.
+    Attributes:
+        head: Log position of its last event.
+        entries: Records for the log.
+        published: The same events for subscribers.
+        touched: Conversations whose state is ahead of the log, by id.
+        sessions: Attachments that change with the commit.
+        deleted: Conversations to erase after the commit.
+        parts: Total number of parts of its multi-part calls.
+        owed: Bytes of answers to reads that wait for the commit, by connection.
+        owed_bytes: Their sum.
+        place: Place in the shared log after the post whose last group is being appended, otherwise None.
     """
 
     def __init__(self, head: int) -> None:
         self.head = head
         self.items: list[Item] = []
         self.entries: list[Sealed] = []
-        self.lines: list[PublishedEvent] = []
+        self.published: list[PublishedEvent] = []
         self.touched: dict[str, LoadedConversation] = {}
         self.sessions: list[tuple[str, ConversationConfigured]] = []
         self.deleted: list[str] = []
         self.owed: dict[Holder, int] = {}
-        self.owing = 0
+        self.owed_bytes = 0
         self.parts = 0
         self.place: Place | None = None
 
-    def append(  # noqa: PLR0913 - whose events, and what is kept beside them
+    def append(  # noqa: PLR0913 - the events and their metadata
         self,
         events: Sequence[KnownEvent],
         loaded: LoadedConversation,
@@ -117,11 +121,17 @@ class Transaction:
         params: Mutation | None = None,
         decision: Decision = NOTHING,
     ) -> Generator[None, None, Sequence[KnownEvent]]:
-        """Let a conversation's state run ahead by a group of events; all of the events.
+        """Apply one group of events to a conversation's state, and add their records. Yields between events.
 
-        With `params`, the events that they gave are followed by what follows from them. `decision` tells what the
-        group takes back. It pauses between events, and between the bytes of each. Nobody looks at the state meanwhile,
-        since it is dirty from the first one on.
+        The first event makes the conversation dirty, so no read sees its incomplete state.
+
+        Args:
+            side: Metadata to store with the group.
+            params: The call that produced the events. If given, its follow-up events are appended too.
+            decision: Which calls the group undoes.
+
+        Returns:
+            All events of the group, follow-ups included.
         """
         if not events:
             return events
@@ -135,57 +145,48 @@ class Transaction:
                 yield
             self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
-        happened = [*events]
-        # What follows is asked for only now: a list may be serial only since these events.
+        applied = [*events]
+        # Follow-ups depend on the new state: these events may have made the list serial, for example.
         for event in () if params is None else follow_up(state, params, events, loaded.present):
             yield
             self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
-            happened.append(event)
-        if (left := len(happened)) > 1:
-            self.parts += left
-        owner = state.user or owner  # of an opened one and of a deleted one too
-        call, first = 0, state.version - left + 1
-        for event in happened:
+            applied.append(event)
+        if (remaining := len(applied)) > 1:
+            self.parts += remaining
+        owner = state.user or owner  # opening sets the owner, deletion clears it
+        call, first = 0, state.version - remaining + 1
+        for event in applied:
             if call:
                 yield
-            left -= 1
+            remaining -= 1
             is_deleted = type(event) is ConversationDeleted
-            beside = side
+            event_side = side
             if is_deleted:
                 self.deleted.append(name)
                 loaded.forget_replies()
-                beside = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
+                event_side = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
-            if left:
-                beside = msgspec.structs.replace(beside or _NO_SIDE, left=left)
+            if remaining:
+                event_side = msgspec.structs.replace(event_side or _NO_SIDE, left=remaining)
             elif (place := self.place) is not None:
-                beside = msgspec.structs.replace(beside or _NO_SIDE, position=place.position, chain=place.check)
-            seq, version, takes_back = self.head - left, state.version - left, (decision.touches, decision.reverts_to)
-            wire = _encode(_Wire(seq, name, version, at, command.actor, call, *takes_back, event))
-            line, loaded.check = seal(loaded.check, wire, beside)
-            self.entries.append(Sealed(name, version, line, "" if beside is None else beside.key, is_deleted))
-            self.lines.append(PublishedEvent(name, wire, left, owner))
-            call, side, decision = first, None, NOTHING  # the first one has said it
-        return happened
+                event_side = msgspec.structs.replace(event_side or _NO_SIDE, position=place.position, chain=place.check)
+            seq, version = self.head - remaining, state.version - remaining
+            undone = decision.touches, decision.reverts_to
+            wire = _encode(_Wire(seq, name, version, at, command.actor, call, *undone, event))
+            line, loaded.check = seal(loaded.check, wire, event_side)
+            self.entries.append(Sealed(name, version, line, "" if event_side is None else event_side.key, is_deleted))
+            self.published.append(PublishedEvent(name, wire, remaining, owner))
+            # Only the first event carries the group's metadata.
+            call, side, decision = first, None, NOTHING
+        return applied
 
 
 class Transactor:
-    """Makes calls part of a transaction, one after the other.
+    """Adds calls to a transaction, one after the other."""
 
-    Args:
-        log: for the keys that were used before.
-        conversations: the conversations in use.
-        access: leads names to them.
-        claims: who has tasks, and who waits for them.
-        idle: the finished lists that are going to be cleared.
-        deferrals: when which list has a deferred task to wake.
-        confirmer: gives and takes confirmation tokens.
-        undos: works out what undos take back.
-    """
-
-    def __init__(  # noqa: PLR0913 - what calls are decided by
+    def __init__(  # noqa: PLR0913 - one collaborator for each aspect of a decision
         self,
         log: EventLog,
         conversations: Conversations,
@@ -207,21 +208,21 @@ class Transactor:
         self._undos = undos
         self._rates = Rates()
 
-    # before its turn
+    # Before the turn: load what deciding needs, because deciding doesn't wait.
 
     def prepare(self, items: Sequence[Item]) -> list[Item]:
-        """Find what these calls need; the ones for which it has to be loaded, since deciding never waits."""
-        late: list[Item] = []
+        """Assign loaded conversations to calls, and return the calls that need `load`."""
+        unprepared: list[Item] = []
         for item in items:
-            if (type(item) is not Write and type(item) is not Read) or type(item.params) in _LOOK_FURTHER:
-                late.append(item)
+            if (type(item) is not Write and type(item) is not Read) or type(item.params) in _NEEDS_MORE:
+                unprepared.append(item)
                 continue
-            found = self._access.find(item.caller.user, item.params.conversation)
-            if found is None or (type(item) is Write and item.params.key is not None and not found.tells_keys):
-                late.append(item)
+            loaded = self._access.find(item.caller.user, item.params.conversation)
+            if loaded is None or (type(item) is Write and item.params.key is not None and not loaded.has_all_keys):
+                unprepared.append(item)
             else:
-                item.loaded, item.outcome = found, None
-        return late
+                item.loaded, item.outcome = loaded, None
+        return unprepared
 
     async def load(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -237,54 +238,55 @@ class Transactor:
                 if type(item) is Write and item.loaded is not None:
                     params = item.params
                     if params.key is not None:
-                        item.loaded = await self._keyed(item, params.key, item.loaded)
+                        item.loaded = await self._find_keyed_list(item, params.key, item.loaded)
                     if type(params) is ListUndo and item.loaded.damage is None:
                         if not await self._undos.decide(item, params, item.loaded):
-                            item.loaded = None  # it has to be worked out again
+                            item.loaded = None  # `decide` sends it back to READING_PAST
                     elif type(params) is ConversationAttach:
                         await self._access.load(user, params.session)
             except Damaged as damaged:
-                item.loaded, item.outcome = None, self._conversations.refusal(damaged)
+                item.loaded, item.outcome = None, self._conversations.record_damage(damaged)
 
-    async def _keyed(self, item: Write, key: str, loaded: LoadedConversation) -> LoadedConversation:
-        """The list that a call with a key is about: one that its session has left since, if the key was used there."""
-        if loaded.tells_keys:
+    async def _find_keyed_list(self, item: Write, key: str, loaded: LoadedConversation) -> LoadedConversation:
+        """Return the list in which a call's key was used: `loaded`, or a list that the session has left since."""
+        if loaded.has_all_keys:
             return loaded
         session, hashed = item.params.conversation, key_hash(key)
-        lists, seen = [loaded], {loaded.state.conversation}
-        for found in lists:  # which grows meanwhile
-            name = found.state.conversation
-            if found.keys is None:
-                found.keys = set(await self._log.keys(name))
-            if hashed in found.keys and (
-                found is loaded or key in found.replies or await self._log.find_key(name, key)
+        candidates, seen = [loaded], {loaded.state.conversation}
+        for candidate in candidates:  # grows during the loop
+            name = candidate.state.conversation
+            if candidate.keys is None:
+                candidate.keys = set(await self._log.keys(name))
+            if hashed in candidate.keys and (
+                candidate is loaded or key in candidate.replies or await self._log.find_key(name, key)
             ):
-                return found
-            for former in found.state.origins.get(session, ()):
+                return candidate
+            for former in candidate.state.origins.get(session, ()):
                 origin = None if former in seen else await self._access.load(item.caller.user, former)
                 if isinstance(origin, LoadedConversation):
-                    lists.append(origin)
+                    candidates.append(origin)
                 seen.add(former)
         return loaded
 
-    # in its turn
+    # In turn
 
     def decide(self, item: Item, transaction: Transaction) -> Steps:
-        """Make a call part of the transaction: set its outcome or its stage, and append its events."""
+        """Add a call to the transaction: set its outcome or its next stage, and append its events."""
         if type(item) is Arrival:
-            yield from self._arrive(item, transaction)
+            yield from self._append_arrival(item, transaction)
         if type(item) is not Write:
             return
         loaded, params, user = item.loaded, item.params, item.caller.user
-        if loaded is not None and user is not None:  # again: a call before it may have opened it for somebody else
+        if loaded is not None and user is not None:
+            # Check access again: an earlier call in this transaction may have opened the list for another user.
             item.outcome = check_access(user, params.conversation, loaded.state)
         if item.outcome is not None:
             item.to(Stage.DECIDED)
             self._claims.forget(item)
         elif loaded is None:
             item.to(Stage.READING_PAST)
-        elif params.key is not None and self._was_used(item, params.key, loaded):
-            pass  # its outcome or its stage is set
+        elif params.key is not None and self._handle_key(item, params.key, loaded):
+            pass
         elif loaded.lane is not None and loaded.damage is None:
             item.to(Stage.POSTING)
         elif (decision := (yield from self.consider(item, loaded))) is None:
@@ -292,60 +294,63 @@ class Transactor:
         else:
             item.to(Stage.DECIDED)
             if type(decision) is Rejection:
-                item.outcome = self._alike(item, loaded, decision)
+                item.outcome = self._mask_not_found(item, loaded, decision)
             else:
                 yield from self._record(item, decision, loaded, transaction)
 
     def consider(self, item: Write, loaded: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
-        """What follows from a call on a state, which stays as it is; None if it is a claim that has to wait."""
+        """Decide a call without changing the state. Return None if it is a claim that has to wait."""
         state, params = loaded.state, item.params
-        if self._log.spoiled and state.conversation in self._log.spoiled:  # whoever has come upon it
-            self._conversations.refusal(self._log.spoiled[state.conversation])
+        if self._log.spoiled and state.conversation in self._log.spoiled:
+            # A reader of the log found damage: stop changes to the loaded conversation too.
+            self._conversations.record_damage(self._log.spoiled[state.conversation])
         decision: Decision | Rejection | None = loaded.damage
         if decision is None and not state.exists and item.caller.user is None:
-            decision = self._name_refusal(state)
+            decision = self._check_name(state)
         if decision is None:
             try:
-                if state.claims or state.settings.rate_limit or type(params) in _ASKED_BEFORE:
-                    decision = self._check_before(item, loaded)
+                if state.claims or state.settings.rate_limit or type(params) in _CHECKED_FIRST:
+                    decision = self._check_preconditions(item, loaded)
                 if decision is None:
                     for part in decide(state, item.command):
                         if decision is not None:
                             yield
                         decision = part
                 if type(decision) is Rejection:
-                    decision = self._claims.explained(state, decision)
+                    decision = self._claims.explain(state, decision)
                 elif type(params) in _CONFIRMABLE:
-                    # Last: nobody should confirm what is refused afterwards.
+                    # Last, so that no one is asked to confirm a call that is then rejected.
                     lane, check = loaded.lane, self._confirmer.check
                     audience = None if lane is None else lane.audience
-                    refusal = check(item.method.name, params, state, item.caller, item.command.at, audience)
-                    decision = refusal or decision
-            except MemoryError:  # what was noted of claims and tokens may be noted in part: the daemon ends
+                    question = check(item.method.name, params, state, item.caller, item.command.at, audience)
+                    decision = question or decision
+            except MemoryError:  # claims and tokens may be recorded in part: let the daemon exit
                 raise
             except Exception:
-                decision = _fault(item)
+                decision = _log_fault(item)
         assert decision is not None, "a command has at least one part"
-        return self._claims.decided(item, params, state, decision) if type(params) is TaskClaim else decision
+        return self._claims.finish_or_park(item, params, state, decision) if type(params) is TaskClaim else decision
 
     def answer(self, item: Read, transaction: Transaction) -> bool:
-        """Answer a read if nothing stands in its way.
+        """Set a read's outcome if it can be answered now.
 
         Returns:
-            Whether the outcome holds already: it rests on nothing that is not in the log yet.
+            Whether the outcome may be sent immediately, because the state that it shows is in the log.
         """
         loaded, user = item.loaded, item.caller.user
         if loaded is not None and user is not None:
-            item.outcome = check_access(user, item.params.conversation, loaded.state)  # again, as for a write
+            # Check access again, as for a write.
+            item.outcome = check_access(user, item.params.conversation, loaded.state)
         lane = None if loaded is None else loaded.lane
         if lane is not None and item.lane is not lane:
-            item.lane = lane  # writes of the connection may be on their way there
+            # The lane may hold earlier writes of the same connection, which the read must see.
+            item.lane = lane
             return False
         item.lane = None
         return loaded is not None and item.outcome is None and self._answer_read(item, loaded, transaction)
 
-    def _arrive(self, arrival: Arrival, transaction: Transaction) -> Steps:
-        """Append what a post brought, and answer the calls that it holds."""
+    def _append_arrival(self, arrival: Arrival, transaction: Transaction) -> Steps:
+        """Append the groups of a post, and set the outcomes of its calls."""
         loaded = arrival.loaded
         assert loaded is not None, "it was prepared"
         state = loaded.state
@@ -354,7 +359,8 @@ class Transactor:
             return
         last = next((step for step in reversed(arrival.steps) if step.events), None)
         if last is not None and state.version < arrival.first - 1:
-            state.version = arrival.first - 1  # it is a tombstone: what was before it is erased
+            # Only a tombstone skips versions: the events before it are erased.
+            state.version = arrival.first - 1
         for step in arrival.steps:
             write, had_claims = step.write, bool(state.claims)
             if write is not None:
@@ -362,16 +368,16 @@ class Transactor:
                 if step.parked:
                     continue
                 if step.refusal is not None:
-                    write.outcome = self._alike(write, loaded, step.refusal)
+                    write.outcome = self._mask_not_found(write, loaded, step.refusal)
                     self._claims.forget(write)
                     continue
             transaction.place = arrival.place if step is last else None
-            command = Command(_NOTHING, step.at, step.actor)
+            command = Command(_NO_PARAMS, step.at, step.actor)
             events = yield from transaction.append(step.events, loaded, command, step.side, None, step.decision)
             if write is not None:
-                self._recorded(write, step.decision, loaded, transaction, events, had_claims=had_claims)
+                self._finish(write, step.decision, loaded, transaction, events, had_claims=had_claims)
                 continue
-            self._follow_lists(state, events)
+            self._update_timers(state, events)
             if had_claims or state.claims:
                 self._claims.observe_arrival(state, events)
             if step.side is not None and step.side.key and loaded.keys is not None:
@@ -380,61 +386,68 @@ class Transactor:
         loaded.place = arrival.place
 
     def _answer_read(self, item: Read, loaded: LoadedConversation, transaction: Transaction) -> bool:
-        """Answer a read from the state, unless so many bytes wait for its connection that it has to take them first."""
+        """Answer a read from the state, unless too many bytes already wait for its connection or for the commit."""
         holder, owed = item.caller.holder, transaction.owed
         if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
             return False
-        if transaction.owing >= OWING_BYTES:
+        if transaction.owed_bytes >= MAX_OWED_BYTES:
             return False
         try:
-            item.outcome = self._alike(item, loaded, item.query(item.params, loaded, transaction.head))
+            item.outcome = self._mask_not_found(item, loaded, item.query(item.params, loaded, transaction.head))
         except Exception:
-            item.outcome = _fault(item)
-        if loaded.dirty and holder is not None:  # the answer waits for the commit
+            item.outcome = _log_fault(item)
+        if loaded.dirty and holder is not None:
             owed[holder] = owed.get(holder, 0) + (size := size_of(item.outcome))
-            transaction.owing += size
+            transaction.owed_bytes += size
         return not loaded.dirty
 
-    def _alike(self, item: Write | Read, loaded: LoadedConversation, outcome: Outcome) -> Outcome:
-        """The outcome; of a conversation that is not there nothing can be missing, whosever the name may be."""
-        user, name = item.caller.user, item.params.conversation
-        missing = type(outcome) is Rejection and outcome.kind == "not_found" and not loaded.state.exists
-        return conversation_not_found(name) if missing and user and not self._access.is_own(user, name) else outcome
+    def _mask_not_found(self, item: Write | Read, loaded: LoadedConversation, outcome: Outcome) -> Outcome:
+        """Return the outcome, with one error for everything missing in a list that doesn't exist.
 
-    def _was_used(self, item: Write, key: str, loaded: LoadedConversation) -> bool:
-        """Whether the item's key was used before: then it has its outcome, or that is to be rebuilt from the log."""
-        item.call = item.asked = fingerprint(item.method.name, item.params)
+        A user could otherwise tell an unused name from the name of another user's list.
+        """
+        user, name = item.caller.user, item.params.conversation
+        is_missing = type(outcome) is Rejection and outcome.kind == "not_found" and not loaded.state.exists
+        return conversation_not_found(name) if is_missing and user and not self._access.is_own(user, name) else outcome
+
+    def _handle_key(self, item: Write, key: str, loaded: LoadedConversation) -> bool:
+        """Return True if the call's key was used before, and set the call's outcome or send it to REPLAYING."""
+        item.fingerprint = item.legacy_fingerprint = fingerprint(item.method.name, item.params)
         if item.params.conversation != (id := loaded.state.conversation):
-            item.call = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
-        if (kept := loaded.replies.get(key)) is not None:
+            item.fingerprint = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
+        if (reply := loaded.replies.get(key)) is not None:
+            is_retry = reply[0] == item.fingerprint
             item.to(Stage.DECIDED)
-            item.outcome = kept[1] if kept[0] == item.call else key_conflict(key)
+            item.outcome = reply[1] if is_retry else key_conflict(key)
             self._claims.forget(item)
-            if kept[0] == item.call and type(item.params) is TaskClaim:
-                self._claims.observe_repeat(item, loaded.state, kept[1])
+            if is_retry and type(item.params) is TaskClaim:
+                self._claims.observe_repeat(item, loaded.state, reply[1])
             return True
-        if item.fresh or loaded.keys is None or key_hash(key) not in loaded.keys:
+        if item.key_is_new or loaded.keys is None or key_hash(key) not in loaded.keys:
             return False
         item.to(Stage.REPLAYING)
         return True
 
-    def _name_refusal(self, state: State) -> Rejection | None:
+    def _check_name(self, state: State) -> Rejection | None:
         """Reject a change that would create a list under a short name that other lists share."""
         names = self._access.short_names.sharing(state.conversation)
         return ambiguous_name(state.conversation, names) if names else None
 
-    def _check_before(self, item: Write, loaded: LoadedConversation) -> Decision | Rejection | None:
-        """What a call comes to that is not decided, because a claim, a name or a rate stands in its way."""
+    def _check_preconditions(self, item: Write, loaded: LoadedConversation) -> Decision | Rejection | None:
+        """Return the outcome of a call that a claim, a name or a rate limit stops, else None."""
         state, params = loaded.state, item.params
         decision = self._claims.admit(item, state)
         if decision is None and type(params) is ConversationAttach:
-            decision = self._session_refusal(item, params) or self._move_refusal(item, params, loaded)
+            decision = self._check_session(item, params) or self._check_move(item, params, loaded)
         if decision is None and state.settings.rate_limit:
-            decision = self._rates.refusal(state, params, item.command.actor)
+            decision = self._rates.check(state, params, item.command.actor)
         return decision
 
-    def _session_refusal(self, item: Write, params: ConversationAttach) -> Rejection | None:
-        """Why a session can't be attached; what others call by this name is no reason, nor told."""
+    def _check_session(self, item: Write, params: ConversationAttach) -> Rejection | None:
+        """Reject a session id that is also the name of a list.
+
+        Only the user's own names count: rejecting the names of others would reveal them.
+        """
         user, session = item.caller.user, params.session
         named = self._access.find(user, session)
         if named is None:
@@ -448,36 +461,40 @@ class Transactor:
         message = f"{session} is a conversation itself: a session needs an id of its own."
         return Rejection("invalid_params", message, {"field": "session"})
 
-    def _move_refusal(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:
-        """Why a session can't move: its two lists would change together, and machines share one of them."""
+    def _check_move(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:
+        """Reject a move from or to a shared list: two lists would have to change in one post."""
         name, shared = target.state.conversation, self._conversations.lanes
         if not shared:
             return None
         for holder in self._access.holders(item.caller.user, params.session, target):
-            held = holder.state.conversation
-            if held != name and (held in shared or name in shared):
-                message = f"{params.session} is attached to {held}: detach it there first, since machines share a list."
+            former = holder.state.conversation
+            if former != name and (former in shared or name in shared):
+                message = (
+                    f"{params.session} is attached to {former}: detach it there first, since machines share a list."
+                )
                 return Rejection("invalid_params", message, {"field": "session"})
         return None
 
     def _record(self, item: Write, decision: Decision, loaded: LoadedConversation, transaction: Transaction) -> Steps:
-        """Append the events of a decision, and make the answer."""
-        params, decided, key = item.params, decision.events, item.params.key
+        """Append the events of a decision, and set the call's outcome."""
+        params, events, key = item.params, decision.events, item.params.key
         if type(params) is ConversationAttach:
-            former = yield from self._detach_first(params.session, loaded, item.command, transaction)
+            former = yield from self._detach(params.session, loaded, item.command, transaction)
             if former is not None:
-                decided = tuple(
+                events = tuple(
                     msgspec.structs.replace(event, moved_from=former)
                     if isinstance(event, ConversationConfigured)
                     else event
-                    for event in decided
+                    for event in events
                 )
         had_claims = bool(loaded.state.claims)
-        side = None if key is None and not decision.undoes else Side(key or "", item.call, undoes=decision.undoes)
-        events = yield from transaction.append(decided, loaded, item.command, side, params, decision)
-        self._recorded(item, decision, loaded, transaction, events, had_claims=had_claims)
+        side = (
+            None if key is None and not decision.undoes else Side(key or "", item.fingerprint, undoes=decision.undoes)
+        )
+        appended = yield from transaction.append(events, loaded, item.command, side, params, decision)
+        self._finish(item, decision, loaded, transaction, appended, had_claims=had_claims)
 
-    def _follow_lists(
+    def _update_timers(
         self, state: State, events: Sequence[KnownEvent], *, undone: bool = False, by: Holder | None = None
     ) -> None:
         if events and state.settings.auto_clear == "idle":
@@ -491,7 +508,7 @@ class Transactor:
         ):
             self._claims.reservations.follow(state)
 
-    def _recorded(  # noqa: PLR0913 - a call, and what came of it
+    def _finish(  # noqa: PLR0913 - a call and its result
         self,
         item: Write,
         decision: Decision,
@@ -501,30 +518,31 @@ class Transactor:
         *,
         had_claims: bool,
     ) -> None:
+        """Set a recorded call's outcome, and update everything that depends on its events."""
         params, state, holder = item.params, loaded.state, item.caller.holder
-        self._follow_lists(state, events, undone=type(params) is ListUndo, by=holder)
+        self._update_timers(state, events, undone=type(params) is ListUndo, by=holder)
         if holder is not None and item.command.actor != ANONYMOUS:
-            self._claims.agents.called(item.caller.user, item.command.actor, state.conversation)
-        if had_claims or state.claims:  # an undo may give back a claim that is over
+            self._claims.agents.record_call(item.caller.user, item.command.actor, state.conversation)
+        if had_claims or state.claims:  # an undo may restore a claim that has ended
             self._claims.observe(item, state, events)
         try:
             answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)
         except Exception:
-            item.outcome = _fault(item)
+            item.outcome = _log_fault(item)
             return
-        item.outcome = _encode(_timed(answer, loaded) if state.running or state.reserved else answer)
+        item.outcome = _encode(_add_lease_times(answer, loaded) if state.running or state.reserved else answer)
         if params.key is not None:
-            loaded.remember(params.key, item.call, item.outcome)
+            loaded.remember(params.key, item.fingerprint, item.outcome)
             if events and loaded.keys is not None:
                 loaded.keys.add(key_hash(params.key))
 
-    def _detach_first(
+    def _detach(
         self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
     ) -> Generator[None, None, str | None]:
-        """A session attached elsewhere moves: its old conversation says so in its own log.
+        """Detach a session from every list but `target`, with an event in each of those lists.
 
         Returns:
-            The conversation that it leaves, if that has the same owner: others must not learn its name.
+            The list that it leaves, if `target` has the same owner. Other owners must not learn its name.
         """
         owner = target.state.user if target.state.exists else command.user or ""
         former: str | None = None
@@ -535,12 +553,14 @@ class Transactor:
 
 
 _NO_SIDE = Side()
-_NOTHING = Mutation(conversation="")
+_NO_PARAMS = Mutation(conversation="")
 OVERTAKEN = Rejection("version_conflict", "Another post came first.")
-"""Why what was decided for a shared list is not appended: its replica is further, or not so far. No client sees it."""
-_LOOK_FURTHER = frozenset({ListUndo, ConversationAttach})
-"""Calls that need more than their conversation: its past, or where a session leads."""
-_SIDES = (
+"""A post was decided on another position than the local replica's. Internal: no client sees it."""
+
+_NEEDS_MORE = frozenset({ListUndo, ConversationAttach})
+"""Calls that need more than one conversation's state: its history, or the session's current list."""
+
+_LIST_MEMBERS = (
     "blocks",
     "blocked_by",
     "add_blocks",
@@ -550,51 +570,52 @@ _SIDES = (
     "notes",
     "tasks",
 )
-"""The members of a change that may give an event for each of many tasks or notes."""
+"""Members of a change that can produce one event for each entry."""
 
 
-def _sides(change: Any) -> int:
-    return sum(len(getattr(change, name, ())) for name in _SIDES)
+def _count_list_members(change: Any) -> int:
+    return sum(len(getattr(change, name, ())) for name in _LIST_MEMBERS)
 
 
-def _of_each(parts: int, changes: Sequence[Any]) -> int:
-    return parts if parts > MOST_PARTS else parts + sum(map(_sides, changes))
+def _add_list_members(parts: int, changes: Sequence[Any]) -> int:
+    return parts if parts > MAX_PARTS else parts + sum(map(_count_list_members, changes))
 
 
 PARTS: dict[type, Callable[[Any, State], int]] = {
-    ListApply: lambda params, state: _of_each(len(params.changes) + len(state.tasks), params.changes),
-    ListReplace: lambda params, state: _of_each(len(params.tasks) + len(state.tasks), params.tasks),
-    TaskAddMany: lambda params, state: _of_each(len(params.tasks) + params.keep_equal * len(state.tasks), params.tasks),
+    ListApply: lambda params, state: _add_list_members(len(params.changes) + len(state.tasks), params.changes),
+    ListReplace: lambda params, state: _add_list_members(len(params.tasks) + len(state.tasks), params.tasks),
+    TaskAddMany: lambda params, state: _add_list_members(
+        len(params.tasks) + params.keep_equal * len(state.tasks), params.tasks
+    ),
     TaskAdd: lambda params, _: len(params.blocks),
-    TaskEdit: lambda params, _: _sides(params),
+    TaskEdit: lambda params, _: _count_list_members(params),
     TaskDelete: lambda params, _: len(params.tasks),
     EndClaims: lambda params, _: 2 * len(params.claims),
     EndReservations: lambda _, state: 2 * (sum(map(len, state.reserved.values())) + len(state.running)),
     Wake: lambda _, state: len(state.deferred),
 }
-"""How many parts a call has: what it asks for, and where it looks at all tasks, these. Others have none."""
+"""Counts a call's parts: its entries, and the tasks it has to scan. Calls not listed here have none."""
 
+_CHECKED_FIRST = CLAIMS | {ConversationAttach}
+"""Calls that always go through `_check_preconditions`."""
 
-_ASKED_BEFORE = CLAIMS | {ConversationAttach}
-"""Calls that are looked at before they are decided, whatever the list is like."""
 _CONFIRMABLE = frozenset(Confirmable.__subclasses__())
 _WITH_LEASES = (ClaimResult, TaskResult)
 
 
-def _timed(answer: Written, loaded: LoadedConversation) -> Written:
-    """The answer with the time that the lease of its task has left."""
+def _add_lease_times(answer: Written, loaded: LoadedConversation) -> Written:
     if not isinstance(answer, _WITH_LEASES):
         return answer
     if isinstance(answer, ClaimResult) and answer.tasks:
-        tasks = tuple(loaded.shown([*answer.tasks]))
+        tasks = tuple(loaded.add_claim_details([*answer.tasks]))
         return msgspec.structs.replace(answer, task=tasks[0], tasks=tasks)
     if answer.task is not None:
-        return msgspec.structs.replace(answer, task=loaded.shown([answer.task])[0])
+        return msgspec.structs.replace(answer, task=loaded.add_claim_details([answer.task])[0])
     return answer
 
 
-def _fault(item: Write | Read) -> Rejection:
-    """A fault of ours in one call takes no other down with it."""
+def _log_fault(item: Write | Read) -> Rejection:
+    """Log the current exception and return the outcome of this call. Other calls are not affected."""
     logger.exception("%s failed", item.method.name)
     return INTERNAL_ERROR
 

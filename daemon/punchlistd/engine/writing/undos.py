@@ -1,4 +1,4 @@
-"""The way of an undo: it is worked out beside the writer, and holds if its list did not move meanwhile."""
+"""Computes undos outside the writer. The result is valid if the list has not changed when the undo's turn comes."""
 
 import msgspec
 
@@ -8,22 +8,16 @@ from punchlistd.domain.undo.lookback import Lookback
 from punchlistd.engine.calls import Write
 from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations
-from punchlistd.engine.lists.history import History, deeper
+from punchlistd.engine.lists.history import History, deepen
 from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.store.port import Damaged
 
-TRIES = 8
-"""An undo whose list moved so often while it was worked out is worked out in its turn: the writer waits for it."""
+MAX_ATTEMPTS = 8
+"""How many times an undo is computed outside the writer. If its list always changes, the writer waits for it."""
 
 
 class Undos:
-    """Works out what undos take back.
-
-    Args:
-        conversations: the conversations in use.
-        access: leads names to them.
-        history: reads what happened in them.
-    """
+    """Computes what undos reverse."""
 
     def __init__(self, conversations: Conversations, access: Access, history: History) -> None:
         self._conversations = conversations
@@ -31,47 +25,48 @@ class Undos:
         self._history = history
 
     async def read_past(self, item: Write) -> None:
-        """Work out what is taken back of the list as it is now, while the writer goes on."""
+        """Compute an undo of the list's present state, while the writer works on."""
         params = item.params
         assert type(params) is ListUndo, "nothing else looks back"
-        item.tries += 1
+        item.attempts += 1
         try:
             loaded = await self._access.load(item.caller.user, params.conversation)
             if isinstance(loaded, LoadedConversation) and loaded.damage is None:
                 async with self._history.room(loaded.state.conversation):
-                    await self._work_out(item, params, loaded, whole=False)
+                    await self._compute(item, params, loaded, whole=False)
         except Damaged as damaged:
-            self._conversations.refusal(damaged)  # which is what it is answered in its turn
+            # The writer answers the undo with the recorded damage.
+            self._conversations.record_damage(damaged)
 
     async def decide(self, item: Write, params: ListUndo, loaded: LoadedConversation) -> bool:
-        """Whether what was worked out holds; False: the list has moved, and it has to be worked out again.
+        """Return True if the computed undo is valid, False if the list has changed since.
 
-        Everything that was decided is in the log when this is called, and nothing else is decided meanwhile.
+        All decided calls must be in the log, and no other call may be decided during this one.
 
         Raises:
-            Damaged: An event can't be had.
+            Damaged: An event can't be read.
         """
-        past = item.past
-        if item.tries > TRIES:
-            past = await self._work_out(item, params, loaded)
+        lookback = item.lookback
+        if item.attempts > MAX_ATTEMPTS:
+            lookback = await self._compute(item, params, loaded)
         name, version = loaded.state.conversation, loaded.state.version
-        return past is not None and (past.state.conversation, past.state.version) == (name, version)
+        return lookback is not None and (lookback.state.conversation, lookback.state.version) == (name, version)
 
-    async def _work_out(
+    async def _compute(
         self, item: Write, params: ListUndo, loaded: LoadedConversation, *, whole: bool = True
     ) -> Lookback:
-        """What the undo looked back on; of what it has seen already only what came behind is read."""
-        history, past, decision = self._history, item.past, None
+        """Set the call's lookback and decision. An earlier lookback is extended by the newer events."""
+        history, lookback, decision = self._history, item.lookback, None
         name = loaded.state.conversation
         while decision is None:
-            if past is None or past.state.conversation != name:
-                past = await history.begin(name, params, item.depth)
-            await history.read_past(past, loaded.seq, whole=whole)
-            if whole and past.state.version != loaded.state.version:
-                raise Damaged(name, past.seq + 1, "events are missing")
-            decision = await history.steps(undo_calls(past, params, item.command.at))
+            if lookback is None or lookback.state.conversation != name:
+                lookback = await history.begin_lookback(name, params, item.depth)
+            await history.read_past(lookback, loaded.seq, whole=whole)
+            if whole and lookback.state.version != loaded.state.version:
+                raise Damaged(name, lookback.seq + 1, "events are missing")
+            decision = await history.steps(undo_calls(lookback, params, item.command.at))
             if decision is None:
-                item.depth, past = deeper(params, item.depth), None
-        item.past, item.command = past, msgspec.structs.replace(item.command, decided=decision)
-        assert past is not None
-        return past
+                item.depth, lookback = deepen(params, item.depth), None
+        item.lookback, item.command = lookback, msgspec.structs.replace(item.command, decided=decision)
+        assert lookback is not None
+        return lookback

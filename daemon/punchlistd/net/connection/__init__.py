@@ -159,8 +159,8 @@ class Connection(asyncio.Protocol):
             self.connections.subscriptions.remove(subscription)
         self.subscriptions.clear()
         self.waiting.cancel_all()
-        self.connections.claims.connection_closed(self)
-        self.connections.claims.agents.closed(self)
+        self.connections.claims.on_connection_closed(self)
+        self.connections.claims.agents.on_closed(self)
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -328,12 +328,12 @@ class Connection(asyncio.Protocol):
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
         """Queue a reply; `flush` sends it."""
-        self.connections.metrics.answered(outcome)
+        self.connections.metrics.count_answer(outcome)
         self.protocol.answer(id, outcome)
 
     def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
         """Answer one call of a batch. The last one sends the response, and pushes resume after it."""
-        self.connections.metrics.answered(outcome)
+        self.connections.metrics.count_answer(outcome)
         self.connections.held.hold(self.protocol.answer_in_batch(batch, id, outcome))
         if not batch.is_complete:
             return

@@ -19,7 +19,7 @@ from punchlistd.domain.state.snapshot import dump_state, load_state
 from punchlistd.engine.calls import Step, Write
 from punchlistd.engine.lists.access import check_access
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
-from punchlistd.engine.writing.inbox import ALONE
+from punchlistd.engine.writing.inbox import EXCLUSIVE
 from punchlistd.engine.writing.transaction import Transactor
 from punchlistd.replication.posts.posts import Post
 from punchlistd.store.port import Side
@@ -85,14 +85,14 @@ class Draft:
         params = write.params
         if self._closed or len(self.steps) >= BATCH_CALLS or params.key in self._keys:
             return False
-        if type(params) in ALONE:
+        if type(params) in EXCLUSIVE:
             return not self.steps
         return not (self._claims_changed and isinstance(params, _JUDGED))
 
     def decide_in_slices(self, write: Write) -> Generator[None, None, None]:
         """Decide a call after the earlier ones of the post. Yields after each part of the work."""
         params, command = write.params, write.command
-        self._closed = type(params) in ALONE
+        self._closed = type(params) in EXCLUSIVE
         step = Step((), command.at, command.actor, None, Decision(), write)
         self.steps.append(step)
         # Check access again: another machine's post may have opened the list for another user.
@@ -110,7 +110,7 @@ class Draft:
         if params.key is not None:
             self._keys.add(params.key)
         if params.key is not None or step.decision.undoes:
-            step.side = Side(params.key or "", write.call, undoes=step.decision.undoes)
+            step.side = Side(params.key or "", write.fingerprint, undoes=step.decision.undoes)
         if isinstance(params, _CLAIMING) or self.loaded.state.claims:
             self._claims_changed = True
 
@@ -138,4 +138,4 @@ class Draft:
         """Return False for an undo whose lookback was made from another version of the list."""
         if type(write.params) is not ListUndo:
             return True
-        return write.past is not None and write.past.state.version == self.version
+        return write.lookback is not None and write.lookback.state.version == self.version

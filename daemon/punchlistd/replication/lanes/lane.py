@@ -273,7 +273,7 @@ class Lane:
                     self._refuse_all(refusals.forbidden(self.space, str(error)))
                 except Damaged as damaged:
                     self._draft = None
-                    self.suspend(self._parts.conversations.refusal(damaged))
+                    self.suspend(self._parts.conversations.record_damage(damaged))
                 self.replica.check_state()
                 if wait_s == 0:
                     await asyncio.sleep(0)
@@ -488,7 +488,7 @@ class Lane:
     def _has_known_key(write: Write, loaded: LoadedConversation) -> bool:
         """Return True if the call's key is in the list already: it was retried through another machine."""
         key = write.params.key
-        return key is not None and not write.fresh and loaded.keys is not None and key_hash(key) in loaded.keys
+        return key is not None and not write.key_is_new and loaded.keys is not None and key_hash(key) in loaded.keys
 
     async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each outcome
         self._expects_post = True

@@ -25,7 +25,7 @@ async def delete_local_copy(write: Write, conversation: str, parts: Parts) -> Re
         if not isinstance(decision, Decision):
             return decision
         key = write.params.key
-        side = None if key is None else Side(key, write.call)
+        side = None if key is None else Side(key, write.fingerprint)
         step = Step(decision.events, write.command.at, write.command.actor, side, decision, write)
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         # The copy follows the space no further, so its place is empty.

@@ -13,13 +13,13 @@ from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.decide.replace import replace
 from punchlistd.domain.evolve import evolve
 from punchlistd.engine.watching.subscriptions import Subscriptions
-from punchlistd.engine.watching.views import encoded_rows
-from punchlistd.engine.writing.transaction import MOST_PARTS
+from punchlistd.engine.watching.views import encode_rows
+from punchlistd.engine.writing.transaction import MAX_PARTS
 from punchlistd.slices import SLICE_EVENTS
 from punchlistd.store.port import StorageFull
 
 C = "c"
-MANY = MOST_PARTS + 4 * SLICE_EVENTS
+MANY = MAX_PARTS + 4 * SLICE_EVENTS
 WORK = (evolve, apply, add_many, replace)
 """What is done for each part of a call: the rules pause after each, and go on behind it."""
 
@@ -79,10 +79,10 @@ async def test_calls_of_several_parts_that_come_together_are_decided_in_several_
 ) -> None:
     async with turns(*WORK) as counted:
         for number in range(16):
-            peer.send("task.add_many", {"conversation": C, "tasks": titled(MOST_PARTS // 4)}, id=number)
+            peer.send("task.add_many", {"conversation": C, "tasks": titled(MAX_PARTS // 4)}, id=number)
         answers = [(await peer.answer(number))["result"]["version"] for number in range(16)]
-    assert answers == [1 + (each + 1) * MOST_PARTS // 4 for each in range(16)]
-    assert counted.longest <= 4 * MOST_PARTS, "a part is looked at up to three times, and one call too many is begun"
+    assert answers == [1 + (each + 1) * MAX_PARTS // 4 for each in range(16)]
+    assert counted.longest <= 4 * MAX_PARTS, "a part is looked at up to three times, and one call too many is begun"
 
 
 async def test_between_two_calls_that_take_long_all_others_have_their_turn(running: Engine, peer: Peer) -> None:
@@ -137,7 +137,7 @@ async def test_a_refused_append_of_a_long_call_leaves_nothing_of_it(
     assert len((await peer.result("list.replace", conversation=C, tasks=titled()))["tasks"]) == MANY + 1
 
 
-def linked(count: int = MOST_PARTS - 100) -> list[dict[str, Any]]:
+def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
     """So few tasks that they are decided in one go, which takes more events than go in one."""
     return [
         {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
@@ -212,7 +212,7 @@ async def test_what_a_long_call_changed_is_pushed_to_one_subscriber_in_a_turn(tm
         peer, watchers = await running.connect(), [await running.connect() for _ in range(6)]
         for watcher in watchers:
             await watcher.result("event.subscribe", conversation=C, view=view)
-        async with turns(encoded_rows, Subscriptions.catch_up) as counted:
+        async with turns(encode_rows, Subscriptions.catch_up) as counted:
             await peer.result("task.add_many", conversation=C, tasks=titled())
             for watcher in watchers:
                 seen = 0

@@ -351,7 +351,7 @@ async def test_the_claims_of_a_silent_machine_are_given_to_who_names_them() -> N
     assert 59_000 < agents.now_ms() - (lease.silent_at() or 0) < 90_000
     assert kept.left_fence(state, wanted) == 7
     kept.agent_left("ann")
-    assert lease.left is None, "another daemon keeps its time"
+    assert lease.left_at is None, "another daemon keeps its time"
 
 
 async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> None:

@@ -259,9 +259,9 @@ async def test_a_renewal_that_came_first_stands_against_the_end_of_a_claim(runni
     leases._submit = asked.append  # pyright: ignore[reportPrivateUsage]
     leases.end("c", [("1", fence)], "expired")
     params = asked[0].params
-    assert leases.due(params) == params
+    assert leases.select_due(params) == params
     await ann.result("task.renew", **C, task="1", owner="ann")
-    assert leases.due(params).claims == ()
+    assert leases.select_due(params).claims == ()
 
 
 async def test_clearing_and_erasing_leave_nothing_behind(running: Engine, ann: Peer) -> None:
@@ -299,7 +299,7 @@ async def rung(running: Engine) -> None:
     """Let the timer of the claims ring, as uvloop does after a standstill: before anything is read."""
     leases = running.claims.leases
     leases.close()
-    leases._ring()  # pyright: ignore[reportPrivateUsage]
+    leases._on_timer()  # pyright: ignore[reportPrivateUsage]
     timer = leases._timer  # pyright: ignore[reportPrivateUsage]
     await until(lambda: leases._timer is not timer)  # pyright: ignore[reportPrivateUsage]
 

@@ -37,7 +37,7 @@ async def test_loading_gives_the_same_list_from_snapshot_and_tail(tmp_path: Path
 
 async def test_two_who_load_the_same_get_the_same() -> None:
     log = MemoryLog()
-    conversations = Conversations(log, History(log), Inbox().settled)
+    conversations = Conversations(log, History(log), Inbox().wait_until_settled)
     assert await conversations.load(C) is await conversations.load(C) is await conversations.durable(C)
 
 

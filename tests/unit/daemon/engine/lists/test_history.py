@@ -14,7 +14,7 @@ from punchlist_testing.turns import turns
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State
 from punchlistd.domain.undo.inverse import undo_change
-from punchlistd.engine.lists.history import AT_ONCE, PASTS_KEPT, History, fact_of
+from punchlistd.engine.lists.history import MAX_PASTS, PASTS_KEPT, History, fact_of
 from punchlistd.slices import SLICE_EVENTS
 from punchlistd.store.port import Damaged, Loaded, Side, Stored
 from punchlistd.store.record import seal
@@ -207,7 +207,7 @@ async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_
             self.most = max(self.most, self.begun - self.told)
             return await super().load(conversation)
 
-    log, names = Watched(), [f"c{number}" for number in range(3 * AT_ONCE)]
+    log, names = Watched(), [f"c{number}" for number in range(3 * MAX_PASTS)]
     scribe, history = Scribe(log), History(log)
     for name in names:
         await scribe.write(name, *[said("m")] * (2 * SLICE_EVENTS))
@@ -223,7 +223,7 @@ async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_
         async with anyio.create_task_group() as group:
             for name in names:
                 group.start_soon(ask, name)
-    assert log.told == len(names) and 1 < log.most <= AT_ONCE
+    assert log.told == len(names) and 1 < log.most <= MAX_PASTS
 
 
 async def test_the_same_past_is_worked_out_once_for_all_who_ask_for_it(running: Engine, peer: Peer) -> None:

@@ -149,13 +149,13 @@ async def test_a_list_is_not_cleared_in_the_middle_of_an_agents_turn(tmp_path: P
         agent, person = await running.connect(**AGENT), await running.connect()
         await finished(agent)
         looked: list[str] = []
-        look = running.idle._look  # pyright: ignore[reportPrivateUsage]
+        look = running.idle._on_timer  # pyright: ignore[reportPrivateUsage]
 
         def counted(name: str, version: int, until: float) -> None:
             looked.append(name)
             look(name, version, until)
 
-        running.idle._look = counted  # pyright: ignore[reportPrivateUsage]
+        running.idle._on_timer = counted  # pyright: ignore[reportPrivateUsage]
         await person.result("task.edit", **C, task="1", title="renamed")
         await until(lambda: len(looked) > 3)
         assert await shown(person) == ["completed", "completed"]

@@ -205,7 +205,7 @@ async def test_who_nobody_watches_costs_no_timer_and_no_names(running: Engine, m
     def asked(*_: object) -> list[object]:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr(presence, "_gathered", asked)
+    monkeypatch.setattr(presence, "_list_present", asked)
     monkeypatch.setattr(presence, "GATHER_S", None)  # any timer fails
     ann = await named(running, "ann")
     first = await ann.result("event.subscribe", conversation=C, view="rows")

@@ -273,7 +273,7 @@ async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[list[str]] = []
-    encoded = views.encoded_rows
+    encoded = views.encode_rows
 
     def noted(opened: LoadedConversation, ids: list[str]) -> list[bytes]:
         made.append(ids)
@@ -290,7 +290,7 @@ async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_on
             await peer.result("event.subscribe", view="rows", conversation=C)  # a second one, of another id
         for peer in (*peers, *peers[1:]):
             await peer.push()  # the whole list, to each rows at its beginning
-        monkeypatch.setattr(views, "encoded_rows", noted)
+        monkeypatch.setattr(views, "encode_rows", noted)
         await writer.result("task.edit", conversation=C, task="1", title="b")
         told = [[(await peer.push())["params"] for _ in range(2 + (peer is not peers[0]))] for peer in peers]
         assert made == [["1"]]

@@ -9,7 +9,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_testing.domain import Recorder
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlistd.engine.calls import Caller
-from punchlistd.engine.writing.confirm import KEPT, Confirmer
+from punchlistd.engine.writing.confirm import MAX_QUESTIONS, Confirmer
 
 C = "c"
 
@@ -257,7 +257,7 @@ def test_open_questions_are_bounded_for_each_user() -> None:
         return cast(str, asked.data["token"])
 
     anns = ask("ann")
-    bobs = [ask("bob") for _ in range(KEPT + 1)]
+    bobs = [ask("bob") for _ in range(MAX_QUESTIONS + 1)]
     assert isinstance(confirmer.get("bob", bobs[0], 0), Rejection)
     assert not isinstance(confirmer.get("bob", bobs[1], 0), Rejection)
     assert not isinstance(confirmer.get("ann", anns, 0), Rejection)

@@ -64,9 +64,9 @@ async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:
 
 def test_posts_of_a_list_keep_their_order_behind_a_call_that_lets_others_first() -> None:
     inbox, add = Inbox(), TaskAdd(conversation="c", title="a")
-    long = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), alone=True)
+    long = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), is_long=True)
     posts = [Arrival(name, 1, Place(), Place(), [], lambda _: None) for name in ("a", "b", "a")]
-    posts[0].alone = True
+    posts[0].is_long = True
     inbox.queue += (long, *posts)
-    inbox.let_others_first()
+    inbox.yield_to_others()
     assert list(inbox.queue) == [posts[1], long, posts[0], posts[2]]

@@ -61,8 +61,8 @@ async def test_while_much_is_written_indexing_is_put_off(tmp_path: Path) -> None
         await peer.result("task.add", conversation=C, title="the first")
         await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * (BUSY_EVENTS + 1))
         for due in (False, True):
-            maintenance._time()  # pyright: ignore[reportPrivateUsage]
-            assert maintenance.due is due
+            maintenance._on_timer()  # pyright: ignore[reportPrivateUsage]
+            assert maintenance.is_due is due
 
 
 async def test_a_full_disk_puts_indexing_off_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

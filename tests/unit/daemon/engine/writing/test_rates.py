@@ -9,7 +9,7 @@ from punchlist_schemas.things import Settings
 from punchlist_testing.engine import Engine
 from punchlistd.domain.commands import EndReservations, Wake
 from punchlistd.domain.state import State, initial_state
-from punchlistd.engine.writing.rates import KEPT, Rates
+from punchlistd.engine.writing.rates import MAX_BUCKETS, Rates
 
 C: dict[str, Any] = {"conversation": "c"}
 ADD = p.TaskAdd(**C, title="a")
@@ -24,18 +24,18 @@ def limited(most: int) -> State:
 def test_the_limit_refills_evenly_and_is_each_actors_own() -> None:
     now = [0.0]
     rates, state = Rates(lambda: now[0]), limited(6)
-    assert [rates.refusal(state, ADD, "bot") is None for _ in range(7)] == [True] * 6 + [False]
-    refused = rates.refusal(state, ADD, "bot")
+    assert [rates.check(state, ADD, "bot") is None for _ in range(7)] == [True] * 6 + [False]
+    refused = rates.check(state, ADD, "bot")
     assert refused is not None
     assert refused.kind == "rate_limited"
     assert refused.data == {"actor": "bot", "maximum": 6, "retry_after_ms": 10_000}
     assert "wait for 10.0 seconds" in refused.message
-    assert rates.refusal(state, ADD, "ann") is None
+    assert rates.check(state, ADD, "ann") is None
     now[0] = 9.9
-    assert rates.refusal(state, ADD, "bot") is not None
+    assert rates.check(state, ADD, "bot") is not None
     now[0] = 10.1
-    assert rates.refusal(state, ADD, "bot") is None
-    assert rates.refusal(state, ADD, "bot") is not None
+    assert rates.check(state, ADD, "bot") is None
+    assert rates.check(state, ADD, "bot") is not None
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_the_limit_refills_evenly_and_is_each_actors_own() -> None:
 )
 def test_what_keeps_gives_back_or_lifts_the_limit_is_free(free: p.Mutation) -> None:
     rates, state = Rates(lambda: 0.0), limited(1)
-    assert rates.refusal(state, ADD, "bot") is None
-    assert rates.refusal(state, free, "bot") is None
-    assert rates.refusal(state, ADD, "bot") is not None
+    assert rates.check(state, ADD, "bot") is None
+    assert rates.check(state, free, "bot") is None
+    assert rates.check(state, ADD, "bot") is not None
 
 
 def test_no_more_buckets_are_kept_than_a_bound() -> None:
     rates, state = Rates(lambda: 0.0), limited(1)
-    for number in range(KEPT + 1):
-        assert rates.refusal(state, ADD, f"bot{number}") is None
-    assert rates.refusal(state, ADD, "bot1") is not None
-    assert rates.refusal(state, ADD, "bot0") is None
+    for number in range(MAX_BUCKETS + 1):
+        assert rates.check(state, ADD, f"bot{number}") is None
+    assert rates.check(state, ADD, "bot1") is not None
+    assert rates.check(state, ADD, "bot0") is None
 
 
 async def test_a_list_that_limits_its_actors_refuses_one_and_goes_on_with_the_others(running: Engine) -> None:

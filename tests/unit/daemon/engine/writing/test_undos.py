@@ -94,8 +94,8 @@ async def test_an_undo_of_a_long_history_makes_the_next_ones_cheap(
 async def test_calls_beyond_the_first_look_are_found_by_looking_farther_back(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "DEPTH", 1)
-    monkeypatch.setattr(history, "DEEPER", 2)
+    monkeypatch.setattr(history, "EXTRA_CALLS", 1)
+    monkeypatch.setattr(history, "DEPTH_FACTOR", 2)
     await peer.result("task.add", **add("the one that stays"))
     for number in range(20):
         added = await peer.result("task.add", **add(str(number)))
@@ -123,7 +123,7 @@ async def test_the_history_is_read_while_others_write_and_what_they_wrote_counts
 async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
     running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch, tries: int
 ) -> None:
-    monkeypatch.setattr(undos, "TRIES", tries)
+    monkeypatch.setattr(undos, "MAX_ATTEMPTS", tries)
     read_past, is_worked_out = undos.Undos.read_past, anyio.Event()
 
     async def noted(self: undos.Undos, item: Write) -> None:
@@ -154,12 +154,12 @@ async def test_an_undo_that_comes_too_late_eight_times_is_worked_out_in_its_turn
 
     async def moved(self: undos.Undos, item: Write) -> None:
         await read_past(self, item)
-        tried.append(item.tries)
+        tried.append(item.attempts)
         await other.result("task.add", **add(str(len(tried)), "bob"))
 
     monkeypatch.setattr(undos.Undos, "read_past", moved)
     undone = await peer.result("list.undo", conversation=C, of="bob", count=100)
-    assert tried == [*range(1, undos.TRIES + 2)]
+    assert tried == [*range(1, undos.MAX_ATTEMPTS + 2)]
     assert len(undone["undone"]) == len(tried)
 
 

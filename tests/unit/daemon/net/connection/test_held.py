@@ -135,7 +135,7 @@ async def test_beside_many_that_take_nothing_who_wants_only_what_comes_is_let_in
 async def test_answers_that_wait_for_one_commit_are_bounded_over_all_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transaction, "OWING_BYTES", HELD)
+    monkeypatch.setattr(transaction, "MAX_OWED_BYTES", HELD)
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         filler = await filled(running)

@@ -32,7 +32,7 @@ from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.replies import Reply
 from punchlistd.engine.watching import views
 from punchlistd.engine.watching.subscriptions import Subscription
-from punchlistd.engine.writing.transaction import MOST_PARTS, OVERTAKEN
+from punchlistd.engine.writing.transaction import MAX_PARTS, OVERTAKEN
 from punchlistd.replication.lanes.lane import Stage
 from punchlistd.replication.lanes.members import MAX_SEEN, Members
 from punchlistd.replication.lanes.replica import CERTAIN_S
@@ -319,7 +319,7 @@ async def test_a_push_that_is_lost_is_made_up_for(space: MemorySpace) -> None:
 
 
 async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_every_machine() -> None:
-    many = MOST_PARTS + 4 * SLICE_EVENTS
+    many = MAX_PARTS + 4 * SLICE_EVENTS
     a, b = pair(MemorySpace(Random(1), Faults(delays=(0.0,))))
     await a.call(add("one"))
     await b.reaches(LIST, 2)
@@ -336,7 +336,7 @@ async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_ev
 @together(Faults(delays=(0.0,)))
 async def test_what_is_posted_while_a_long_call_is_decided_comes_first(space: MemorySpace) -> None:
     """What was worked out holds for the list as it was, and is worked out again."""
-    many = MOST_PARTS + 4 * SLICE_EVENTS
+    many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = await sharing(space)
     tasks = [{"title": f"t{number}"} for number in range(many)]
@@ -349,7 +349,7 @@ async def test_what_is_posted_while_a_long_call_is_decided_comes_first(space: Me
 
 @together(Faults(delays=(0.0,)))
 async def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one(space: MemorySpace) -> None:
-    many = MOST_PARTS + 4 * SLICE_EVENTS
+    many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = pair(space)
     tasks = [{"title": f"t{number}"} for number in range(many)]
@@ -367,7 +367,7 @@ async def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one(sp
 async def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
-    tasks = [{"title": f"t{number}"} for number in range(2 * MOST_PARTS)]
+    tasks = [{"title": f"t{number}"} for number in range(2 * MAX_PARTS)]
     call = msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany)
     long = asyncio.create_task(a.refused(call))
     lane = a.lanes.lanes[LIST]
@@ -991,7 +991,7 @@ class Screen(Nobody):
         self.user = user
         self.told: list[dict[str, Any]] = []
         subscriptions = machine.engine.subscriptions
-        shown = views.view(view, None, 1 << 20, subscriptions.presence, user)
+        shown = views.build_view(view, None, 1 << 20, subscriptions.presence, user)
         self.subscription = subscription = Subscription(view, self, view, name, subscriptions.head, shown)
         if name is not None:
             subscription.stale[name] = None
