@@ -45,7 +45,7 @@ def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple
 
 
 def own(name: str, user: "str | None") -> str:
-    """Return the name for the user's own list of this name, on a connection of this user."""
+    """Return the name with the `my:` prefix if the connection is bound to a user."""
     return name if user is None or name.startswith(("my:", "of:")) else f"my:{name}"
 
 

@@ -22,7 +22,7 @@ class AgentState(msgspec.Struct):
         has_looked: Whether the list was asked for tasks that this agent works on.
         works_on: The tasks in progress whose new notes are told.
         noted: How far the notes on a task are known: task → version of the list.
-        unread: The notes on tasks that the next reply tells.
+        unread: Notes to include in the next reply, by task.
     """
 
     seen: int | None = None

@@ -51,7 +51,7 @@ def fitting(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET
     """What is rendered of the first items, as far as they fit, and how many are left out.
 
     Args:
-        budget: How many characters they may take.
+        budget: Upper limit for the rendered items, in characters.
     """
     shown: list[Any] = []
     left_out = 0

@@ -320,7 +320,7 @@ def take(context: ToolContext, task: str | None = None) -> Generator[Call[Any], 
 
 
 def begin(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
-    """Take up a certain task, claimed; returns whether it was this agent's already.
+    """Claim and start a task. Return True if this agent already had it.
 
     Raises:
         Problem: Somebody else is working on it.

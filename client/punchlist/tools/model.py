@@ -69,7 +69,7 @@ class Listing(Arguments, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What the user has to agree to. The same call with `confirm` set to `token` does it, until `expires_at` (ms)."""
+    """What the user has to agree to. To confirm, repeat the call with `confirm=token` before `expires_at` (ms)."""
 
     text: str
     token: str
@@ -92,7 +92,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(Exception):
-    """Why a tool did not do what it was asked for, in a sentence that the model can act on.
+    """A tool call failed; the message says what the model can do.
 
     Attributes:
         kind: A kind of the wire contract, or `invalid_arguments`, `no_conversation`, `unavailable`.

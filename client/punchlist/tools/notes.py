@@ -25,7 +25,7 @@ TEXT = 300
 """Characters of a note in a reply."""
 
 _WITH_TASK = 3
-"""Number of notes that come with a task, the newest."""
+"""Maximum number of notes returned with a task; the newest are kept."""
 
 _AT_ONCE = 20
 """Maximum number of new notes on one task in a reply."""
@@ -79,7 +79,7 @@ def begin(context: ToolContext, task: Task) -> None:
 
 
 def look(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect what others have noted on the tasks that the agent works on. Make no call if it works on none.
+    """Collect other agents' new notes on this agent's tasks. Make no call if it works on none.
 
     Agents that share a name can't be told apart. A chat remembers nothing between its turns, and would ask in each.
     """

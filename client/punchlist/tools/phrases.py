@@ -128,7 +128,7 @@ def finished(done: SetStatusResult) -> str:
 
 
 def gated(task: Task) -> str:
-    """What a task that was completed still waits for; empty if for nothing."""
+    """Return the gate that a completed task waits for, as text, or ""."""
     if task.waits_for is None:
         return ""
     check = f"the check {task.gate.check} passes" if task.gate is not None else "a check passes"

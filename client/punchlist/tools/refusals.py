@@ -39,7 +39,7 @@ def problem_of(error: PunchlistError, arguments: Collection[str] = (), *, unbloc
 
     Args:
         arguments: Names of the arguments that the tool takes: a wrong one is called as the model called it.
-        unblocks: Whether the dialect can take an edge away, so that this is worth advising.
+        unblocks: Whether the dialect can remove dependencies; if so, the message suggests it.
     """
     if isinstance(error, errors.InvalidParams) and error.field and error.expected:
         return Problem(error.kind, shorten(_wrong(error, arguments), _SENTENCE), error.data)

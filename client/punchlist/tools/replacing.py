@@ -51,7 +51,7 @@ def replace(
         whose = yield from claims.of_others(context, old)
         reserved = yield from claims.reserved(context, old)
         others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
-        # Children that this call finishes or drops no longer hold their parent.
+        # Children that this call finishes or removes no longer keep their parent open.
         stay = {task.title for task in others} | {one.title for one in wanted if one.status not in FINISHED}
         held = find_open_parents([task for task in old if task.title in stay])
         fixed = [*others, *(task for task in old if task.id in held or is_heading(task.metadata))]

@@ -238,7 +238,10 @@ class Toolbox:
         self._memory = memory or Memory()
 
     def call(self, dialect: str | Dialect, name: str, arguments: object = None) -> Reply:
-        """Call a tool by its name, with what the model sent. A dialect from `offered` has those tools alone."""
+        """Call a tool with the arguments that the model sent.
+
+        A dialect returned by `offered` is limited to the offered tools.
+        """
         running = steps(self.caller, dialect, name, arguments, self._memory, self._log())
         try:
             call = next(running)
@@ -299,7 +302,7 @@ async def drive(running: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> R
 
 
 def _bounded(reply: Reply) -> Reply:
-    """The last guard of the ceiling; dialects cut in better places."""
+    """Truncate an oversized reply as a last resort. Dialects truncate earlier, at item boundaries."""
     if len(reply.text) <= BUDGET + 2_000:
         return reply
     return Reply(text=shorten(reply.text, BUDGET), refused=reply.refused)

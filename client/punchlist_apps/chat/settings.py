@@ -27,7 +27,7 @@ class BadSettings(Exception):
 
 
 class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `chat.toml` may hold.
+    """Settings in `chat.toml`.
 
     `max_turn_tokens` and `max_day_tokens` bound what a model may use in a turn and in a day of UTC: 0 is no bound.
     """

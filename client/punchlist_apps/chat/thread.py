@@ -109,7 +109,7 @@ class Thread:
 
     @classmethod
     def of(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
-        """The thread that a conversation holds.
+        """Return a conversation as a thread.
 
         A connection that is confined to no user may see the threads of all, but a turn that it worked on would act as
         nobody: `my:default` is another list there.

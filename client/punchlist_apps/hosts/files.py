@@ -128,7 +128,7 @@ class _Staged:
         remove_empty(self.made)
 
     def settle(self) -> None:
-        """Remove what stands beside."""
+        """Delete the temporary file."""
         _unlink(self._folder, self._beside)
         os.close(self._folder)
 

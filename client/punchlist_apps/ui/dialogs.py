@@ -21,7 +21,7 @@ class Ask(ModalScreen[str | None]):
 
     Args:
         question: What is asked.
-        value: What stands there already.
+        value: Initial text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss")]

@@ -25,7 +25,7 @@ class Member(NamedTuple):
 
 
 def duration_text(ms: int | None) -> str:
-    """A duration as it is written: the largest unit that loses nothing."""
+    """Format a duration in the largest unit that divides it evenly."""
     return next((f"{ms // size}{unit}" for unit, size in _UNITS if ms % size == 0), "") if ms else ""
 
 

@@ -61,7 +61,7 @@ def width_of(parts: Iterable[Part]) -> int:
 
 
 def tree(tasks: Iterable[Task]) -> list[Item]:
-    """The lines of a list: children behind their parent, deeper."""
+    """Return tasks in tree order with their depth."""
     given = list(tasks)
     if not any(task.parent for task in given):
         return [Item(task.id) for task in given]

@@ -134,7 +134,7 @@ def _on_task_added(state: State, event: TaskAdded, _seq: int, version: int, at: 
         status_changed_at=added.status_changed_at or at,
         version=version,
     )
-    # In a second step, since Python 3.11 makes a dict of 16 arguments before it calls.
+    # Set rare members separately: Python 3.11 builds a dict for a call with 16 arguments.
     if any(rare := rare_of(added)):
         task = replace(task, **_normalize(dict(zip(RARE, rare, strict=True)), at))
     if added.parent is not None and added.parent in tasks:

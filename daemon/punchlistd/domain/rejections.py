@@ -10,7 +10,7 @@ _MAX_SHOWN = 12
 
 
 def task_not_found(task: str, next_id: int = 0) -> Rejection:
-    """Reject an id without a task. Ids below `next_id` belonged to deleted tasks."""
+    """Reject an unknown task id. Ids below `next_id` belonged to deleted tasks."""
     if task.isascii() and task.isdecimal() and 0 < int(task[:18]) < next_id and str(int(task)) == task:
         return Rejection("not_found", f"Task #{task} was deleted.", {"what": "task", "id": task, "deleted": True})
     message = f"There is no task {task!r}; list the tasks for their ids."

@@ -146,7 +146,7 @@ def _find_next(state: State, task: Task, actor: str) -> Task | None:
 
 
 def _find_unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
-    """Return the dependents of completed tasks and parents that no open task blocks any more."""
+    """Return the tasks that these events unblocked: dependents of completed tasks, and parents."""
     tasks = state.tasks
     names: dict[str, None] = {}
     for event in events:

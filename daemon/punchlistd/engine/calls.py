@@ -246,7 +246,7 @@ class Read(msgspec.Struct, eq=False):
 
 @final
 class Barrier(msgspec.Struct, eq=False):
-    """A mark in the queue. `done` is set once everything before it is published: to None, or to why that failed."""
+    """A mark in the queue. `done` resolves once all earlier items are published: to None, or to a rejection."""
 
     done: Future[Rejection | None]
     params: None = None

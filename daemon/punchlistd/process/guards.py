@@ -19,7 +19,7 @@ END_S = 10.0
 
 
 class Replaced(Exception):
-    """The daemon's lock or socket was replaced or removed. It must not send further responses."""
+    """The daemon's lock or socket was replaced or removed. The daemon must not send more responses."""
 
 
 async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoReturn:

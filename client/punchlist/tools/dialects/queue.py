@@ -260,7 +260,7 @@ def _beside(task: Task) -> dict[str, Any]:
 def _finish(
     context: ToolContext, task_id: str, status: Status, text: str
 ) -> Generator[Call[Any], Any, SetStatusResult]:
-    """Complete or fail a task that is not in this state yet: what came of it is never overwritten.
+    """Complete or fail a task that isn't finished yet. Never overwrite an existing result.
 
     Raises:
         Problem: It was completed, or has failed, with another text.

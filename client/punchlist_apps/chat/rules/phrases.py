@@ -1,4 +1,4 @@
-"""The phrases that ask for something: the first row that fits decides.
+"""Phrase patterns for requests. The first match wins.
 
 `{ref}` stands for tasks, `{title}` for a new title. A row's last member holds what it says besides.
 """

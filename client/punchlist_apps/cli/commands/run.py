@@ -138,7 +138,7 @@ def _plan(context: Context) -> Plan:
 
 
 def _handle_signals(lanes: Lanes, show: Show) -> None:
-    """The first interrupt lets what runs come to its end, the second one stops it; SIGTERM stops at once."""
+    """Drain on the first interrupt. Stop on the second, or on SIGTERM."""
     interrupts = 0
 
     def on_interrupt() -> None:

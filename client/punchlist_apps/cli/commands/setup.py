@@ -123,7 +123,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
 
 
 def _set_up_extension(context: Context) -> int:
-    """Have VS Code, and each editor made of it that is here, install our extension or remove it."""
+    """Install or remove the extension in VS Code and each installed fork."""
     args = context.args
     _check_is_for_every_list(context, "the extension")
     found = vscode_extension.editors()

@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def end(self) -> None:
-        """Begin to end, without a signal."""
+        """Start a graceful shutdown."""
         self._ending.set()
         self.should_exit = True
 

@@ -22,7 +22,7 @@ _COUNTED = frozenset(
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of an object with `tasks`."""
+    """Parse a punchlist export."""
     document = documents[0]
     name = document.name
     value = as_object(json_value(document), "the file", name)

@@ -50,7 +50,7 @@ class Seen(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What was imported from one session."""
+    """Import state of one session."""
 
     folder: str
     conversation: str
@@ -80,7 +80,7 @@ class Inbound:
         """Import what is new.
 
         Raises:
-            PunchlistError: The daemon is out of reach; trying again is safe.
+            PunchlistError: The daemon is unreachable. A retry is safe.
         """
         try:
             files = await run_sync(self._read)

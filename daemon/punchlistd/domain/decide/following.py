@@ -108,7 +108,7 @@ def _find_opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
 
 
 def _reopen_parents(state: State, names: Iterable[str], restored: Set[str]) -> Iterator[KnownEvent]:
-    """Reopen the parents of these tasks that had finished or wait for a gate, except for the restored ones."""
+    """Reopen these tasks' parents if they are finished or waiting for a gate. Skip restored parents."""
     for name in names:
         task = state.tasks.get(name)
         while task is not None and task.parent is not None and state.open_count(task.parent):

@@ -103,7 +103,7 @@ def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with ever
 
 
 def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
-    """Change the status of resumed tasks where the rules no longer allow it, since the list may have changed.
+    """Change the status of resumed tasks that the list, as it is now, no longer allows.
 
     A completed task is paused if a gate was set since. A task in progress becomes pending if it has new blockers, if
     another task of a serial list is running or, where it is claimed, if its parent is paused or a new date defers it.
@@ -129,7 +129,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
 
 
 def _check_resumption(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
-    """Reject that a task is in progress again, as it was `then`.
+    """Reject putting a task back in progress if the list no longer allows it.
 
     Its blockers of that time don't count, except for tasks that the undo skipped.
     """

@@ -468,7 +468,7 @@ class State:
         self._leave_parent(task)
 
     def place(self, task: Task, rank: str) -> None:
-        """Give a task another sort key. An empty one returns it to the place of its id."""
+        """Give a task another sort key. An empty one restores the default order, by id."""
         name = task.id
         self._remove_from_order(name)
         if rank:

@@ -1,8 +1,8 @@
 """Snapshots: states as bytes, so that the cost of opening a conversation does not depend on its history.
 
 Rows are arrays, with another array for the members that were added later. A new member may be appended with a default;
-none may be moved or removed. Rows are decoded without the checks of the wire, because a stored value must stay readable
-even if the limits of calls change.
+none may be moved or removed. Rows are decoded without wire validation, because stored values must stay readable when
+the limits of calls change.
 """
 
 from operator import attrgetter

@@ -28,7 +28,7 @@ LATELY_MS = 12 * 3_600_000
 
 
 class Peer(Protocol):
-    """A connection, as far as agents depend on it."""
+    """The part of a connection that agents use."""
 
     heard_at: float
     connected_at: int

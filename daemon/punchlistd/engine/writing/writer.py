@@ -368,7 +368,7 @@ class Writer:
             self._inbox.submit(item)
 
     async def _replay(self, item: Write) -> None:
-        """Repeat a key's first answer, rebuilt from the log."""
+        """Resend the original response for an idempotency key, rebuilt from the log."""
         try:
             async with item.caller.turn():
                 outcome = await self._replays.rebuild(item)

@@ -19,7 +19,7 @@ class Row(NamedTuple):
     """What a kind of refusal means."""
 
     final: bool
-    """Whether nothing changes before somebody acts."""
+    """Whether a retry is useless until a user intervenes."""
     text: str
 
 
@@ -68,7 +68,7 @@ class Refusal(Exception):
 
     Attributes:
         kind: A key of the table.
-        final: Whether nothing changes before somebody acts.
+        final: Whether a retry is useless until a user intervenes.
     """
 
     rows: ClassVar[Mapping[str, Row]] = COMMON

@@ -40,8 +40,10 @@ PROBE_POSTS = 2
 """Number of posts that a stuck list reads: its last one and the next."""
 
 NOWHERE = -1
-"""A position that no list ends with. A real one won't do: after a repair, another post may have the position of the
-removed one."""
+"""Sentinel that equals no post's position.
+
+A real position won't do: after a repair, another post may have the position of the removed one.
+"""
 
 
 class Parts(NamedTuple):
@@ -118,7 +120,7 @@ class Replica:
 
     @property
     def position(self) -> int | None:
-        """Position of the last post passed to the writer, None while it is unknown or an own post is in flight."""
+        """Position of the last post passed to the writer. None if unknown, or if a post of this daemon is in flight."""
         return None if self.place is None or self.posting else self.place.position
 
     @property
@@ -342,7 +344,7 @@ class Replica:
 def _version_at(posts: list[Posted], place: Place, version: int) -> int:
     """Return the version that the space has at a place, or `version` if the post is erased there.
 
-    A check does not cover events before the first post, so a replica may have the same posts and other versions.
+    A check does not cover events before the first post, so replicas with the same posts may have different versions.
     """
     if not place.position:
         return 0

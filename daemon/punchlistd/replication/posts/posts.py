@@ -51,7 +51,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     Attributes:
         by: Member that made it.
         version: Version of its first event.
-        more: Whether more posts of the same history will follow. Until then members may read the list, not write it.
+        more: Whether more posts of the same history will follow. The list is read-only until the last of them.
     """
 
     form: int

@@ -1,7 +1,7 @@
 """One connection to a space's server: made with TLS and creds, asked by request and answer, ended at the first doubt.
 
-The client library is told not to connect again by itself: after a cut everything that was checked before is checked
-anew, so a server that became too old, or a stream that is another one now, never slips in.
+Automatic reconnection of the client library is off. Each new connection repeats all checks, so an outdated server or
+a replaced stream is rejected.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class _NotingContext(ssl.SSLContext):
-    """TLS settings that know whether a connection has used them."""
+    """A TLS context that records whether a connection has used it."""
 
     used = False
 

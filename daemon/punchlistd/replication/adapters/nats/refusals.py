@@ -82,7 +82,7 @@ class Refused(Refusal):
 
 
 class NotEncrypted(errors.Error):
-    """The server offers no TLS where it was asked for."""
+    """TLS is required, but the server doesn't offer it."""
 
 
 def refusal(error: BaseException, where: str, host: str) -> Refused:

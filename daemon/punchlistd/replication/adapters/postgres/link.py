@@ -40,7 +40,7 @@ SET statement_timeout = 0;
 SET lock_timeout = 0;
 SET client_min_messages = 'warning'
 """
-"""Whatever the server's settings are, an answer means that the change is on its disk, and on its standby's."""
+"""Settings of each session, so that a response means that the change is on the server's disk and its standby's."""
 
 _NOT_ALLOWED = "42501"
 _postgres = cast(Any, asyncpg)

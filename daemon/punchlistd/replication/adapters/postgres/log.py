@@ -171,7 +171,7 @@ class PostgresLog(LinkKeeper[Connection]):
             connection.end("it was closed")
 
     async def _settle(self, connection: Connection, found: Found) -> None:
-        """Hear what happens in the space, and see that it takes posts.
+        """Subscribe to the space, and check that it delivers notifications and stores posts.
 
         Raises:
             Refused: Nothing is heard, or nothing is stored.
