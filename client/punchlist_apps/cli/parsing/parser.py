@@ -145,6 +145,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         else:
             parser, rest = of_group(found), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
+    if unknown and not any(word.startswith("-") for word in unknown) and _takes_words(parser):
+        # argparse ends a list of words at the first option: punch add Buy -p high milk
+        args, unknown = parser.parse_known_intermixed_args(front + rest)
     if unknown:
         options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
         near = next((_nearest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
@@ -153,6 +156,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
     args.command, args.former = command, former
     return args
+
+
+def _takes_words(parser: Parser) -> bool:
+    """Return True if the command takes a list of words, other than a program with options of its own."""
+    return any(
+        action.nargs in ("+", "*") and not action.option_strings and action.metavar != "COMMAND"
+        for action in parser._actions  # noqa: SLF001 - as above
+    )
 
 
 def _show_topic(words: Sequence[str]) -> None:

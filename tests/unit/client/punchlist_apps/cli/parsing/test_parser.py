@@ -56,6 +56,27 @@ def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "Buy", "-p", "high", "milk"],
+        ["add", "Buy", "-c", "home", "some", "--label", "shop", "milk"],
+        ["find", "Buy", "-c", "home", "milk"],
+        ["note", "3", "Buy", "-c", "home", "milk"],
+    ],
+)
+def test_options_can_be_between_words(words: list[str]) -> None:
+    args = parse(words)
+    title = vars(args).get("title") or vars(args).get("text") or vars(args)["words"]
+    assert (title[0], title[-1]) == ("Buy", "milk")
+    assert args.conversation == ("home" if "home" in words else None)
+
+
+def test_options_are_not_taken_out_of_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "echo", "-c", "home", "hi"]) == 2
+    assert "unknown arguments: hi" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("words", "help_of"),
     [(["list", "--nonsense"], "punch list"), (["--nonsense"], "punch"), (["show"], "punch show"), (["lst"], "punch")],
 )
