@@ -63,7 +63,7 @@ class AsyncClient(ClientMethods, Awaited):
         return AsyncClient(**{**self.options, "user": user})
 
     async def open(self) -> HelloResult:
-        """Connect now instead of at the first call, and return the daemon's introduction.
+        """Connect now instead of at the first call, and return the result of `daemon.hello`.
 
         Raises:
             TimedOut, DaemonUnavailable: Connecting failed, or took longer than `timeout_s`.
@@ -73,7 +73,7 @@ class AsyncClient(ClientMethods, Awaited):
         raise self._profile.target.build_timeout_error()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """Return one list; see `Client.conversation`."""
+        """Return the conversation of an id, as `Client.conversation` does."""
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":

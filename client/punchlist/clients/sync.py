@@ -58,7 +58,7 @@ class Client(ClientMethods, Blocking):
         return Client(**{**self._async.options, "user": user})
 
     def open(self) -> HelloResult:
-        """Connect now instead of at the first call, and return the daemon's introduction.
+        """Connect now instead of at the first call, and return the result of `daemon.hello`.
 
         Raises:
             TimedOut, DaemonUnavailable: Connecting failed, or took longer than `timeout_s`.

@@ -47,7 +47,7 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) -> tuple[Receipt, ...]:
-    """The receipts of the events that a key made. `titles`: task titles before the change."""
+    """Return receipts of the events made with a key. `titles`: task titles before the change."""
     found: list[Receipt] = []
     for recorded in events:
         event = decode_event(recorded.event)

@@ -1,4 +1,4 @@
-"""Many connections at the same time, and the times of calls."""
+"""Opens many connections and measures the latency of calls."""
 
 import resource
 import socket

@@ -95,7 +95,7 @@ class Caller:
         self._link: Link | None = None
 
     def open(self) -> HelloResult:
-        """Connect now instead of at the first call, and return who answered."""
+        """Connect now instead of at the first call, and return the result of `daemon.hello`."""
         return self._connected(self._profile.target.deadline(self._profile.timeout_s)).hello
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:

@@ -184,7 +184,7 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
 
 
 def show_held(error: LeaseHeld, way: str) -> None:
-    """Show a task's owner and the `way` to get the task; if the owner has left, the same advice as `punch why`."""
+    """Name a task's owner, and `way` to get the task. If the owner has left, give the advice of `punch why`."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
         task = error.data["task"]

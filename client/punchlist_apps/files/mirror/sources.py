@@ -79,7 +79,7 @@ class Source:
         return self.present(())
 
     def changed(self, path: str, members: Mapping[Key, Member]) -> str | None:
-        """Return the name of the member that a changed path belongs to."""
+        """Return the name of the member whose file or folder a changed path is in."""
         raise NotImplementedError
 
     def showing(self, conversation: str) -> str | None:

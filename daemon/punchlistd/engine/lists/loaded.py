@@ -78,7 +78,7 @@ class Lane(Protocol):
     def audience(self) -> Audience: ...
 
     def take(self, item: Any) -> None:
-        """Queue a write, or a read or barrier that has to stay after earlier writes."""
+        """Queue a write, or a read or barrier that must follow earlier writes."""
         ...
 
     async def barrier(self) -> Rejection | None:

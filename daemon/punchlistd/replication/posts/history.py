@@ -145,7 +145,7 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
 
 
 async def _read_original_posts(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
-    """Yield the original posts of a local history. Up to the version `shared` they are pieces, as cut by `share`."""
+    """Yield the posts that a local history was made of. `share` cut the events up to version `shared` into pieces."""
     after = 0
     rest: list[Stored] = []
     while events := await _read(log, name, after):

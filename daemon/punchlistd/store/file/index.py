@@ -85,7 +85,7 @@ class IndexDoubted(Exception):
 
 
 class Index:
-    """An open index, for one thread at a time.
+    """An open index. Only one thread may use it at a time.
 
     Args:
         path: The file.
