@@ -138,7 +138,7 @@ def _report_lines(report: dict[str, Any], advice: str) -> Iterator[str]:
     problems = report["problems"]
     yield from _problems("damaged", problems)
     many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-    verdict = many if problems else "sound; everything derived from it matches a replay"
+    verdict = many if problems else "sound; its checksums and chains match"
     yield f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}: {verdict}"
     if problems and advice:
         yield advice
