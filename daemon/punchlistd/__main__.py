@@ -10,14 +10,14 @@ from punchlistd import __version__
 EXAMPLES = """\
 examples:
   punchlistd                                  serve the usual socket and data directory until stopped
-  punchlistd --data-dir /tmp/try --socket /tmp/try/s   a daemon of its own, to play with
+  punchlistd --data-dir /tmp/try --socket /tmp/try/s   a separate daemon for experiments
   punchlistd --idle-exit 900                  stop after 15 minutes without a connection
-  punchlistd --verify backup.db               check a log or a backup that nobody has open; a report as JSON
+  punchlistd --verify backup.db               check a log or backup that is not in use; print JSON
 
-exit codes: 0 stopped as asked, 1 --verify or --restore found something wrong, or --repair can't repair it,
-  2 usage, 70 a fault of ours,
-  74 a write failed below us, or the lock, the socket or the log was taken away, 75 another daemon runs,
-  78 something must be put right first, as the message says
+exit codes: 0 stopped on request, 1 --verify or --restore found damage, or --repair can't repair it,
+  2 usage error, 70 internal error,
+  74 a write failed, or the lock, socket or log was removed, 75 another daemon is running,
+  78 configuration error, see the message
 """
 
 
@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(
         "punchlistd",
-        description="Keeps the task lists of AI agents and pushes every change to whoever watches.",
+        description="Keep the task lists of AI agents and push every change to subscribers.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,10 +46,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     made.add_argument("--log-format", choices=("human", "json"), default="human")
     offline = made.add_mutually_exclusive_group()
-    offline.add_argument("--verify", metavar="FILE", help="serve nothing: check a log, print a report")
-    offline.add_argument("--repair", action="store_true", help="serve nothing: repair the log of the data directory")
-    offline.add_argument("--restore", metavar="FILE", help="serve nothing: make a backup the log of the data directory")
-    made.add_argument("--aside", metavar="DIR", help="with --restore: the directory to make for the log that is there")
+    offline.add_argument("--verify", metavar="FILE", help="don't serve: check a log and print a report")
+    offline.add_argument("--repair", action="store_true", help="don't serve: repair the log of the data directory")
+    offline.add_argument(
+        "--restore", metavar="FILE", help="don't serve: replace the log of the data directory with this backup"
+    )
+    made.add_argument("--aside", metavar="DIR", help="with --restore: directory to create for the current log")
     made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
     return made
 

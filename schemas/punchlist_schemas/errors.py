@@ -18,7 +18,7 @@ class ErrorKind(msgspec.Struct, frozen=True):
 _ROWS = (
     ErrorKind("parse_error", -32700, "The frame is not JSON that we accept."),
     ErrorKind("invalid_request", -32600, "The JSON is not a JSON-RPC 2.0 request."),
-    ErrorKind("method_not_found", -32601, "There is no such method.", ("method", "nearest")),
+    ErrorKind("method_not_found", -32601, "Unknown method.", ("method", "nearest")),
     ErrorKind("invalid_params", -32602, "A parameter is missing, unknown or wrong.", ("field", "expected", "nearest")),
     ErrorKind("internal_error", -32603, "A fault of ours; the daemon's log has the details."),
     ErrorKind("not_found", -32001, "No such task, conversation, message or subscription.", ("what", "id", "names")),

@@ -89,7 +89,7 @@ def to_task_change(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
     try:
         return msgspec.convert(change, TaskChange)
     except msgspec.ValidationError as error:
-        raise ValueError(f"No change of list.apply: {error}. Known methods are {', '.join(MAKES)}.") from None
+        raise ValueError(f"Not a change of list.apply: {error}. Known methods are {', '.join(MAKES)}.") from None
 
 
 class ClientCalls:

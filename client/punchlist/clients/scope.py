@@ -154,7 +154,7 @@ def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> st
     chosen = name or current_conversation() or (os.environ if env is None else env).get("PUNCHLIST_CONVERSATION")
     if not chosen:
         raise NoConversation(
-            "No conversation is named: pass its id, use `with punchlist.conversation(...)`, "
+            "No conversation given: pass its id, use `with punchlist.conversation(...)`, "
             f"or set PUNCHLIST_CONVERSATION.{_THREAD if current_thread() is not main_thread() else ''}"
         )
     return chosen

@@ -155,9 +155,7 @@ class Wire:
         except strict_json.Refused as refused:
             raise _unreadable(request.method, refused.rejection) from None
         except UnicodeEncodeError:
-            raise _unreadable(
-                request.method, Rejection("parse_error", "A text holds half of a surrogate pair.")
-            ) from None
+            raise _unreadable(request.method, Rejection("parse_error", "A text contains a lone surrogate.")) from None
         except RecursionError:
             raise _unreadable(request.method, strict_json.too_deep(self._limits.depth)) from None
         return self._last_id, self._framer.encode(payload)
@@ -179,10 +177,10 @@ class Wire:
         try:
             messages = [jsonrpc.decode_message(frame) for frame in self._framer.feed(data)]
         except (FramingError, ValueError) as error:
-            raise ProtocolError(f"The daemon sent something that is no message of this protocol: {error}") from error
+            raise ProtocolError(f"The daemon sent an invalid message: {error}") from error
         for message in messages:
             if isinstance(message, Reply) and message.id is None:
-                error = error_of(message) or ProtocolError("The daemon answered a call that nobody made.")
+                error = error_of(message) or ProtocolError("The daemon replied to an unknown call.")
                 if not _is_about_a_frame(error):
                     raise error
         return messages
@@ -202,8 +200,8 @@ def _unreadable(method: str, rejection: Rejection) -> RequestRefused:
 
 def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
     message = (
-        f"This {method} is {value:,} bytes long and the daemon takes {maximum:,} at once, so nothing was sent: "
-        "make several calls of it, or shorten its texts."
+        f"This {method} is {value:,} bytes long, and the daemon takes at most {maximum:,}; nothing was sent. "
+        "Split the call, or shorten its texts."
     )
     data = {"limit": "frame_bytes", "value": value, "maximum": maximum}
     return build_error(ERRORS["limit_exceeded"].code, message, {"kind": "limit_exceeded", **data})
@@ -236,7 +234,7 @@ def result_of(reply: Reply, type_: type[T]) -> T:
         ProtocolError: The result does not match the type.
     """
     if reply.result is UNSET:
-        raise error_of(reply) or ProtocolError("The daemon sent an empty answer.")
+        raise error_of(reply) or ProtocolError("The daemon sent an empty reply.")
     return decode(reply.result, type_)
 
 

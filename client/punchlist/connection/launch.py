@@ -149,7 +149,7 @@ class Target:
             )
         if not self.autostart:
             raise DaemonUnavailable(
-                f"No daemon listens on {self.socket}, and starting one is switched off. "
+                f"No daemon listens on {self.socket}, and starting one is turned off. "
                 f"Start it: punchlistd --socket {self.socket} --data-dir {self.data_dir}",
                 temporary=True,
             )
@@ -171,15 +171,15 @@ class Target:
         except OSError as error:
             if self._names_data_dir:
                 raise WrongDataDirectory(
-                    f"{self.data_dir} can't be read ({error.strerror}), so nobody can tell whether the daemon on "
-                    f"{self.socket} serves it. Name a data directory that you may read, or none.",
+                    f"{self.data_dir} can't be read ({error.strerror}), so it is unknown whether the daemon on "
+                    f"{self.socket} serves it. Pass a data directory that you may read, or none.",
                     exit_code=_EXIT_CONFIGURATION,
                 ) from error
             return  # the default directory, which a sandbox may hide
         if seen is None or (str(seen.st_dev), str(seen.st_ino)) != (device, inode):
             raise WrongDataDirectory(
                 f"The daemon on {self.socket} (process {self._pid}) serves another data directory, not {self.data_dir} "
-                "as it is seen from here: it was started with other settings, or in a sandbox with files of its own. "
+                "as it is seen from here: it was started with other settings, or in a sandbox with its own files. "
                 f"To use its lists, set PUNCHLIST_SOCKET={self.socket} and no PUNCHLIST_DATA_DIR. For a daemon of "
                 "your own, set PUNCHLIST_SOCKET to another path.",
                 exit_code=_EXIT_CONFIGURATION,

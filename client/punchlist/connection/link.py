@@ -159,7 +159,7 @@ class Link(asyncio.Protocol):
     def _fail_unanswered(self, reply: Reply) -> None:
         """Fail the calls that a rejected frame may belong to: the daemon replied without an id."""
         # The daemon reads frames in order, so all frames up to the latest answered call were valid.
-        error = error_of(reply) or ProtocolError("The daemon answered a call that nobody made.")
+        error = error_of(reply) or ProtocolError("The daemon replied to an unknown call.")
         for request_id, answer in self._waiting.items():
             if request_id > self._answered:
                 _fail_unless_done(answer, error)

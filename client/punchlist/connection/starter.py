@@ -103,7 +103,7 @@ class Starting:
         lines = _read_last_lines(self.log_path, self._log_offset)
         if code == _EXIT_LOST_RACE:
             return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
-        reason = f"it ended with exit code {code}"
+        reason = f"it exited with code {code}"
         return Report(ready=False, reason=f"{reason}\n{lines}" if lines else reason, exit_code=code)
 
     def __del__(self) -> None:
@@ -114,7 +114,7 @@ class Starting:
         elapsed_s = time.monotonic() - self._started_at
         return (
             f"punchlistd (process {self._process.pid}) is not ready {elapsed_s:.0f} s after its "
-            f"start and was left alone to go on with it: try again in a moment. Its log is {self.log_path}."
+            f"start and continues in the background: try again in a moment. Its log is {self.log_path}."
         )
 
 

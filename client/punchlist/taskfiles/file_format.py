@@ -136,7 +136,7 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
     """Return a text member; empty if it is null or missing.
 
     Raises:
-        Unreadable: It is not a string, or contains half of a surrogate pair.
+        Unreadable: It is not a string, or contains a lone surrogate.
     """
     text = value.get(member)
     if text is None:
@@ -146,7 +146,7 @@ def text_in(value: Mapping[str, Any], member: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Unreadable(f"{member}: contains half of a surrogate pair") from error
+        raise Unreadable(f"{member}: contains a lone surrogate") from error
     return text
 
 

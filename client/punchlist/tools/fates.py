@@ -72,7 +72,7 @@ def _loss(event: AnyEvent, actor: str) -> str:
         case Claimed(task=task, owner=owner):
             said = f"task {task} was taken by {name_of(owner)}"
         case Released(task=task, reason=reason):
-            how = f"was given back by {actor}" if reason == "released" else f"is not yours any more ({reason})"
+            how = f"was released by {actor}" if reason == "released" else f"is not yours any more ({reason})"
             said = f"task {task} {how}"
         case StatusChanged(task=task, to=status):
             said = f"task {task} was {_WORDS[status]} by {actor}"

@@ -252,7 +252,7 @@ class App:
             for path in await anyio.to_thread.run_sync(
                 remove_leftovers, settings.data_dir, os.path.dirname(settings.socket)
             ):
-                logger.info("removed %s, which a killed program left", path)
+                logger.info("removed %s, left behind by a killed process", path)
             await anyio.to_thread.run_sync(reject_unfinished_restore, settings.data_dir)
             log = await SqliteLog.open(
                 settings.log_path,
@@ -342,8 +342,8 @@ class App:
         if log.regressed is not None:
             marked, head = log.regressed
             message = (
-                f"log_regressed: it ends at {head} and had come to {marked}; "
-                "what is missing is lost, and its epoch is new"
+                f"log_regressed: it ends at {head} but had reached {marked}; the "
+                "events between are lost, and the log has a new epoch"
             )
             logger.error("%s: %s", self.settings.log_path, message)
             engine.metrics.error(message)
@@ -421,7 +421,7 @@ async def _finish_erasures(log: SqliteLog) -> None:
                 discard(sibling(log.path, ".search"))  # it may contain erased text, and is rebuilt on demand
                 await log.erase(name)
         except Damaged as error:
-            logger.error("%s: something deleted is not erased yet: %s", log.path, error)
+            logger.error("%s: deleted data is not erased yet: %s", log.path, error)
 
 
 def _as_function(work: Coroutine[Any, Any, None]) -> Callable[[], Coroutine[Any, Any, None]]:

@@ -10,7 +10,7 @@ from punchlist_schemas.results import BackupResult
 from punchlistd.store.recovery.backup import BackupFailed
 from punchlistd.store.sqlite import SqliteLog
 
-_EXPECTED = {"taken": "a name that is not taken", "place": "a place that the daemon can write to"}
+_EXPECTED = {"taken": "an unused name", "place": "a location that the daemon can write to"}
 
 
 async def back_up(log: SqliteLog, params: Backup) -> BackupResult | Rejection:

@@ -40,7 +40,7 @@ _EXTRAS = {"nats": "shared", "postgres": "postgres"}
 """Extra that installs the dependencies of each space engine."""
 
 _NO_SPACE = Rejection(
-    "not_found", "There is no space here. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
+    "not_found", "This machine has no space. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
 )
 
 

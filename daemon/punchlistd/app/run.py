@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         logger.error("%s", error)
         return next(code for kind, code in EXITS.items() if isinstance(error, kind))
     except Exception:
-        logger.exception("the daemon ends: that is a fault of ours, please report it")
+        logger.exception("internal error: the daemon stops; report this as a bug")
         return FAULT
     return 0
 
@@ -92,7 +92,7 @@ async def _notify_manager(app: App, ready_fd: int | None) -> None:
             group.start_soon(_feed_watchdog, app, interval / 3)
         await app.stopping.wait()
         group.cancel_scope.cancel()
-    systemd.notify(os.environ, "STOPPING=1", "STATUS=Answering what was asked")
+    systemd.notify(os.environ, "STOPPING=1", "STATUS=Finishing open calls")
 
 
 async def _feed_watchdog(app: App, every_s: float) -> None:

@@ -18,12 +18,12 @@ def task_not_found(task: str, next_id: int = 0) -> Rejection:
 
 
 def message_not_found(message: str) -> Rejection:
-    return Rejection("not_found", f"There is no message {message}.", {"what": "message", "id": message})
+    return Rejection("not_found", f"Message {message} does not exist.", {"what": "message", "id": message})
 
 
 def conversation_not_found(conversation: str) -> Rejection:
     """Reject a conversation that does not exist or belongs to another user. The message must not reveal which."""
-    message = f"There is no conversation {conversation}; list the conversations for their ids."
+    message = f"Conversation {conversation} does not exist; list the conversations for their ids."
     return Rejection("not_found", message, {"what": "conversation", "id": conversation})
 
 
@@ -46,7 +46,7 @@ def version_conflict(what: str, expected: int, actual: int) -> Rejection:
 def dependency_cycle(path: Sequence[str]) -> Rejection:
     """Reject an edge or a parent that closes the cycle `path`, whose first id is also its last."""
     shown = " → ".join(f"#{task}" for task in path[:_MAX_SHOWN]) + (" → …" if len(path) > _MAX_SHOWN else "")
-    message = f"That would close the cycle {shown}; drop one of these dependencies or parents."
+    message = f"This would create the cycle {shown}; drop one of these dependencies or parents."
     if path[0] == path[1]:
         message = f"Task #{path[0]} can't wait for itself or be its own parent."
     return Rejection("dependency_cycle", message, {"path": list(path)})
@@ -54,8 +54,7 @@ def dependency_cycle(path: Sequence[str]) -> Rejection:
 
 def lease_held(task: Task, owner: str) -> Rejection:
     message = (
-        f"Task #{task.id} is held by {owner}; claim another one, or wait. "
-        "Pausing or reopening the task takes it away from its owner."
+        f"Task #{task.id} is held by {owner}; claim another one, or wait. Pausing or reopening the task ends the claim."
     )
     return Rejection("lease_held", message, {"task": task.id, "owner": owner})
 
@@ -64,7 +63,7 @@ def task_reserved(task: Task) -> Rejection:
     """Reject a claim of a task that another owner may claim, pending or current in a serial list."""
     message = (
         f"Task #{task.id} is reserved for {task.owner}; claim another one. "
-        "Editing `owner` to null makes it free for all."
+        "Editing `owner` to null removes the reservation."
     )
     return Rejection("lease_held", message, {"task": task.id, "owner": task.owner, "reserved": True})
 
@@ -73,7 +72,7 @@ def lease_lost(task: Task, fence: int | None) -> Rejection:
     advice = "Reopen it first to claim it again." if task.status in FINISHED else "Claim the task again."
     if task.status == "in_progress" and task.owner:
         advice = f"{task.owner} has it without a claim and may claim it; pausing or reopening it frees it for others."
-    message = f"Nobody holds task #{task.id} (it is {task.status}): the claim has ended. {advice}"
+    message = f"The claim of task #{task.id} has ended; the task is {task.status}. {advice}"
     facts: dict[str, object] = {"task": task.id, "status": task.status}
     return Rejection("lease_lost", message, facts if fence is None else {**facts, "fence": fence})
 

@@ -18,17 +18,19 @@ LONG_BYTES = 64 << 10
 INTERNAL_ERROR = Rejection("internal_error", "This is a bug in punchlistd; its log has the details.")
 SHUTTING_DOWN = Rejection("shutting_down", "The daemon is stopping. Reconnect and repeat the call.")
 STORAGE_FULL = Rejection(
-    "storage_full", "The disk is full: nothing was written, reads go on. Free some space, then repeat the call."
+    "storage_full",
+    "The disk is full: nothing was written, but reads still work. Free some space, then repeat the call.",
 )
 OUTCOME_UNKNOWN = Rejection(
     "outcome_unknown",
-    "The disk failed during the write, and the daemon stops: look whether the change was made before you repeat it. A"
-    " call that is repeated with its key is done once.",
+    "The disk failed during the write, and the daemon stops. Check whether the change was made before you repeat it; a"
+    " call repeated with its idempotency key is done once.",
 )
 
 NO_MEMORY = Rejection(
     "limit_exceeded",
-    "The daemon has no memory left for so long an answer. Ask for less at once (limit), or try again in a few seconds.",
+    "The daemon has too little memory for so long a reply. Request less at once (limit), or try again in a few "
+    "seconds.",
     {"limit": "memory", "value": 0, "maximum": 0},
 )
 

@@ -184,7 +184,7 @@ def _diagnose(value: dict[str, Any]) -> Call | Malformed:
     if "id" in value and id == NULL:
         return _invalid(f"id must be an integer or a string of up to {MAX_ID_CHARACTERS} characters.")
     if not _MEMBERS.issuperset(value):
-        return _invalid("A request has no members but jsonrpc, id, method and params.", id)
+        return _invalid("A request has only the members jsonrpc, id, method and params.", id)
     if value.get("jsonrpc") != "2.0":
         return _invalid('jsonrpc must be "2.0".', id)
     if type(value.get("method")) is not str:

@@ -40,7 +40,7 @@ def open_private_directory(path: str) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         if os.path.islink(path):
-            raise PlaceUnusable(f"{path} is a symbolic link. Name the directory that it leads to.") from error
+            raise PlaceUnusable(f"{path} is a symbolic link. Pass the directory it points to.") from error
         way = "Choose another one." if os.environ.get("HOME") else "HOME is not set: set it, or PUNCHLIST_DATA_DIR."
         raise PlaceUnusable(f"{path} can't be used as a directory: {error.strerror}. {way}") from error
     status = os.fstat(descriptor)
@@ -48,7 +48,7 @@ def open_private_directory(path: str) -> int:
     if status.st_uid != os.getuid():
         message = f"belongs to another user (uid {status.st_uid}). Choose a directory of your own."
     elif status.st_mode & OTHERS_WRITE:
-        message = "can be written by other users. Choose another directory, or take that from them: chmod go-w"
+        message = "is writable by other users. Choose another directory, or run: chmod go-w"
     if message is not None:
         os.close(descriptor)
         raise PlaceUnusable(f"{path} {message}")
@@ -83,13 +83,13 @@ class InheritedSocket(ListeningSocket):
     def __init__(self, sock: socket.socket) -> None:
         path = _get_path(sock)
         if path is None or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            raise PlaceUnusable("The inherited descriptor is no listening Unix socket. Use ListenStream=/a/path.")
+            raise PlaceUnusable("The inherited descriptor is not a listening Unix socket. Use ListenStream=/a/path.")
         if not _leads_to(path, sock):
             restart = "systemctl --user restart punchlistd.socket"
-            raise PlaceUnusable(f"{path} does not lead to the inherited socket any more. Bind it again: {restart}")
+            raise PlaceUnusable(f"{path} no longer leads to the inherited socket. Bind it again: {restart}")
         directory = os.stat(os.path.dirname(path))
         if directory.st_uid not in (os.getuid(), 0) or directory.st_mode & OTHERS_WRITE:
-            raise PlaceUnusable(f"{os.path.dirname(path)} is open to other users. Use DirectoryMode=0700.")
+            raise PlaceUnusable(f"{os.path.dirname(path)} is accessible to other users. Use DirectoryMode=0700.")
         super().__init__(path, sock)
         if self._status.st_mode & OTHERS_WRITE:
             raise PlaceUnusable(f"Other users may connect to {path}. Use SocketMode=0600.")
@@ -180,7 +180,7 @@ class OwnSocket(ListeningSocket):
     def _clear_stale(self, path: str, address: str) -> None:
         status = os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
         if not stat.S_ISSOCK(status.st_mode):
-            raise PlaceUnusable(f"{path} exists and is no socket. Move it away, or choose another path.")
+            raise PlaceUnusable(f"{path} exists and is not a socket. Move it away, or choose another path.")
         if status.st_uid != os.getuid():
             raise PlaceUnusable(f"{path} belongs to another user (uid {status.st_uid}). Choose another path.")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -193,7 +193,7 @@ class OwnSocket(ListeningSocket):
             except BlockingIOError:  # the backlog of a running daemon is full
                 pass
             except OSError as error:
-                message = f"{path} exists, and whether a daemon lives there is unclear ({error.strerror})."
+                message = f"{path} exists, and it is unclear whether a daemon serves it ({error.strerror})."
                 raise PlaceUnusable(f"{message} Stop what uses it, or choose another path.") from error
         raise SocketTaken(_taken_message(path))
 
@@ -206,4 +206,4 @@ class OwnSocket(ListeningSocket):
 
 
 def _taken_message(path: str) -> str:
-    return f"Another daemon serves {path}. Use that one, end it first, or give this one a --socket of its own."
+    return f"Another daemon serves {path}. Use that one, stop it first, or pass another --socket."

@@ -39,7 +39,7 @@ FEATURES = (
 _IS_LIST_VIEW = {"rows": True, "presence": True, "board": False}
 """View -> whether it requires a conversation (True) or forbids one (False). Other views allow both."""
 
-HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription began.")
+HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription started.")
 """Result of a subscription on a closed connection. It isn't registered, since nothing would ever remove it."""
 BUILD = build_stamp(__version__)
 """Build of the loaded code. Taken at import: the files may change later."""

@@ -48,7 +48,7 @@ _WORDS: dict[type[inspect.Type], str] = {
 def unknown_method(name: str) -> Rejection:
     data: dict[str, Any] = {"method": name[:_LONGEST_NAME], **_nearest(name, METHODS)}
     hint = f"; did you mean {data['nearest']}?" if "nearest" in data else "; rpc.discover lists them all."
-    return Rejection("method_not_found", "There is no such method" + hint, data)
+    return Rejection("method_not_found", "Unknown method" + hint, data)
 
 
 def invalid_params(params: type[Params], complaint: str) -> Rejection:
@@ -77,9 +77,9 @@ def _unknown_field(params: type[Params], path: str, name: str) -> Rejection:
     if near:
         hint = f"did you mean {near['nearest']}?"
     else:
-        hint = "known are " + ", ".join(known) + "." if known else "none is known here."
+        hint = "known are " + ", ".join(known) + "." if known else "none is allowed here."
     data: dict[str, Any] = {"field": field, "expected": "a known name", **near}
-    return Rejection("invalid_params", f"There is no such parameter; {hint}", data)
+    return Rejection("invalid_params", f"Unknown parameter; {hint}", data)
 
 
 def _describe_expected(params: type[Params], path: str, complaint: str) -> str:

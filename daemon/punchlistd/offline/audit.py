@@ -130,7 +130,7 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
         lock = DataLock(os.path.join(os.path.dirname(path), "lock"))
     except AlreadyRunning as error:
         holder = str(error).partition(" Use that one")[0]
-        raise AlreadyRunning(f"{holder} End it and repeat: punch daemon stop; punch daemon verify --repair") from None
+        raise AlreadyRunning(f"{holder} Stop it and repeat: punch daemon stop; punch daemon verify --repair") from None
     with closing(lock):
         return repair(path, lambda file: _verify(file, progress))
 

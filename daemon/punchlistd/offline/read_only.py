@@ -31,7 +31,7 @@ def copy_log(settings: Settings) -> Generator[str]:
     with tempfile.TemporaryDirectory(prefix="read-only-", dir=place) as directory, hold_directory(directory):
         with _exclude_daemons(settings.lock_path):
             if not os.path.exists(log):
-                raise LogUnusable(f"{log} is not there; name the data directory of a log")
+                raise LogUnusable(f"{log} does not exist; pass the data directory of a log")
             index = sibling(log, ".index")
             for path in (log, wal_path(log), sibling(log, ".mark"), index, wal_path(index)):
                 with contextlib.suppress(FileNotFoundError):
@@ -51,6 +51,6 @@ def _exclude_daemons(lock: str) -> Generator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise AlreadyRunning(f"a daemon serves {os.path.dirname(lock)}; use that one, or end it first") from None
+        raise AlreadyRunning(f"a daemon serves {os.path.dirname(lock)}; use that one, or stop it first") from None
     finally:
         os.close(descriptor)

@@ -79,7 +79,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
         BackupFailed: The disk is full, or the repaired log is damaged; the log was not changed.
     """
     if not schema.identify(path, 1 + len(schema.UPGRADES)):
-        raise LogUnusable(f"{path} is not there; nothing is to be repaired")
+        raise LogUnusable(f"{path} does not exist; nothing to repair")
     with contextlib.suppress(LogUnusable):
         report = check(path)
         if not report.problems:
@@ -97,7 +97,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
                 place = f"{first.conversation or 'the log'} at {first.seq}"
                 raise BackupFailed(f"{path} can't be repaired: {place}: {first.reason}; see {backup}", "damaged", first)
             if not report.events:
-                message = f"nothing of {path} can be read; put a backup in its place: punch daemon restore"
+                message = f"nothing in {path} is readable; restore a backup: punch daemon restore"
                 raise LogUnusable(f"{message} (the damaged log is also in {backup})")
             with contextlib.suppress(FileNotFoundError):
                 # The backup contains it, and SQLite must not apply it to the new file.
@@ -110,9 +110,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
                 raise _full_error(path) from error
-            raise LogUnusable(
-                f"{path} can't be read ({error}); put a backup in its place: punch daemon restore"
-            ) from error
+            raise LogUnusable(f"{path} can't be read ({error}); restore a backup: punch daemon restore") from error
         except OSError as error:
             if error.errno not in FULL:
                 raise
@@ -122,7 +120,9 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
 
 
 def _full_error(path: str) -> BackupFailed:
-    return BackupFailed(f"no space left for copies of {path}; free twice its size and repeat: it is as it was", "full")
+    return BackupFailed(
+        f"no space left for copies of {path}; free twice its size and repeat; the log is unchanged", "full"
+    )
 
 
 def _back_up(path: str) -> str:
@@ -138,7 +138,7 @@ def _back_up(path: str) -> str:
             with open(name + suffix, "rb") as file:
                 os_calls.flush(file.fileno())
             if not filecmp.cmp(path + suffix, name + suffix, shallow=False):
-                raise BackupFailed(f"{name}{suffix} is not what {path}{suffix} is; is a daemon at work?", "damaged")
+                raise BackupFailed(f"{name}{suffix} differs from {path}{suffix}; is a daemon running?", "damaged")
         sync_directory(name)
     except BaseException:
         for file_name in created:

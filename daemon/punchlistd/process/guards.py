@@ -38,7 +38,7 @@ async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoRetur
         await anyio.sleep(every_s)
         lost = next((path for path, is_in_place in paths.items() if not is_in_place()), None)
         if lost is not None:
-            raise Replaced(f"{lost} was removed or replaced while in use: this daemon ends; start another one")
+            raise Replaced(f"{lost} was removed or replaced while in use: the daemon stops; start it again")
 
 
 class Faults:
@@ -105,13 +105,13 @@ class LastResort:
 
     def _end(self, *_: object) -> NoReturn:
         try:
-            logger.critical("the daemon could not end by itself within %g s", END_S)
+            logger.critical("the daemon did not stop within %g s", END_S)
         finally:
             os._exit(self._code)
 
     def _on_thread_error(self, args: threading.ExceptHookArgs) -> None:
         try:
-            logger.critical("a thread ended by an exception", exc_info=args.exc_value)
+            logger.critical("an exception ended a thread", exc_info=args.exc_value)
         finally:
             os._exit(self._code)
 
@@ -120,7 +120,7 @@ class LastResort:
             sys.__unraisablehook__(args)
             return
         try:
-            logger.critical("memory ran out where nobody can be told")
+            logger.critical("out of memory where no client can be informed")
         finally:
             os._exit(self._code)
 

@@ -82,6 +82,6 @@ def _describe(path: str) -> str:
     process = f"process {int(holder)}" if holder.isdigit() else "another process"
     address = f" (PUNCHLIST_SOCKET={socket})" if socket else ""
     return (
-        f"{process} runs the daemon of {directory}. Use that one{address}, end it first (punch daemon stop), "
-        "or give this one a --data-dir of its own."
+        f"{process} runs the daemon of {directory}. Use that one{address}, stop it first (punch daemon stop), "
+        "or pass another --data-dir."
     )

@@ -91,7 +91,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     def _header(self) -> re.Match[bytes]:
         if header := _HEADER.match(self.line):
             return header
-        raise ValueError(f"the line at {self.seq} is no record")
+        raise ValueError(f"the line at {self.seq} is not a record")
 
 
 def side_of(stored: Stored) -> Side:
@@ -184,7 +184,7 @@ class Gap(Exception):
     """
 
     def __init__(self, after: int, first: int) -> None:
-        super().__init__(f"the events behind {after} and before {first} can't be had any more")
+        super().__init__(f"the events between {after} and {first} are lost")
         self.after = after
         self.first = first
 

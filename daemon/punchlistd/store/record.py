@@ -80,10 +80,10 @@ def parse(line: bytes, seq: int | None = None) -> Stored:
         ValueError: The line is not a record, or has another position.
     """
     if line.count(b"\t") != _TABS or not line.startswith(b'{"seq":'):
-        raise ValueError("the line is no record")
+        raise ValueError("the line is not a record")
     stored = Stored(int(line[7 : line.index(b",", 7)]), line)
     if seq is not None and stored.seq != seq:
-        raise ValueError(f"the event at {seq} says that it is number {stored.seq}")
+        raise ValueError(f"the event at {seq} has the number {stored.seq}")
     if stored.version < 1:
         raise ValueError("versions count from 1")
     return stored

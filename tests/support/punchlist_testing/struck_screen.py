@@ -62,9 +62,13 @@ def main() -> None:
     """Strike at every step, with each signal."""
     for number in SIGNALS:
         for step in itertools.count():
-            pid, master = pty.fork()
-            if pid == 0:
+            # Not pty.fork(): the kernel discards what a terminal has not delivered yet when its session leader ends.
+            master, terminal = pty.openpty()
+            if (pid := os.fork()) == 0:
+                os.dup2(terminal, 1)
+                os.close(terminal)
                 _child(step, number)
+            os.close(terminal)
             got = b"".join(_read(master)).decode()
             os.close(master)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -48,7 +48,7 @@ def add(state: State, params: p.TaskAdd, _command: Command) -> Decision | Reject
 
 def _place(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Rejection:
     if params.before is not None and params.after is not None:
-        return invalid("after", "one of before and after", "Say where the task goes by `before` or `after`, not both.")
+        return invalid("after", "one of before and after", "Pass `before` or `after`, not both.")
     spot = find_spot(state, params.before, params.after)
     if isinstance(spot, Rejection):
         return spot
@@ -132,7 +132,7 @@ def resolve_items(
     refs: dict[str, str] = {}
     for request, name in zip(tasks, names, strict=True):
         if request.ref in refs:
-            yield invalid("ref", "a different ref for each task", f"The ref {request.ref!r} is used twice; rename one.")
+            yield invalid("ref", "a unique ref for each task", f"The ref {request.ref!r} is used twice; rename one.")
             return
         if request.ref is not None:
             refs[request.ref] = name

@@ -70,11 +70,11 @@ def expand_changes(state: State, params: ListApply) -> Iterator[p.Mutation | Rej
         if params.quote and "quote" in kind.__struct_fields__:
             members["quote"] = params.quote
         if ref in refs:
-            yield invalid("ref", "a different ref for each task", f"The ref {ref!r} is used twice; rename one.")
+            yield invalid("ref", "a unique ref for each task", f"The ref {ref!r} is used twice; rename one.")
             return
         if kind is p.TaskClaim and (members["task"] is None or members["wait_ms"]):
             yield invalid(
-                "task", "a task, and no wait_ms", "A claim among several changes names its task and can't wait."
+                "task", "a task, and no wait_ms", "A claim among several changes must name its task and can't wait."
             )
             return
         yield kind(conversation=params.conversation, actor=params.actor, **members)

@@ -204,13 +204,15 @@ def _release_claims(state: State, params: EndClaims, at: int) -> Iterator[KnownE
         yield released
         attempts = state.tasks[name].attempts
         if params.reason != "released" and 0 < max_attempts <= attempts:
-            reason = f"The claim of {held.owner} {_ENDINGS[params.reason]}, and all {max_attempts} attempts are spent."
+            reason = (
+                f"The claim of {held.owner} {_ENDINGS[params.reason]}, and all {max_attempts} attempts are used up."
+            )
             yield StatusChanged(name, released.to, "failed", fail_reason=reason)
 
 
 _ENDINGS = {
     "expired": "expired",
     "disconnected": "ended with its connection",
-    "restarted": "was not taken up again after a restart",
+    "restarted": "was not resumed after a restart",
     "left": "ended after its session",
 }

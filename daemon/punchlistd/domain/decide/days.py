@@ -54,9 +54,7 @@ def _compute_moments(request: dict[str, Any]) -> dict[str, Any] | Rejection:
             continue
         year, month, number = map(int, text.split("-"))
         if number > monthrange(year, month)[1]:
-            return invalid(
-                day, "a day of the calendar", f"The calendar has no day {text}; write one such as 2026-12-24."
-            )
+            return invalid(day, "a calendar date", f"{text} is not a calendar date; write one such as 2026-12-24.")
         start_ms = timegm((year, month, number, 0, 0, 0)) * 1000
         if moment == "due":
             moments[moment] = start_ms + _DAY_MS - 1
@@ -64,7 +62,8 @@ def _compute_moments(request: dict[str, Any]) -> dict[str, Any] | Rejection:
         moments[moment] = start_ms or 1 if (requested := request.get(moment)) is None else requested
         if abs(moments[moment] - start_ms) > _MAX_OFFSET_MS:
             message = (
-                f"The day {text} begins nowhere at {moments[moment]}; leave `{moment}` out, or say when it begins."
+                f"{moments[moment]} is not the start of {text} in any time zone; leave `{moment}` out, or pass "
+                "the start of that day."
             )
-            return invalid(moment, f"when {text} begins in some time zone", message)
+            return invalid(moment, f"the start of {text} in a time zone", message)
     return moments

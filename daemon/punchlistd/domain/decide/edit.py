@@ -45,7 +45,7 @@ def edit(state: State, params: p.TaskEdit, command: Command) -> Decision | Rejec
     rejection = _check_relations(state, task, params)
     if rejection is None and params.owner and is_heading(task.metadata):
         text = f"Task #{task.id} is a heading, which is never handed out. Assign the tasks below it."
-        rejection = invalid("owner", "the owner of a task that is no heading", text)
+        rejection = invalid("owner", "the owner of a task that is not a heading", text)
     if rejection is None and params.fence is not None:
         rejection = check_claim(state, task.id, None, params.fence)
     if rejection is not None:
@@ -136,7 +136,7 @@ def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection 
     ):
         if both := set(added).intersection(removed):
             message = f"The edge with task {min(both)!r} can't be added and removed in one call; name it once."
-            return invalid(field, "other ids than those to be added", message)
+            return invalid(field, "ids other than those to add", message)
     if isinstance(parent, str):
         path = find_parent_cycle(task.id, parent, lambda name: tasks[name].parent)
         if path is not None:
@@ -188,7 +188,7 @@ def _edit_edges(task: Task, params: p.TaskEdit) -> Iterable[KnownEvent]:
 
 def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | Rejection:
     if (params.task is None) == (not params.tasks):
-        return invalid("tasks", "one of task and tasks", "Name what to delete by `task` or by `tasks`, not both.")
+        return invalid("tasks", "one of task and tasks", "Pass `task` or `tasks`, not both.")
     names = params.tasks if params.task is None else (params.task,)
     for name in names:
         if name not in state.tasks:

@@ -56,7 +56,7 @@ def _check_yes(state: State, task: Task, params: p.TaskApprove) -> Rejection | N
 def _check_reason(params: p.TaskApprove) -> Rejection | None:
     if params.text.strip():
         return None
-    return invalid("text", "why not", "Say in `text` why not: whoever takes the task up again reads it.")
+    return invalid("text", "why not", "Give the reason in `text`: the next owner of the task reads it.")
 
 
 def _check_gate(task: Task, params: p.TaskApprove, actor: str) -> Rejection | None:

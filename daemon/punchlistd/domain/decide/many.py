@@ -83,7 +83,7 @@ def _assign_ids(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejecti
     if len(set(names)) < len(names):
         seen = set[str]()
         twice = next(name for name in names if name in seen or seen.add(name))
-        return invalid("task", "a different task for each", f"The task {twice!r} comes twice; leave one of them out.")
+        return invalid("task", "a different task in each entry", f"Task {twice!r} is listed twice; remove one of them.")
     return names
 
 

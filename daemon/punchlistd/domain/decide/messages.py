@@ -12,8 +12,8 @@ from punchlistd.domain.state import State
 def append(state: State, params: p.MessageAppend, command: Command) -> Decision | Rejection:
     message = params.message or command.message_id
     if message in state.messages:
-        sentence = f"There is a message {message!r} already; leave `message` out to get a fresh id."
-        return invalid("message", "an id that is not used yet", sentence)
+        sentence = f"Message {message!r} already exists; leave `message` out to get a new id."
+        return invalid("message", "an unused id", sentence)
     rejection = None if params.supersedes is None else _check_superseded(state, params.role, params.supersedes)
     if rejection is not None:
         return rejection
@@ -32,7 +32,7 @@ def retract(state: State, params: p.MessageRetract, _command: Command) -> Decisi
 
 def _check_superseded(state: State, role: str, message: str) -> Rejection | None:
     if role in TALK:
-        sentence = "What user and assistant say supersedes nothing; append it as a message of its own."
+        sentence = "A message of role user or assistant can't supersede another; append it without `supersedes`."
         return invalid("supersedes", "nothing, for a message of role user or assistant", sentence)
     if message not in state.messages:
         return message_not_found(message)
@@ -42,6 +42,10 @@ def _check_superseded(state: State, role: str, message: str) -> Rejection | None
         )
         return invalid("supersedes", "a message that is shown", sentence)
     if state.passing is None or message not in state.passing:
-        reason = "it is of an earlier version" if state.passing is None else "what user and assistant said stays"
+        reason = (
+            "it is of an earlier version"
+            if state.passing is None
+            else "messages of the roles user and assistant are kept"
+        )
         return invalid("supersedes", "a message of another role", f"Message {message} can't be superseded: {reason}.")
     return None

@@ -43,7 +43,7 @@ def move(state: State, params: p.TaskMove, _command: Command) -> Decision | Reje
         return task_not_found(task, state.next_task)
     if (params.before is not None) + (params.after is not None) + params.to_end != 1:
         expected = "exactly one of before, after, to_end"
-        return invalid("before", expected, "Say where the task goes by exactly one of before, after and to_end.")
+        return invalid("before", expected, "Pass exactly one of before, after and to_end.")
     neighbour = params.before if params.before is not None else params.after
     if neighbour == task:
         return invalid(

@@ -89,7 +89,7 @@ def check_start(state: State, task: Task | None) -> Rejection | None:
 
 
 def retry_failed(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """Make tasks that failed during work pending again until their attempts are spent. Keep the reason."""
+    """Make tasks that failed during work pending again until their attempts are used up. Keep the reason."""
     for event in events:
         if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
             continue

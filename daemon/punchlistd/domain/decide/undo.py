@@ -114,7 +114,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
         if task.status == then.status == "completed" and task.gate not in (None, then.gate):
             reopened = msgspec.structs.replace(task, status="pending")
             event = change_status(reopened, "completed", None, None, run.at)
-            assert event is not None, "its gate asks for a check or a yes"
+            assert event is not None, "its gate requires a check or an approval"
             run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
             run.add_line(f"{name_of(task)}: paused, since its gate was set after it was completed")
         yield run.take_part()
@@ -186,19 +186,19 @@ def _build_decision(
 
 def _check_undo(past: Lookback, params: p.ListUndo) -> Rejection | None:
     if sum((params.call is not None, params.to_version is not None, params.redo)) > 1:
-        return Rejection("invalid_params", "call, redo and to_version exclude each other.", {"field": "call"})
+        return Rejection("invalid_params", "Pass only one of call, redo and to_version.", {"field": "call"})
     version = past.state.version
     for field, number in (("call", params.call), ("to_version", params.to_version)):
         if number is not None and number > version:
-            message = f"The list is at version {version}: there is no version {number} of it."
+            message = f"The list is at version {version}; version {number} does not exist."
             return Rejection("invalid_params", message, {"field": field})
     for field, number in (("call", params.call), ("to_version", params.to_version)):
         if number is not None and number < past.erased_at:
-            message = f"What happened up to version {past.erased_at} was erased with the list."
+            message = f"The history up to version {past.erased_at} was erased with the list."
             return Rejection("invalid_params", message, {"field": field})
     undone_call = next((first for first in past.calls if params.call is not None and first in past.undone), None)
     if undone_call is not None:
-        return Rejection("invalid_params", f"Call {undone_call} was taken back already.", {"field": "call"})
+        return Rejection("invalid_params", f"Call {undone_call} was already undone.", {"field": "call"})
     return None
 
 
@@ -232,11 +232,11 @@ def _reject_skipped(past: Lookback, first: int, run: UndoRun) -> Rejection:
     task, after, why = run.skipped[0]
     if (touch := past.find_newer_touch(task, after)) is not None:
         return _reject_conflict(first, touch, task)
-    message = f"Call {first} can't be taken back as a whole: {why}."
+    message = f"Call {first} can't be undone as a whole: {why}."
     return Rejection("undo_conflict", message, {"call": first, "task": task})
 
 
 def _reject_conflict(first: int, touch: Touch, task: str) -> Rejection:
-    newer = f"the newer call {touch.first} of {touch.actor} rests on it (task #{task})"
+    newer = f"the newer call {touch.first} of {touch.actor} depends on it (task #{task})"
     facts = {"call": first, "newer": touch.first, "actor": touch.actor, "task": task}
-    return Rejection("undo_conflict", f"Call {first} can't be taken back: {newer}.", facts)
+    return Rejection("undo_conflict", f"Call {first} can't be undone: {newer}.", facts)

@@ -101,7 +101,7 @@ class UndoRun:
                     Released(task=name, owner=held.owner, reason="released", to="in_progress", attempts=attempts)
                 )
                 self.apply(TaskEdited(name, owner=held.owner))
-                self.add_line(f"{name_of(self.state.tasks[name])}: given back by {held.owner}")
+                self.add_line(f"{name_of(self.state.tasks[name])}: released by {held.owner}")
         events = self.events[self._begin :]
         edges = {(event.task, event.blocker) for event in events if isinstance(event, DependencyAdded)}
         opened = {event.task for event in events if isinstance(event, StatusChanged) and event.from_ == "completed"}
@@ -228,7 +228,7 @@ def _undo_edit(run: UndoRun, change: Change) -> None:
 
 def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
     run.apply(TaskEdited(now.id, **changes))
-    run.add_line(f"{name_of(now)}: {describe_members(changes)} put back")
+    run.add_line(f"{name_of(now)}: {describe_members(changes)} restored")
     # A revert takes the owner first, so that its undo gives it back last.
     if "owner" in changes:
         run.restore_claim(now.id, claim)
@@ -329,7 +329,7 @@ def _undo_note_removal(run: UndoRun, change: Change) -> None:
     for note in change.before.notes:
         if note.version == event.note:
             run.apply(rebuild_note(now.id, note))
-            run.add_line(f"{name_of(now)}: note put back")
+            run.add_line(f"{name_of(now)}: note restored")
 
 
 def rebuild_note(task: str, note: Note) -> NoteAdded:
@@ -351,7 +351,7 @@ def _undo_claim(run: UndoRun, change: Change) -> None:
         if (now.status, now.owner) == (before.status, before.owner):
             run.mark_partial()
         else:
-            run.skip(change, "it went on since")
+            run.skip(change, "it has changed since")
         return
     if (before.status, before.owner) == ("in_progress", event.owner):
         run.defer_release(before, held)
@@ -359,7 +359,7 @@ def _undo_claim(run: UndoRun, change: Change) -> None:
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
         run.apply(TaskEdited(now.id, owner=before.owner))
-    run.add_line(f"{name_of(now)}: given back by {event.owner}")
+    run.add_line(f"{name_of(now)}: released by {event.owner}")
 
 
 def _undo_release(run: UndoRun, change: Change) -> None:
@@ -371,7 +371,7 @@ def _undo_release(run: UndoRun, change: Change) -> None:
     elif (now.status, now.owner) == (before.status, before.owner):
         run.mark_partial()
     elif (now.status, now.owner) != (event.to, ""):
-        run.skip(change, "it went on since")
+        run.skip(change, "it has changed since")
     else:
         claim = change.claim
         if claim is not None and before.status == "in_progress" and claim.owner == before.owner:
@@ -381,7 +381,7 @@ def _undo_release(run: UndoRun, change: Change) -> None:
                 run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
             run.apply(TaskEdited(now.id, owner=before.owner))
         run.resume(before, claim)
-        run.add_line(f"{name_of(now)}: {event.owner} has it again")
+        run.add_line(f"{name_of(now)}: claimed by {event.owner} again")
 
 
 def _undo_status(run: UndoRun, change: Change) -> None:
@@ -395,7 +395,7 @@ def _undo_status(run: UndoRun, change: Change) -> None:
     elif _progress_of(now) != _progress_of(after):
         run.skip(change, "its status changed since")
     elif before.status in FINISHED and run.is_claimed_later(now.id):
-        run.skip(change, "it was begun again since")
+        run.skip(change, "it was started again since")
     else:
         run.apply(
             StatusChanged(
@@ -411,7 +411,7 @@ def _undo_status(run: UndoRun, change: Change) -> None:
         )
         run.resume(before, change.claim)
         message = f"{now.status} → {before.status}{_describe_loss(before, now)}"
-        run.add_line(f"{name_of(now)}: {'summary and reason put back' if now.status == before.status else message}")
+        run.add_line(f"{name_of(now)}: {'summary and reason restored' if now.status == before.status else message}")
 
 
 def _describe_loss(before: Task, now: Task) -> str:
@@ -537,7 +537,7 @@ def _undo_settings(run: UndoRun, change: Change) -> None:
     )
     if restored != ConversationConfigured():
         run.apply(restored)
-        run.add_line("the list: title or settings put back")
+        run.add_line("the list: title or settings restored")
     if (event.title is not UNSET) != (restored.title is not UNSET):
         run.add_line(f"{SKIPPED} the conversation's title: it changed since")
         run.mark_partial()

@@ -46,7 +46,7 @@ def revert(run: UndoRun, then: State) -> Iterator[Decision]:
         changed += _restore_place(run, then, task)
         run.resume(task, then.claims.get(task.id))
         if changed and task.id not in restored:
-            run.add_line(f"{name_of(task)}: {describe_members(changed)} put back")
+            run.add_line(f"{name_of(task)}: {describe_members(changed)} restored")
         yield run.take_part()
     _restore_settings(run, then)
 
@@ -137,4 +137,4 @@ def _restore_settings(run: UndoRun, then: State) -> None:
         changes["settings"] = then.settings
     if changes:
         run.apply(ConversationConfigured(**changes))
-        run.add_line(f"the list: {' and '.join(changes)} put back")
+        run.add_line(f"the list: {' and '.join(changes)} restored")

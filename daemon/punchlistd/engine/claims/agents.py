@@ -72,7 +72,7 @@ class Agents:
         present = self._present.get(key)
         if present is None and len(self._present) >= MAX_PRESENT:
             facts = {"limit": "agents", "value": MAX_PRESENT + 1, "maximum": MAX_PRESENT}
-            message = f"The daemon has {MAX_PRESENT} agents, which is its limit. Let some leave (agent.leave)."
+            message = f"The daemon has {MAX_PRESENT} agents, which is its limit. Remove some with agent.leave."
             return Rejection("limit_exceeded", message, facts)
         previous = present or self._left.pop(key, None)
         self._present[key] = Agent(

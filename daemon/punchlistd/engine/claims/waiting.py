@@ -17,7 +17,7 @@ from punchlistd.domain.decide import claim
 from punchlistd.domain.state import State
 from punchlistd.engine.calls import Stage, Write
 
-CANCELLED = Rejection("cancelled", "The claim was given up before it got a task.")
+CANCELLED = Rejection("cancelled", "The claim was cancelled before a task was ready.")
 
 
 class WaitingClaim:

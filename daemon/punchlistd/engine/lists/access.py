@@ -205,7 +205,7 @@ class Access:
         if len(id) > _ID_LENGTH or not bare:
             room = _ID_LENGTH - len(own_id(user, ""))
             facts = {"field": "conversation", "expected": f"1 to {room} characters"}
-            message = f"The name of a list of your own must have 1 to {room} characters after {OWN!r}."
+            message = f"The name of a private list must have 1 to {room} characters after {OWN!r}."
             return Rejection("invalid_params", message, facts)
         loaded = await self._conversations.load(id)
         if not loaded.state.exists:

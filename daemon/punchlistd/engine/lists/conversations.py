@@ -260,13 +260,13 @@ def damage_of(damaged: Damaged) -> Rejection:
         return Rejection(
             "damaged",
             f"The log is damaged: {damaged.reason}. Nothing was changed. "
-            "End the daemon, run `punch daemon verify --repair`.",
+            "Stop the daemon and run `punch daemon verify --repair`.",
             {"conversation": "", "seq": seq},
         )
     return Rejection(
         "damaged",
         f"The log of {name} is damaged at position {seq} ({damaged.reason}); it can be read up to there "
-        "but not written. End the daemon and run `punch daemon verify --repair`, or restore a backup.",
+        "but not written. Stop the daemon and run `punch daemon verify --repair`, or restore a backup.",
         {"conversation": name, "seq": seq},
     )
 
@@ -275,8 +275,9 @@ def gap_of(gap: Gap) -> Rejection:
     """Return the rejection for a reader of the whole log, if its next events can't be read."""
     return Rejection(
         "gap",
-        f"The events behind {gap.after} and before {gap.first} are damaged or missing. Go on behind {gap.first - 1}; "
-        "`punch daemon verify` says whose they were.",
+        f"The events between {gap.after} and {gap.first} are damaged or missing. Continue after "
+        f"{gap.first - 1}; `punch daemon "
+        "verify` names their lists.",
         {"after": gap.after, "first": gap.first},
     )
 

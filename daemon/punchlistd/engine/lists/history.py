@@ -135,7 +135,7 @@ class History:
                 page = await self._log.read(after, PAGE_EVENTS, conversation=name, max_bytes=PAGE_BYTES)
             page = [stored for stored in page if stored.seq <= upto]
             if not page and whole:
-                raise Damaged(name, upto, f"the events behind {after} are missing")
+                raise Damaged(name, upto, f"the events after {after} are missing")
             if not page or not await self.each(page, take):
                 return
             after = page[-1].seq
@@ -251,7 +251,7 @@ class History:
                 return decision
             if isinstance(decision, Rejection):
                 # Undo is deterministic and was accepted on this history, so the history must have changed.
-                raise Damaged(name, group[0].seq, "what it took back can't be worked out any more")
+                raise Damaged(name, group[0].seq, "what it undid is no longer known")
             depth = deepen(params, depth)
 
 

@@ -119,7 +119,10 @@ class Queries:
             return loaded if isinstance(loaded, Rejection) else None
         shared = loaded.shared
         where = "" if shared is None else f" The space {shared.space}: {shared.state}."
-        text = f"{loaded.state.conversation} is at version {loaded.state.version}; {version} has not come.{where}"
+        text = (
+            f"{loaded.state.conversation} is at version {loaded.state.version}; version {version} has not "
+            f"arrived.{where}"
+        )
         return Rejection("version_conflict", text, {"expected": version, "actual": loaded.state.version})
 
     async def reject_damage(self, answer: Awaitable[Outcome]) -> Outcome:
@@ -135,7 +138,7 @@ class Queries:
 
     async def _list_since(self, caller: Caller, params: p.TaskList, since: int) -> Outcome:
         if params != p.TaskList(conversation=params.conversation, since=since, epoch=params.epoch):
-            text = "A list of what changed can't be filtered: pass since with conversation and epoch alone."
+            text = "Changes can't be filtered: pass `since` with conversation and epoch only."
             return Rejection("invalid_params", text, {"field": "since"})
         name = await self.position(caller, params.conversation, since, params.epoch)
         if isinstance(name, Rejection):
@@ -157,7 +160,7 @@ class Queries:
             return loaded
         version, newest = params.at_version or 0, loaded.state.version
         if version > newest:
-            text = f"{loaded.state.conversation} is at version {newest}; there is no version {version} yet."
+            text = f"{loaded.state.conversation} is at version {newest}; version {version} does not exist yet."
             facts = {"field": "at_version", "expected": f"0 to {newest}"}
             return loaded.reject_missing(Rejection("invalid_params", text, facts))
         name, history = loaded.state.conversation, self._history
@@ -180,7 +183,7 @@ class Queries:
         try:
             rows, cursor = await self._conversations.use_index(list_page)
         except BadCursor:
-            text = "Unknown cursor: pass next_cursor of the page before, or leave it out."
+            text = "Unknown cursor: pass next_cursor of the previous page, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
         if any(lane.shared is not None for lane in self._conversations.lanes.values()):
             rows = [self._add_shared(row) for row in rows]
@@ -317,11 +320,11 @@ class Queries:
     ) -> str | None | Rejection:
         """Check a reader's position, and return its conversation's id (None: all) or the rejection."""
         if epoch is not None and epoch != self.epoch:
-            text = "The position belongs to another log; read the list again and go on from its seq."
+            text = "The position belongs to another log; read the list again and continue from its seq."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
         if after is not None and after > self._subscriptions.head:
             head = self._subscriptions.head
-            text = f"The log ends at {head}: position {after} belongs to another one. Read the list again."
+            text = f"The log ends at {head}: position {after} belongs to another log. Read the list again."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
         if name is None:
             return None

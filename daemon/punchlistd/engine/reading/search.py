@@ -87,7 +87,7 @@ class Search:
             for _ in range(_TRIES):
                 with suppress(Again):
                     return await self._answer(caller, params)
-        raise OSError("the search index can't be kept, not even in memory")
+        raise OSError("the search index can't be built, not even in memory")
 
     async def _answer(self, caller: Caller, params: TaskSearch) -> Outcome:
         name: str | None = None
@@ -203,7 +203,7 @@ class Search:
                 raise Again
             return act(self._index)
         except (sqlite3.Error, OSError) as error:
-            logger.error("%s: %s; the search index is made again", self._path, error)
+            logger.error("%s: %s; the search index is rebuilt", self._path, error)
             self._has_room = not (isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _FULL)
             if self._index is not None:
                 self._index.abandon()

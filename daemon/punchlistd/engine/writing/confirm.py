@@ -27,7 +27,7 @@ from punchlistd.engine.lists.loaded import Audience
 MAX_QUESTIONS = 64
 """Upper limit for the open questions of a user. The oldest is dropped."""
 
-_HERE = ", on this machine alone: the space and other machines keep theirs"
+_HERE = ", on this machine only: the space and other machines keep the list"
 
 _MAX_MACHINES = 8
 """Upper limit for the machines named in a question."""
@@ -42,7 +42,7 @@ def _describe_audience(audience: Audience) -> str:
         return _HERE
     names = audience.machines
     listed = ", ".join(names[:_MAX_MACHINES]) + (", …" if len(names) > _MAX_MACHINES else "")
-    others = f"{_format_count(len(names), 'other')} followed it ({listed})" if names else "no other gave a sign of life"
+    others = f"{_format_count(len(names), 'other')} followed it ({listed})" if names else "no other machine followed it"
     return f", on every machine of the space {audience.space}: in the last 24 hours {others}"
 
 
@@ -180,14 +180,14 @@ class Confirmer:
         call, target, now = _encode_call(params, state), _target_versions(params, state), self._clock()
         token, process = params.confirm, _process_of(caller)
         question = None if token is None else self._questions.get(token)
-        message = "" if token is None else "The token is not valid (any more). "
+        message = "" if token is None else "The token is invalid or has expired. "
         if token is not None and question is not None:
             is_same = question.method == method and question.call == call and question.target == target
             if is_same and now < question.expires_at and caller.user in (None, question.user):
                 if params.answered or process != question.process or now >= question.valid_from:
                     del self._questions[token]
                     return None
-                message = "The token is for a later turn: put the question to the person, and wait for the answer. "
+                message = "The token is valid from the next turn on: ask the person, and wait for the answer. "
                 return self._build_rejection(token, question, message, now, now_ms)
         valid_from, expires_at = now + (self._later_s if params.ask else 0.0), now + self._valid_s
         question = _Question(
@@ -222,7 +222,7 @@ class Confirmer:
         """Return what a token would do. Another user's token is rejected as unknown."""
         question, now = self._questions.get(token), self._clock()
         if question is None or user not in (None, question.user) or now >= question.expires_at:
-            message = "There is no such token: it was used, has expired, or the daemon was restarted since. Ask again."
+            message = "Unknown token: it was used, has expired, or the daemon has restarted. Ask again."
             return Rejection("not_found", message, {"what": "confirmation", "id": token})
         return ConfirmationResult(
             method=question.method,

@@ -151,7 +151,7 @@ class Maintenance:
             try:
                 await self._conversations.use_index(self._survey)
             except (StorageFull, Damaged) as error:
-                self._metrics.error(f"the index can't be built again: {error}")
+                self._metrics.error(f"the index can't be rebuilt: {error}")
             self._recovered = True
             self._request_run()
 

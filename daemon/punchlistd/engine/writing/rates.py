@@ -47,7 +47,8 @@ class Rates:
         self._buckets[bucket] = left, now
         wait_ms = ceil((1 - left) * MINUTE_S * 1_000 / limit)
         message = (
-            f"{actor} has made {limit} changes to {state.conversation} within a minute, which is all that its setting "
-            f"rate_limit allows: wait for {wait_ms / 1_000:.1f} seconds, and look whether you are in a loop."
+            f"{actor} has made {limit} changes to {state.conversation} within a minute, the limit of its "
+            "setting rate_limit: "
+            f"wait for {wait_ms / 1_000:.1f} seconds, and check whether you are in a loop."
         )
         return Rejection("rate_limited", message, {"actor": actor, "maximum": limit, "retry_after_ms": wait_ms})

@@ -458,7 +458,7 @@ class Transactor:
             is_taken = named.state.exists
         if not is_taken:
             return None
-        message = f"{session} is a conversation itself: a session needs an id of its own."
+        message = f"{session} is the id of a conversation; a session needs its own id."
         return Rejection("invalid_params", message, {"field": "session"})
 
     def _check_move(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:

@@ -64,7 +64,10 @@ class BatchCaller(DelegatingCaller):
         """Rejection of further reads once the replies reach `BATCH_BYTES`, else None."""
         if self._batch.size < BATCH_BYTES:
             return None
-        message = "The replies of this batch are too long together. Ask for the rest in further batches, or one by one."
+        message = (
+            "The replies of this batch are too long in total. Send the remaining calls in further batches, or "
+            "one by one."
+        )
         facts = {"limit": "batch_bytes", "value": self._batch.size, "maximum": BATCH_BYTES}
         return Rejection("limit_exceeded", message, facts)
 
@@ -122,7 +125,8 @@ class WaitingCalls:
         if len(self._calls) >= self._maximum:
             facts = {"limit": "in_flight", "value": self._maximum + 1, "maximum": self._maximum}
             message = (
-                f"A connection may have {self._maximum} calls waiting; give one up with rpc.cancel or open another."
+                f"A connection may have {self._maximum} waiting calls; cancel one with rpc.cancel, or open "
+                "another connection."
             )
             return Rejection("limit_exceeded", message, facts)
         call = WaitingCall(self, caller, None if id is None else msgspec.json.decode(id))

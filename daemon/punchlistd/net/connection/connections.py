@@ -18,7 +18,7 @@ from punchlistd.net.connection.held import Held
 from punchlistd.net.connection.output import Output
 from punchlistd.settings import Settings
 
-CANCELLED = Rejection("cancelled", "The call was given up by rpc.cancel.")
+CANCELLED = Rejection("cancelled", "The call was cancelled by rpc.cancel.")
 
 
 class AbortableConnection(Protocol):

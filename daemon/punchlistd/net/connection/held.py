@@ -49,7 +49,7 @@ class Held:
         self._make_room()
         if (value := self.bytes + size) <= self._maximum:
             return None
-        message = "The daemon holds too many bytes that its clients have not taken yet. Try again in a few seconds."
+        message = "The daemon has buffered too many bytes that its clients have not read. Try again in a few seconds."
         return Rejection("limit_exceeded", message, {"limit": "held_bytes", "value": value, "maximum": self._maximum})
 
     def admit(self, outcome: Outcome) -> Outcome:

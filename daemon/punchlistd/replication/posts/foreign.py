@@ -40,7 +40,7 @@ def decode(data: bytes | str, type: type[T]) -> T:
         check_limits(text, MAX_DEPTH)
         return _decoder(type).decode(text)
     except (ValueError, RecursionError, Refused) as error:
-        raise Garbled(f"The space sent what can't be read ({error}).") from error
+        raise Garbled(f"The space sent unreadable data ({error}).") from error
 
 
 def convert(row: Mapping[str, Any], type: type[T]) -> T:
@@ -52,7 +52,7 @@ def convert(row: Mapping[str, Any], type: type[T]) -> T:
     try:
         return msgspec.convert(dict(row), type)
     except (ValueError, RecursionError) as error:
-        raise Garbled(f"The space sent a row that can't be read ({error}).") from error
+        raise Garbled(f"The space sent an unreadable row ({error}).") from error
 
 
 def number(text: str | None) -> int | None:

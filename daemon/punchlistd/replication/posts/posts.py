@@ -205,15 +205,15 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
             f"{where}{_author_clause(poster_of(posted.nonce))} is not punchlist's: {_summarize(error)}."
         ) from error
     if not steps or not all(step.events for step in steps):
-        raise Invalid(f"{by} holds no change.")
+        raise Invalid(f"{by} contains no change.")
     is_tombstone = _begins_anew(steps)
     is_restart = is_tombstone and envelope.version > version
     if posted.before > behind.position and not is_restart:
-        raise Diverged(f"{by} follows position {posted.before}, and what is known ends at {behind.position}.")
+        raise Diverged(f"{by} follows position {posted.before}, and the known posts end at {behind.position}.")
     if envelope.version != version + 1 and not is_restart:
         raise Diverged(f"{by} begins at version {envelope.version}, and the list is at {version}.")
     if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=is_tombstone):
-        raise Diverged(f"{by} does not follow from the one before it: its check is another.")
+        raise Diverged(f"{by} does not follow from the one before it: its checksum differs.")
     newest = envelope.version + sum(len(step.events) for step in steps) - 1
     place = Place(posted.position, envelope.check)
     return Post(envelope.by, envelope.nonce, envelope.version, newest, behind, place, steps, envelope.more)

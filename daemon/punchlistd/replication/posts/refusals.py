@@ -36,7 +36,7 @@ def stored_elsewhere(space: str, why: Rejection) -> Rejection:
 
 
 def forbidden(space: str, reason: str) -> Rejection:
-    message = f"{reason} Nothing was written; whoever runs the space {space} can let this machine write."
+    message = f"{reason} Nothing was written; a keeper of the space {space} can let this machine write."
     return Rejection("forbidden", message, {"what": "space"})
 
 
@@ -109,15 +109,16 @@ def counted_otherwise(conversation: str, space: str, version: int, there: int) -
 def longer_elsewhere(conversation: str, version: int, keeper: str, own: int) -> Rejection:
     message = (
         f"{machine_of(keeper)} has {conversation} up to version {version}, and it ends here with {own}: nothing"
-        f" was put back. Run it there: punch share {conversation} --repair"
+        f" was restored. Run it there: punch share {conversation} --repair"
     )
     return Rejection("forbidden", message, {"what": "space"})
 
 
 def altered(conversation: str) -> Rejection:
     message = (
-        f"The history of {conversation} here does not make the posts any more that the space had, for example because"
-        f" this machine was called otherwise then: nothing was put back. Try another machine, or keep the tasks: punch"
+        f"The history of {conversation} here no longer produces the posts that the space had, for example "
+        "because this machine"
+        f" had another name then: nothing was restored. Try another machine, or keep the tasks: punch"
         f" leave {conversation} --keep-as NAME"
     )
     return Rejection("forbidden", message, {"what": "space"})
@@ -132,7 +133,7 @@ def of(error: SharedLogError, space: str, link: Link) -> Rejection:
 
 
 def no_space(space: str) -> Rejection:
-    message = f"There is no space {space} here. Add it: punch space add {space} tls://HOST --creds FILE"
+    message = f"This machine has no space {space}. Add it: punch space add {space} tls://HOST --creds FILE"
     return Rejection("not_found", message, {"what": "space", "id": space})
 
 
@@ -160,9 +161,9 @@ def taken(name: str, space: str) -> Rejection:
 
 def not_empty(name: str, *, deleted: bool = False) -> Rejection:
     """Build the rejection for a name that has a history here, which no other history can replace."""
-    found = f"There is a list {name} here already, and it is not empty."
+    found = f"A list {name} already exists here, and it is not empty."
     if deleted:
-        found = f"A list {name} was deleted here, and its versions go on."
+        found = f"A list {name} was deleted here, and its version numbers continue."
     message = f"{found} Nothing was changed. Choose another name."
     return Rejection("forbidden", message, {"what": "conversation"})
 

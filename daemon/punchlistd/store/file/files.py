@@ -183,7 +183,7 @@ class OpenName:
             return  # the frame was read, so the file was not truncated before it
         length = os.lseek(self._file, 0, os.SEEK_END)
         if length < self.length:
-            raise StorageFailed(f"{self._path} was cut while in use")
+            raise StorageFailed(f"{self._path} was truncated while in use")
         self.length = length if length < MAX_WAL_BYTES else MAX_WAL_BYTES
 
     def close(self) -> None:

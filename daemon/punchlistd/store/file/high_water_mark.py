@@ -77,7 +77,7 @@ class HighWaterMark:
         data = (fields + struct.pack("<I", zlib.crc32(fields))).ljust(_SLOT, b"\0")
         try:
             if os.pwrite(self._file, data, self._count % 2 * _SLOT) != _SLOT:
-                raise OSError("the high-water mark was written in part")
+                raise OSError("the high-water mark was only partly written")
         except OSError as error:
             if error.errno not in FULL:
                 raise

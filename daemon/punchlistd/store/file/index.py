@@ -104,7 +104,7 @@ class Index:
     def _open_existing(self, epoch: str, sum_at: Callable[[int], int | None]) -> sqlite3.Connection | None:
         if not os.path.exists(self._path):
             return None
-        reason = "it is of another log or format, or not of this state of the log"
+        reason = "it belongs to another log or format, or to another state of the log"
         connection = None
         try:
             connection = _connect(self._path)
@@ -120,7 +120,7 @@ class Index:
             reason = str(error)
         if not reason:
             return connection
-        logger.warning("%s is built again from the log: %s", self._path, reason)
+        logger.warning("%s is rebuilt from the log: %s", self._path, reason)
         if connection is not None:
             connection.close()
         return None
@@ -137,7 +137,7 @@ class Index:
                 connection.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            logger.warning("%s can't be made (%s): the index is kept in memory", self._path, error)
+            logger.warning("%s can't be created (%s): the index is kept in memory", self._path, error)
             with contextlib.suppress(OSError):
                 discard(self._path)
             connection = connect(":memory:", "memory")

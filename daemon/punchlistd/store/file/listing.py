@@ -62,7 +62,7 @@ def parse_cursor(cursor: str) -> tuple[int, str]:
         seq, _, conversation = text.partition(":")
         place = int(seq), conversation
     except (binascii.Error, ValueError) as error:
-        raise BadCursor("the cursor is none that was given out") from error
+        raise BadCursor("the cursor is unknown") from error
     if format_cursor(*place) != cursor or not 0 <= place[0] < 1 << 63:
-        raise BadCursor("the cursor is none that was given out")
+        raise BadCursor("the cursor is unknown")
     return place

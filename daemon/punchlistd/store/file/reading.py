@@ -75,7 +75,7 @@ def scan(log: Operations, after: int) -> None:
 
 def rebuild_index(log: Operations, reason: str) -> None:
     """Rebuild the index from the log. All events are unindexed afterwards."""
-    logger.error("%s: the index is built again from the log (%s)", log.path, reason)
+    logger.error("%s: the index is rebuilt from the log (%s)", log.path, reason)
     log.index_lost = reason
     try:
         scan(log, 0)  # before the reset: the old index may still map damaged rows to conversations
@@ -427,11 +427,11 @@ def _find_loss(log: Operations, conversation: str, missing: Row | None, last: in
         last: The position of its last readable event.
     """
     if missing is not None:
-        reason = "the index leads to it, and it is not there"
+        reason = "the index refers to it, but it is missing"
         return log.damage.record(Damaged(conversation, missing[1], reason))
     for seq, losers in sorted(log.damage.ownerless.items()):
         if seq > last and (conversation in losers or (last and ANY_CONVERSATION in losers)):
-            return Damaged(conversation, seq, "it is spoiled and may be of this conversation")
+            return Damaged(conversation, seq, "it is damaged and may belong to this conversation")
     return None
 
 

@@ -72,7 +72,7 @@ def apply_settings(connection: sqlite3.Connection, settings: Sequence[tuple[str,
         if row is None or row[0] != expected:
             actual = row[0] if row else None
             raise LogUnusable(
-                f"SQLite {sqlite3.sqlite_version} keeps {name} at {actual!r} where {expected!r} is needed"
+                f"SQLite {sqlite3.sqlite_version} sets {name} to {actual!r}, but {expected!r} is required"
             )
 
 
@@ -106,17 +106,15 @@ def identify(path: str, newest: int) -> bool:
         if size_of(wal_path(path)):
             raise LogUnusable(
                 f"{path} is missing but its {os.path.basename(wal_path(path))} is there; "
-                "put the log back, or move that file away to begin anew"
+                "restore the log, or move that file away to start over"
             ) from None
         return False
     except OSError as error:
         raise LogUnusable(
-            f"{path} can't be read ({error.strerror}); allow it or choose another data directory"
+            f"{path} can't be read ({error.strerror}); grant access or choose another data directory"
         ) from error
     if len(header) < _HEADER or not header.startswith(_MAGIC):
-        raise LogUnusable(
-            f"{path} is not a punchlist log; move it away, or put a backup in its place: punch daemon restore"
-        )
+        raise LogUnusable(f"{path} is not a punchlist log; move it away, or restore a backup: punch daemon restore")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise LogUnusable(f"{path} is another program's database; move it away or choose another data directory")
     _reject_newer(path, int.from_bytes(header[60:64], "big"), newest)
@@ -135,14 +133,15 @@ def _check_locks(file: BinaryIO, path: str) -> None:
         if error.errno not in _NO_LOCKS:
             return  # the file is in use: SQLite waits for it and reports that
         raise LogUnusable(
-            f"{path} can't be locked ({error.strerror}): its file system has no locks; choose another data directory"
+            f"{path} can't be locked ({error.strerror}): its file system does not support locks; choose another "
+            "data directory"
         ) from error
 
 
 def _reject_newer(path: str, version: int, newest: int) -> None:
     if not 0 < version <= newest:
         raise LogUnusable(
-            f"{path} has version {version} and this program knows versions up to {newest}; run a newer punchlistd"
+            f"{path} has version {version} and this program supports versions up to {newest}; run a newer punchlistd"
         )
 
 
@@ -180,7 +179,7 @@ def read_epoch(connection: sqlite3.Connection, path: str) -> str:
     """
     row = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
     if row is None or not isinstance(row[0], str):
-        raise LogUnusable(f"{path} does not say its epoch; repair it: punch daemon verify --repair")
+        raise LogUnusable(f"{path} has no epoch; repair it: punch daemon verify --repair")
     return row[0]
 
 
@@ -221,9 +220,7 @@ def _back_up(connection: sqlite3.Connection, path: str, version: int) -> None:
         counts = [database.execute("SELECT count(*), max(seq) FROM log").fetchone() for database in (connection, copy)]
     if verdict != "ok" or counts[0] != counts[1]:
         discard(unfinished)
-        raise LogUnusable(
-            f"{path} was not upgraded because its backup is not sound ({verdict}); run punch daemon verify"
-        )
+        raise LogUnusable(f"{path} was not upgraded because its backup is damaged ({verdict}); run punch daemon verify")
     number = 1
     while True:
         try:

@@ -23,8 +23,8 @@ def reject_unfinished_restore(data_dir: str) -> None:
     with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), "rb") as note:
         backup = os.fsdecode(note.read())
         raise LogUnusable(
-            f"{data_dir} is between two logs: putting {backup} in place was cut off. "
-            f"Repeat it: punch daemon restore {backup}; the log from before is in a directory aside-… there"
+            f"{data_dir} is between two logs: restoring {backup} was interrupted. Repeat "
+            f"it: punch daemon restore {backup}; the previous log is in a directory aside-… there"
         )
 
 

@@ -113,7 +113,7 @@ def _translate_errors(path: str) -> Generator[None]:
 
 
 def _name_taken(path: str) -> BackupFailed:
-    return BackupFailed(f"{path} is there already; choose another name", "taken")
+    return BackupFailed(f"{path} already exists; choose another name", "taken")
 
 
 def publish_copy(unfinished: str, path: str, *, check: bool = True) -> Report:
@@ -171,7 +171,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
     """
     path = os.path.join(data_dir, LOG_NAME)
     if aside is None and (os.path.lexists(path) or size_of(wal_path(path))):
-        raise BackupFailed(f"{path} is there already; move it and what belongs to it away first", "taken")
+        raise BackupFailed(f"{path} already exists; move it and its companion files away first", "taken")
     if os.path.exists(path) and os.path.samefile(backup, path):
         raise BackupFailed(f"{backup} is the log itself; name a backup", "taken")
     head = _verify_sound(backup, backup).head
@@ -185,7 +185,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
             with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
                 copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))
                 if copy.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()[0] != head:
-                    text = f"{backup} changed while it was copied; end the daemon that has it open"
+                    text = f"{backup} changed while it was copied; stop the daemon that has it open"
                     raise BackupFailed(text, "damaged")
             report = _verify_sound(unfinished, path)
             with replacing(data_dir, aside, backup):

@@ -144,12 +144,12 @@ class _Planner:
         at = _decode_timestamp(stored.wire).at
         is_start = head is None and is_tombstone(stored.wire)
         if name in self._ended or (version < due and not is_start):
-            self._drop(stored.seq, name, f"version {due} is due where it has version {version}")
+            self._drop(stored.seq, name, f"expected version {due}, found version {version}")
             return
         previous = head or _Head(0, 0, "", at)
         if version > due and not is_start and not self._bridge(name, due, version, previous, stored.seq):
             self._ended.add(name)
-            self._drop(stored.seq, name, "what is before it is lost, and nothing tells how much")
+            self._drop(stored.seq, name, "the events before it are lost; how many is unknown")
             return
         self._heads[name] = _Head(stored.seq, version, stored.check, at)
 

@@ -41,7 +41,7 @@ def check_pages(path: str) -> None:
     missing = pages - present - sum(present < number <= pages for number in _wal_pages(wal_path(path), page))
     if missing:
         lost = f"{missing:,} of {pages:,} pages are missing"
-        raise LogUnusable(f"{path} was cut short: {lost}; put a backup in its place: punch daemon restore")
+        raise LogUnusable(f"{path} is truncated: {lost}; restore a backup: punch daemon restore")
 
 
 def _wal_pages(path: str, page: int) -> set[int]:
@@ -73,6 +73,4 @@ def check_schema(connection: sqlite3.Connection, path: str) -> None:
         )
     if actual != expected:
         name = min(str(row[1]) for row in actual ^ expected)
-        raise LogUnusable(
-            f"the definition of {name} in {path} is damaged; put a backup in its place: punch daemon restore"
-        )
+        raise LogUnusable(f"the definition of {name} in {path} is damaged; restore a backup: punch daemon restore")

@@ -32,7 +32,7 @@ def _build_error(path: str, error: Exception) -> LogUnusable:
         return LogUnusable(f"{path} is in use by another program; end that one first")
     if isinstance(error, sqlite3.DatabaseError):
         return LogUnusable(f"{path} can't be opened ({error}); run punch daemon verify, or put a backup in its place")
-    return LogUnusable(f"{path} can't be opened ({error}); allow it or choose another data directory")
+    return LogUnusable(f"{path} can't be opened ({error}); grant access or choose another data directory")
 
 
 def open_log(

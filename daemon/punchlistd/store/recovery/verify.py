@@ -67,7 +67,7 @@ def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> 
                 )
             return report
     except sqlite3.Error as error:
-        raise LogUnusable(f"{path} can't be read ({error}); put a backup in its place: punch daemon restore") from error
+        raise LogUnusable(f"{path} can't be read ({error}); restore a backup: punch daemon restore") from error
 
 
 @contextlib.contextmanager

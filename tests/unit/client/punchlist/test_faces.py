@@ -146,9 +146,9 @@ def test_a_version_that_never_comes_is_a_conflict(
     monkeypatch.setattr("punchlistd.engine.reading.queries.REACHED_S", 0.5)
     with open_client(daemon.socket, timeout_s=0.2) as client:
         client.conversation("c").add("one")
-        with pytest.raises(VersionConflict, match="99 has not come"):
+        with pytest.raises(VersionConflict, match="99 has not arrived"):
             client.conversation("c").list(min_version=99)
-        with pytest.raises(VersionConflict, match="99 has not come"):
+        with pytest.raises(VersionConflict, match="99 has not arrived"):
             client.call("task.get", {"conversation": "c", "task": "1", "min_version": 99})
 
 

@@ -192,7 +192,7 @@ def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
     if "unshare:" in made.stderr or "mount:" in made.stderr:
         pytest.skip(made.stderr)
     assert (made.returncode, made.stderr) == (0, "")
-    with pytest.raises(WrongDataDirectory, match="in a sandbox with files of its own"):
+    with pytest.raises(WrongDataDirectory, match="in a sandbox with its own files"):
         with open_client(None, autostart=True) as client:
             client.conversation("c").add("outside")
     socket = f"{os.environ['XDG_RUNTIME_DIR']}/punchlist/daemon.sock"

@@ -211,7 +211,7 @@ def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) ->
     (tmp_path / "data" / "log.db").write_bytes(older)
     daemon.start()
     try:
-        assert "log_regressed: it ends at 2 and had come to 3" in daemon.log()
+        assert "log_regressed: it ends at 2 but had reached 3" in daemon.log()
         with closing(Raw(daemon.socket)) as link:
             assert "log_regressed" in link.result("daemon.status")["last_errors"][0]
             refused = link.call("event.subscribe", after=2, epoch=epoch)["error"]["data"]

@@ -65,7 +65,7 @@ async def test_a_place_that_is_taken_or_can_not_be_written_is_refused_and_left_a
     (tmp_path / "link").symlink_to("nowhere")
     async with running_daemon(tmp_path) as daemon:
         peer = await served(tmp_path, daemon)
-        for name, expected in (("taken", "not taken"), ("link", "not taken"), ("no/where", "can write to")):
+        for name, expected in (("taken", "unused"), ("link", "unused"), ("no/where", "can write to")):
             refused = await peer.refusal("daemon.backup", path=str(tmp_path / name))
             assert (refused["kind"], refused["field"]) == ("invalid_params", "path")
             assert expected in refused["expected"]

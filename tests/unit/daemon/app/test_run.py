@@ -129,7 +129,7 @@ def a_socket_in_a_shared_directory(directory: Path) -> tuple[str, ...]:
         (a_file_in_the_place_of_the_socket, "Move it away, or choose another path"),
         (a_file_in_the_place_of_the_data_directory, "Choose another one"),
         (a_directory_in_the_place_of_the_lock, "Choose another data directory"),
-        (a_socket_in_a_shared_directory, "Choose another directory, or take that from them"),
+        (a_socket_in_a_shared_directory, "Choose another directory, or run: chmod go-w"),
     ],
 )
 def test_what_must_be_put_right_first_ends_with_78_and_is_left_as_it_was(

@@ -153,7 +153,7 @@ def test_a_redo_completes_no_task_that_was_begun_again(recorder: Recorder) -> No
     held = recorder.state.claims["1"]
     decision = recorder.do(undo(of="root", redo=True, whole=False), "root")
     assert (recorder.state.tasks["1"].status, recorder.state.claims) == ("in_progress", {"1": held})
-    assert 'skipped #1 "A": it was begun again since' in decision.lines
+    assert 'skipped #1 "A": it was started again since' in decision.lines
 
 
 def any_call(random: Random, state: State) -> p.Mutation:

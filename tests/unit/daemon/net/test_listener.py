@@ -149,7 +149,7 @@ def test_what_is_no_socket_is_left_alone(path: str, make: Callable[[str], None])
     os.makedirs(os.path.dirname(path), mode=0o700)
     make(path)
     before = identity(path)
-    with pytest.raises(PlaceUnusable, match="is no socket. Move it away, or choose another path"):
+    with pytest.raises(PlaceUnusable, match="is not a socket. Move it away, or choose another path"):
         OwnSocket(path)
     assert identity(path) == before
 
@@ -260,7 +260,7 @@ def test_a_directory_that_others_may_only_read_is_used_as_it_is(tmp_path: Path, 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
 def test_a_directory_that_others_may_write_is_refused_and_left_as_it_is(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
-    with pytest.raises(PlaceUnusable, match="written by other users"):
+    with pytest.raises(PlaceUnusable, match="writable by other users"):
         open_private_directory(str(tmp_path))
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
@@ -275,7 +275,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_a_directory_that_is_a_link_is_refused_but_not_an_ancestor(tmp_path: Path) -> None:
     (tmp_path / "real" / "below").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
-    with pytest.raises(PlaceUnusable, match="is a symbolic link. Name the directory that it leads to"):
+    with pytest.raises(PlaceUnusable, match="is a symbolic link. Pass the directory it points to"):
         open_private_directory(str(tmp_path / "link"))
     os.close(open_private_directory(str(tmp_path / "link" / "below")))
 
@@ -400,7 +400,7 @@ def test_an_inherited_socket_with_a_full_queue_is_taken(path: str) -> None:
     ids=["tcp", "datagrams", "unbound"],
 )
 def test_what_is_no_listening_unix_socket_is_refused(family: int, kind: int) -> None:
-    with socket.socket(family, kind) as sock, pytest.raises(PlaceUnusable, match="no listening Unix socket"):
+    with socket.socket(family, kind) as sock, pytest.raises(PlaceUnusable, match="not a listening Unix socket"):
         InheritedSocket(sock)
 
 
@@ -409,7 +409,7 @@ def test_a_bound_socket_that_does_not_listen_is_refused(path: str) -> None:
     os.unlink(path)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(path)
-        with pytest.raises(PlaceUnusable, match="no listening Unix socket"):
+        with pytest.raises(PlaceUnusable, match="not a listening Unix socket"):
             InheritedSocket(sock)
 
 
@@ -417,7 +417,7 @@ def test_an_abstract_socket_is_refused(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(f"\0{path}")
         sock.listen()
-        with pytest.raises(PlaceUnusable, match="no listening Unix socket"):
+        with pytest.raises(PlaceUnusable, match="not a listening Unix socket"):
             InheritedSocket(sock)
 
 
@@ -447,7 +447,7 @@ def test_an_inherited_socket_whose_path_leads_to_another_daemon_is_refused(path:
         os.rename(os.path.dirname(path), os.path.dirname(path) + ".old")
         process = taken_by_another_process(path)
         try:
-            with pytest.raises(PlaceUnusable, match="does not lead to the inherited socket any more"):
+            with pytest.raises(PlaceUnusable, match="no longer leads to the inherited socket"):
                 InheritedSocket(sock)
         finally:
             end(process)

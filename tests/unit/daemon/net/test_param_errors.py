@@ -112,7 +112,7 @@ def test_every_wrong_value_of_every_parameter_is_explained(method: str) -> None:
 
 
 def test_the_message_says_what_to_do() -> None:
-    assert refusal("task.add", conversation="c", titel="a").message == "There is no such parameter; did you mean title?"
+    assert refusal("task.add", conversation="c", titel="a").message == "Unknown parameter; did you mean title?"
     assert "known are conversation, task" in refusal("task.get", zzz="a").message
     assert refusal("task.get", conversation=1).message == "conversation is wrong: expected string."
     assert refusal("task.get").message.startswith("conversation is missing: expected 1 to 128 of")

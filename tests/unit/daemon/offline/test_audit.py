@@ -126,7 +126,7 @@ def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: byte
 def test_a_log_of_a_daemon_that_is_none_is_told_with_what_to_do_about_it(program: Program, tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"no database " * 500)
     code, report = program("--verify", str(tmp_path / "log.db"))
-    assert code == 78 and report["message"].endswith("put a backup in its place: punch daemon restore")
+    assert code == 78 and report["message"].endswith("restore a backup: punch daemon restore")
 
 
 def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +162,7 @@ def test_a_log_that_is_there_is_never_overwritten(program: Program, log: Path, t
     (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data" / "log.db").write_bytes(b"precious")
     code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
-    assert (code, report["error"]) == (1, "backup") and "there already" in report["message"]
+    assert (code, report["error"]) == (1, "backup") and "already exists" in report["message"]
     assert (tmp_path / "data" / "log.db").read_bytes() == b"precious"
 
 

@@ -83,7 +83,7 @@ def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_w
         link.result("task.add", conversation="c", title="kept")
         link.send("task.add", {"conversation": "c", "title": "lost"})
         assert daemon.wait(15) == 70
-        assert "could not end by itself" in daemon.said()
+        assert "did not stop within" in daemon.said()
         daemon.plant = ()
         daemon.start()
         kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]

@@ -56,7 +56,7 @@ def test_the_second_one_is_refused_and_told_who_holds_it_and_what_to_do(
 def test_the_file_tells_where_its_holder_listens_unless_that_is_no_line(path: str) -> None:
     with closing(DataLock(path, socket="/run/a b/s\u00e4")):
         assert Path(path).read_bytes() == b"%d\n/run/a b/s\xc3\xa4\n" % os.getpid()
-        with pytest.raises(AlreadyRunning, match=r"Use that one \(PUNCHLIST_SOCKET=/run/a b/s\u00e4\), end it"):
+        with pytest.raises(AlreadyRunning, match=r"Use that one \(PUNCHLIST_SOCKET=/run/a b/s\u00e4\), stop it"):
             DataLock(path)
     with closing(DataLock(path, socket="/run/a\nb")):
         assert Path(path).read_bytes() == b"%d\n" % os.getpid()

@@ -243,7 +243,7 @@ async def test_a_sign_of_life_for_hundreds_of_lists_arrives(engine: Engine) -> N
 
 async def test_a_post_that_is_too_large_is_refused_with_its_size_before_it_is_sent(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
-        with pytest.raises(TooLarge, match="make smaller ones") as refused:
+        with pytest.raises(TooLarge, match="Make smaller changes") as refused:
             await ann.post("a", 0, "n1", b"x" * (engine.largest + 1))
         assert refused.value.size == engine.largest + 1
         assert await ann.last("a") == 0

@@ -557,7 +557,7 @@ async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, 
         await plan.add("one")
         with pytest.raises(errors.NotFound, match="is not shared"):
             await plan.share(space, repair=True)
-        with pytest.raises(errors.NotFound, match="There is no space"):
+        with pytest.raises(errors.NotFound, match="This machine has no space"):
             await plan.share("nowhere", repair=True)
         with pytest.raises(errors.NotFound, match="There is no list nothing"):
             await ann.conversation("nothing").share(space)

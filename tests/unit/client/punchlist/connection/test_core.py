@@ -66,7 +66,7 @@ def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -
     wire = Wire()
     greet(wire, longest)
     assert len(wire.send(adding("x" * 100))[1]) == longest + 1
-    with pytest.raises(LimitExceeded, match="make several calls") as caught:
+    with pytest.raises(LimitExceeded, match="Split the call") as caught:
         wire.send(adding("x" * 101))
     refused = caught.value
     assert (refused.limit, refused.value, refused.maximum) == ("frame_bytes", longest + 1, longest)
@@ -79,7 +79,7 @@ UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
     (InvalidParams, 2**70, "beyond"),
     (InvalidParams, float("nan"), "number is nan"),
     (InvalidParams, [None, {"a": (1.5, float("inf"))}], "number is inf"),
-    (InvalidParams, "half \ud800", "half of a surrogate pair"),
+    (InvalidParams, "half \ud800", "lone surrogate"),
     (InvalidParams, {1: "a", "1": "b"}, "same name twice"),
     (LimitExceeded, DEEP, "at most 32 deep"),
     (LimitExceeded, functools.reduce(lambda inner, _: [inner], range(100_000), 1), "at most 32 deep"),

@@ -149,7 +149,7 @@ def test_a_daemon_that_fails_is_a_final_refusal_with_its_exit_code_and_its_words
     pretend.write_text("#!/bin/sh\necho the log is not ours >&2; exit 78\n")
     with pytest.raises(DaemonUnavailable) as caught:
         target(tmp_path).dial()
-    assert str(caught.value) == ("punchlistd could not be started: it ended with exit code 78\nthe log is not ours")
+    assert str(caught.value) == ("punchlistd could not be started: it exited with code 78\nthe log is not ours")
     assert caught.value.exit_code == 78
     assert not caught.value.temporary
 
@@ -160,7 +160,9 @@ def test_a_slow_start_is_left_alone_told_and_met_by_the_next_call(tmp_path: Path
     slow = target(tmp_path)
     told: list[str] = []
     for _ in range(2):
-        with pytest.raises(DaemonUnavailable, match=r"is not ready \d+ s after its start and was left alone") as caught:
+        with pytest.raises(
+            DaemonUnavailable, match=r"is not ready \d+ s after its start and continues in the background"
+        ) as caught:
             slow.dial(0.3)
         assert caught.value.temporary
         told.append(str(caught.value))

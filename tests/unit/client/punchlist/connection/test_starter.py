@@ -57,7 +57,7 @@ def test_a_daemon_that_fails_is_reported_with_its_own_last_words(begin: Callable
     pretend("for n in $(seq 20); do echo line $n >&2; done; exit 78")
     report = begin()
     assert (report.ready, report.lost_race, report.exit_code) == (False, False, 78)
-    assert report.reason.splitlines() == ["it ended with exit code 78", *(f"line {n}" for n in range(11, 21))]
+    assert report.reason.splitlines() == ["it exited with code 78", *(f"line {n}" for n in range(11, 21))]
 
 
 def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
@@ -66,7 +66,7 @@ def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "daemon.log").write_text("words of long ago\n")
     pretend("exit 3")
-    assert begin() == Report(ready=False, reason="it ended with exit code 3", exit_code=3)
+    assert begin() == Report(ready=False, reason="it exited with code 3", exit_code=3)
 
 
 def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[[], Report], pretend: Pretend) -> None:
@@ -76,7 +76,7 @@ def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[[],
 
 def test_a_word_other_than_ready_is_no_readiness(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("echo almost > /proc/$$/fd/${11}; exit 1")
-    assert begin() == Report(ready=False, reason="it ended with exit code 1", exit_code=1)
+    assert begin() == Report(ready=False, reason="it exited with code 1", exit_code=1)
 
 
 def test_a_slow_daemon_is_left_alive_and_its_outcome_is_the_same_for_all_who_ask(

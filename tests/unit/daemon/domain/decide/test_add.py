@@ -125,7 +125,7 @@ def test_a_ref_wins_over_an_id_of_the_same_spelling(recorder: Recorder) -> None:
 @pytest.mark.parametrize(
     ("tasks", "kind", "data"),
     [
-        (({"ref": "a"}, {"ref": "a"}), "invalid_params", {"field": "ref", "expected": "a different ref for each task"}),
+        (({"ref": "a"}, {"ref": "a"}), "invalid_params", {"field": "ref", "expected": "a unique ref for each task"}),
         (({"blocked_by": ("x",)},), "not_found", {"what": "task", "id": "x"}),
         (({"parent": "x"},), "not_found", {"what": "task", "id": "x"}),
         (({"ref": "a", "blocked_by": ("a",)},), "dependency_cycle", {"path": ["a", "a"]}),
@@ -196,7 +196,7 @@ def test_a_cycle_is_told_in_words_and_so_is_a_task_before_itself(recorder: Recor
     ]
     assert told == [
         "Task #1 can't wait for itself or be its own parent.",
-        "That would close the cycle #1 → #2 → #1; drop one of these dependencies or parents.",
+        "This would create the cycle #1 → #2 → #1; drop one of these dependencies or parents.",
     ]
 
 

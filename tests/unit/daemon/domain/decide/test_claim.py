@@ -168,7 +168,7 @@ def test_a_task_that_loses_its_worker_every_time_fails_when_its_attempts_are_spe
     end(recorder, "1", "disconnected")
     task = recorder.state.tasks["1"]
     assert (task.status, task.attempts) == ("failed", 2)
-    assert task.fail_reason == "The claim of ann ended with its connection, and all 2 attempts are spent."
+    assert task.fail_reason == "The claim of ann ended with its connection, and all 2 attempts are used up."
 
 
 def test_a_stopped_queue_hands_nothing_out_until_the_failed_task_is_dealt_with(recorder: Recorder) -> None:

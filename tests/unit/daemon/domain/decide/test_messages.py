@@ -50,9 +50,14 @@ def test_a_newer_output_is_shown_instead_of_the_one_that_it_supersedes(talk: Rec
 @pytest.mark.parametrize(
     ("role", "supersedes", "said"),
     [
-        ("tool", "u", "invalid_params supersedes: Message u can't be superseded: what user and assistant said stays."),
-        ("assistant", "t", "invalid_params supersedes: What user and assistant say supersedes nothing"),
-        ("tool", "none", "not_found message: There is no message none."),
+        (
+            "tool",
+            "u",
+            "invalid_params supersedes: Message u can't be superseded: messages of the roles user and "
+            "assistant are kept.",
+        ),
+        ("assistant", "t", "invalid_params supersedes: A message of role user or assistant can't supersede another"),
+        ("tool", "none", "not_found message: Message none does not exist."),
         ("tool", "w", "invalid_params supersedes: Message w is retracted."),
     ],
 )

@@ -32,22 +32,22 @@ def recorder() -> Recorder:
     ("call", "lines"),
     [
         (p.TaskAdd(**C, title="new"), ('removed #4 "new"',)),
-        (p.TaskEdit(**C, task="1", title="uno", owner="x"), ('#1 "one": title, owner put back',)),
+        (p.TaskEdit(**C, task="1", title="uno", owner="x"), ('#1 "one": title, owner restored',)),
         (
             p.TaskEdit(**C, task="1", due_day="2026-12-24", active_form="doing one", estimate_ms=5),
-            ('#1 "one": active form, due date, estimate put back',),
+            ('#1 "one": active form, due date, estimate restored',),
         ),
-        (p.TaskEdit(**C, task="1", metadata={"k": None, "n": 2}), ('#1 "one": metadata put back',)),
-        (p.TaskEdit(**C, task="3", parent=None), ('#3 "three": parent put back',)),
+        (p.TaskEdit(**C, task="1", metadata={"k": None, "n": 2}), ('#1 "one": metadata restored',)),
+        (p.TaskEdit(**C, task="3", parent=None), ('#3 "three": parent restored',)),
         (p.TaskEdit(**C, task="3", add_blocked_by=("1",)), ('#3 "three": no longer waits for #1',)),
         (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), ('#3 "three": waits for #2 again',)),
         (p.TaskMove(**C, task="3", before="1"), ('#3 "three": moved back',)),
         (p.TaskSetStatus(**C, task="1", status="completed"), ('#1 "one": completed → pending',)),
-        (p.TaskSetStatus(**C, task="1", status="pending", fail_reason="x"), ('#1 "one": summary and reason put back',)),
+        (p.TaskSetStatus(**C, task="1", status="pending", fail_reason="x"), ('#1 "one": summary and reason restored',)),
         (p.TaskDelete(**C, task="2"), ('restored #2 "two"',)),
         (p.TaskDelete(**C, tasks=("1", "2")), ('restored #2 "two"', 'restored #1 "one"')),
         (p.ListClear(**C), ("restored 3 cleared tasks",)),
-        (p.ConversationConfigure(**C, title="t"), ("the list: title or settings put back",)),
+        (p.ConversationConfigure(**C, title="t"), ("the list: title or settings restored",)),
     ],
 )
 def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
@@ -95,10 +95,10 @@ def test_an_actor_s_calls_are_taken_back_and_the_others_stay(recorder: Recorder)
     recorder.call(p.TaskAdd(**C, title="bob's"), "bob")
     recorder.call(p.TaskEdit(**C, task="1", owner="me"), "me")
     decision = recorder.do(undo(actor="bob"), "bob")
-    assert decision.lines == ('removed #4 "bob\'s"', '#1 "uno": title put back')
+    assert decision.lines == ('removed #4 "bob\'s"', '#1 "uno": title restored')
     assert (recorder.state.tasks["1"].title, recorder.state.tasks["1"].owner) == ("one", "me")
     assert recorder.do(undo(actor="nobody")) == Decision()
-    assert recorder.do(undo(actor="me", count=1)).lines == ('#1 "one": owner put back',)
+    assert recorder.do(undo(actor="me", count=1)).lines == ('#1 "one": owner restored',)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_a_call_of_which_a_part_stays_can_be_undone_later(recorder: Recorder) ->
     recorder.call(p.TaskEdit(**C, task="1", title="x", owner="ann"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="y"), "bob")
     first = recorder.do(undo(actor="ann"))
-    assert first.lines == ('#1 "y": owner put back', 'skipped #1 "x": title changed since')
+    assert first.lines == ('#1 "y": owner restored', 'skipped #1 "x": title changed since')
     assert first.undoes == (0,)
     recorder.do(undo(actor="bob"))
-    assert recorder.do(undo(actor="ann")).lines == ('#1 "x": title put back',)
+    assert recorder.do(undo(actor="ann")).lines == ('#1 "x": title restored',)
 
 
 def test_an_id_in_use_again_keeps_a_cleared_task_away(recorder: Recorder) -> None:
@@ -252,5 +252,5 @@ def test_the_calls_of_those_named_beside_are_taken_back_as_ones_own() -> None:
     alone = recorder.call(undo(of="ann", count=1, whole=True, preview=True))
     assert isinstance(alone, Rejection) and alone.kind == "undo_conflict", "a chat that is not named is another actor"
     lines = recorder.do(undo(of="ann", also=("chat/1",), whole=True)).lines
-    assert lines == ('#1 "better": title put back', 'removed #2 "by chat/1"', 'removed #1 "by ann"')
+    assert lines == ('#1 "better": title restored', 'removed #2 "by chat/1"', 'removed #1 "by ann"')
     assert [task.title for task in recorder.state.tasks.values()] == ["by claude"]

@@ -184,7 +184,7 @@ async def test_an_answer_that_ends_early_is_asked_on_and_what_is_missing_is_dama
     await past.follow("a", take, 3, 7)
     await past.follow("a", take, 0, 0)
     assert found == [1, 3, 5, 7, 5, 7]
-    with pytest.raises(Damaged, match="behind 7 are missing"):
+    with pytest.raises(Damaged, match="after 7 are missing"):
         await past.follow("a", take, 0, 9)
     await past.follow("a", take, 7, 9, whole=False)
 

@@ -240,7 +240,7 @@ async def test_a_member_removes_no_post(machines: Machines, engine: Engine) -> N
         assert len((await plan.repair_space(engine.space)).posts) == 1
         with pytest.raises(errors.NotFound, match="has no list nothing"):
             await ann.conversation("nothing").repair_space(engine.space)
-        with pytest.raises(errors.NotFound, match="There is no space"):
+        with pytest.raises(errors.NotFound, match="This machine has no space"):
             await plan.repair_space("nowhere")
 
 

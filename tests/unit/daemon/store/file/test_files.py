@@ -163,6 +163,6 @@ def test_what_is_written_ahead_is_not_cut_also_where_no_commit_is_known_yet(tmp_
         file.write(bytes(4096))
     name.check()
     os.truncate(path, 8192)
-    with pytest.raises(StorageFailed, match="was cut while in use"):
+    with pytest.raises(StorageFailed, match="was truncated while in use"):
         name.check()
     name.close()

@@ -264,7 +264,7 @@ async def test_events_that_the_index_has_lost_are_found_in_the_log_and_indexed_a
     if first == "read":
         assert [event.line for event in await log.read(0, 100, conversation="a")] == of(scribe, "a")
     assert lines(await log.load("a")) == of(scribe, "a")
-    assert caplog.text.count("the index is built again") == 1
+    assert caplog.text.count("the index is rebuilt") == 1
     await accept(log)
     await scribe.write("a", said("more"))
     await log.maintain([])

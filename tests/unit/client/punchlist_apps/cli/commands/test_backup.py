@@ -51,7 +51,7 @@ def test_a_backup_goes_where_it_is_told_seen_from_here(punch: Any, home: Path, m
 def test_a_file_that_is_there_is_never_written_over(punch: Any, home: Path) -> None:
     (home / "taken").write_text("mine")
     refused = punch("daemon", "backup", str(home / "taken"))
-    assert refused.code == 1 and "there already" in refused.err
+    assert refused.code == 1 and "already exists" in refused.err
     assert (home / "taken").read_text() == "mine"
 
 
@@ -238,7 +238,7 @@ def test_a_damaged_backup_is_not_put_in_place(damaged: Path, run: Any, tmp_path:
 def test_the_events_of_all_lists_are_shown_as_far_as_they_can_be_had(damaged: Path, punch: Any) -> None:
     done = punch("log", "--all-conversations", "--json")
     assert [line[:8] for line in done.lines] == ['{"seq":1', '{"seq":2', '{"seq":4']
-    assert done.code == 0 and json.loads(done.err)["error"]["message"].startswith("The events behind 2 and before 4 ")
+    assert done.code == 0 and json.loads(done.err)["error"]["message"].startswith("The events between 2 and 4 ")
 
 
 def test_following_goes_on_behind_what_is_missing(damaged: Path, daemon: Running) -> None:

@@ -23,7 +23,7 @@ def test_a_person_answers_the_question_of_a_tool(punch: Any, daemon: Running) ->
         assert punch("confirm", token, "--yes").lines == ["done: delete 1 task: #1 Milk"]
         assert not client.conversation("elsewhere").list()
         again = punch("confirm", token, "--yes")
-        assert again.code == 1 and "no such token" in again.err
+        assert again.code == 1 and "Unknown token" in again.err
 
 
 def test_a_token_that_is_none_says_how_to_get_another(punch: Any) -> None:

@@ -267,7 +267,7 @@ def test_a_token_that_erases_a_shared_list_takes_its_name_too(
     punch("share", "plan", "--space", "asked")
     with connect(socket=daemon.socket, autostart=False) as client, pytest.raises(ConfirmationRequired) as asked:
         client.conversation("plan").erase()
-    assert (asked.value.space, "no other gave a sign of life" in asked.value.summary) == ("asked", True)
+    assert (asked.value.space, "no other machine followed it" in asked.value.summary) == ("asked", True)
     refused = punch("confirm", asked.value.token, "--yes")
     assert refused.code == 2 and "on every machine of the space asked" in refused.err
     assert punch("confirm", asked.value.token, "--everywhere", "plan").code == 0

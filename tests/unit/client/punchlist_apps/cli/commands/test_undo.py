@@ -34,7 +34,7 @@ def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
     refused = punch("undo")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(
-        "error: Call 1 can't be taken back: the newer call 3 of bob rests on it (task #1).\n"
+        "error: Call 1 can't be undone: the newer call 3 of bob depends on it (task #1).\n"
         "  punch undo 3 undoes that first; --force "
     )
     told = json.loads(punch("undo", "--json").err)["error"]
