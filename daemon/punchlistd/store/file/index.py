@@ -266,15 +266,16 @@ class Index:
         """Yield the last positions of the rows after a position that contain lines of a conversation.
 
         Raises:
-            IndexDoubted: The conversation's last row is missing, or a value is not a position.
+            IndexDoubted: The conversation's last row is missing, or the positions are not in ascending order.
         """
         query = "SELECT id, last FROM conversations WHERE name = ?"
         for number, last in self.query(query, (conversation,)):
             part = "SELECT seq FROM parts WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?"
             while rows := self.query(part, (number, after, ROWS_AT_ONCE)):
                 for (seq,) in rows:
-                    if type(seq) is not int:
-                        raise IndexDoubted("it leads to no position")
+                    # A damaged page may break the order, and the loop would then never end.
+                    if type(seq) is not int or seq <= after:
+                        raise IndexDoubted(f"its rows of {conversation} are not in order")
                     yield seq
                     after = seq
             if after < last:  # a damaged entry may hide the entries after it

@@ -253,6 +253,31 @@ LOSSES = (
 )
 
 
+def misorder_rows(place: Path) -> None:
+    """Give the last row of a conversation the position of an earlier one."""
+    with closing(connect(str(place), "ro&immutable=1")) as connection:
+        positions = connection.execute("SELECT seq FROM parts WHERE conversation = 2 ORDER BY seq").fetchall()
+    (earlier,), _, (last,) = positions[-3:]
+    first = (page_of(place, "parts") - 1) * PAGE
+    content = bytearray(place.read_bytes())
+    # A record of 5 bytes: the size of its header, twice the type "8 bits", the conversation and the position.
+    entry = content.index(bytes((5, 3, 1, 1, 2, last)), first, first + PAGE)
+    content[entry + 5] = earlier
+    place.write_bytes(content)
+
+
+async def test_an_index_whose_rows_are_out_of_order_is_rebuilt(
+    path: str, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scribe = await written(path)
+    misorder_rows(place)
+    log = await OpenedLog.open(path, reserve_bytes=0)
+    for name in ("a", "b"):
+        assert lines(await log.load(name)) == of(scribe, name)
+    assert "not in order" in caplog.text
+    await log.close()
+
+
 @pytest.mark.parametrize("first", ["load", "read"])
 @pytest.mark.parametrize("statement", LOSSES)
 async def test_events_that_the_index_has_lost_are_found_in_the_log_and_indexed_again(
