@@ -51,7 +51,7 @@ def test_a_day_is_due_until_its_end(recorder: Recorder) -> None:
     assert loaded.ordered() == recorder.state.ordered()
 
 
-def test_a_deferral_ends_where_the_caller_is(recorder: Recorder) -> None:
+def test_deferral_ends_in_the_callers_time_zone(recorder: Recorder) -> None:
     recorder.add("a", not_before_day=DAY)
     recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="b", not_before_day=DAY, not_before=midnight(DAY) - HOUR),)))
     assert deferral(recorder) == (midnight(DAY), DAY)
@@ -87,7 +87,7 @@ def test_days_that_do_not_exist_are_rejected(
     assert (refused.kind, refused.data["field"]) == ("invalid_params", member)
 
 
-def test_a_moment_takes_the_place_of_a_day(recorder: Recorder) -> None:
+def test_moment_replaces_a_day(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY, not_before_day=DAY)
     edit(recorder, due=END - HOUR, not_before=midnight(DAY) - HOUR)
     assert due(recorder) == (END - HOUR, None)
@@ -96,7 +96,7 @@ def test_a_moment_takes_the_place_of_a_day(recorder: Recorder) -> None:
     assert (due(recorder), deferral(recorder)) == ((END, DAY), (midnight(DAY), DAY))
 
 
-def test_a_brought_up_moment_takes_the_place_of_a_day(recorder: Recorder) -> None:
+def test_updated_moment_replaces_a_day(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="a", due=7),)))
     assert due(recorder) == (7, None)
@@ -117,7 +117,7 @@ def test_null_clears_both(recorder: Recorder, cleared: str) -> None:
     assert due(recorder) == (9, None)
 
 
-def test_a_day_stays_when_it_begins_elsewhere(recorder: Recorder) -> None:
+def test_day_keeps_its_date_in_another_time_zone(recorder: Recorder) -> None:
     recorder.add("a", not_before_day=DAY)
     version = recorder.state.version
     edit(recorder, not_before_day=DAY, not_before=midnight(DAY) + HOUR)
@@ -132,7 +132,7 @@ def test_a_day_stays_when_it_begins_elsewhere(recorder: Recorder) -> None:
     assert deferral(recorder) == (midnight(DAY) - HOUR, DAY)
 
 
-def test_undo_leaves_a_day_whose_moment_changed(recorder: Recorder) -> None:
+def test_undo_keeps_a_day_whose_moment_changed(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     edit(recorder, due=7)
     call = recorder.state.version
@@ -141,7 +141,7 @@ def test_undo_leaves_a_day_whose_moment_changed(recorder: Recorder) -> None:
     assert due(recorder) == (8, None)
 
 
-def test_a_deleted_task_comes_back_with_its_days(recorder: Recorder) -> None:
+def test_restored_task_has_its_days(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY, not_before_day=DAY)
     before = recorder.state.tasks["1"]
     recorder.do(p.TaskDelete(**C, task="1"))
@@ -149,7 +149,7 @@ def test_a_deleted_task_comes_back_with_its_days(recorder: Recorder) -> None:
     assert (due(recorder), deferral(recorder)) == ((before.due, DAY), (before.not_before, DAY))
 
 
-def test_a_day_that_has_come_defers_no_longer(recorder: Recorder) -> None:
+def test_past_day_defers_no_longer(recorder: Recorder) -> None:
     recorder.at = midnight("2026-12-24")
     recorder.add("a", not_before_day="2026-12-24")
     assert deferral(recorder) == (None, None)
@@ -159,17 +159,17 @@ def test_a_day_that_has_come_defers_no_longer(recorder: Recorder) -> None:
     assert deferral(recorder) == (None, None)
 
 
-def test_an_older_member_of_a_space_knows_moments_alone(recorder: Recorder) -> None:
+def test_older_members_of_a_space_read_moments(recorder: Recorder) -> None:
     recorder.add("a", due_day=DAY)
     evolve(recorder.state, TaskEdited("1", due=7), 9, 9, 9)
     assert due(recorder) == (7, None)
 
 
-def test_a_task_without_days_says_nothing_of_them(recorder: Recorder) -> None:
+def test_task_without_days_omits_them(recorder: Recorder) -> None:
     recorder.add("a", due=7)
     (event,) = edit(recorder, due=8).events
     assert event == TaskEdited("1", due=8) and event.due_day is UNSET
 
 
-def test_tasks_end_with_the_days() -> None:
+def test_days_are_the_last_members_of_tasks() -> None:
     assert Task.__struct_fields__[-2:] == ("due_day", "not_before_day")

@@ -45,12 +45,12 @@ def members(task: Task, *names: str) -> tuple[Any, ...]:
     return tuple(getattr(task, name) for name in names)
 
 
-def test_an_added_task_carries_its_stamps() -> None:
+def test_added_task_has_its_stamps() -> None:
     task = given(ConversationOpened(), ONE).tasks["1"]
     assert members(task, "created_at", "updated_at", "status_changed_at", "version") == (1_001, 1_001, 1_001, 2)
 
 
-def test_a_task_that_comes_back_keeps_its_age() -> None:
+def test_restored_task_keeps_its_age() -> None:
     task = given(TaskAdded(AddedTask("1", "t", created_at=5, status_changed_at=6))).tasks["1"]
     assert members(task, "created_at", "status_changed_at", "updated_at") == (5, 6, 1_000)
 
@@ -72,7 +72,7 @@ def test_a_task_that_comes_back_keeps_its_age() -> None:
         UnknownEvent(Raw(b"{}")),
     ],
 )
-def test_a_fact_about_nothing_changes_nothing_but_the_numbers(event: AnyEvent) -> None:
+def test_event_about_an_unknown_task_changes_only_the_numbers(event: AnyEvent) -> None:
     before, after = given(ONE, TWO), given(ONE, TWO, event)
     assert tell(after) == tell(before)
     assert (after.version, after.updated_at) == (3, 1_002)
@@ -84,17 +84,17 @@ def test_unknown_relations_of_an_added_task_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("name", "following"), [("7", 8), ("007", 8), ("x", 1), ("9" * 15, 10**15), ("9" * 16, 1)])
-def test_numbering_goes_on_behind_the_largest_sane_id(name: str, following: int) -> None:
+def test_numbering_continues_after_the_largest_valid_id(name: str, following: int) -> None:
     assert given(TaskAdded(AddedTask(name, "t"))).next_task == following
 
 
-def test_one_edge_is_seen_from_both_sides() -> None:
+def test_edge_is_visible_from_both_sides() -> None:
     state = given(ONE, TWO, THREE)
     assert members(state.tasks["3"], "blocked_by", "open_blockers") == (("1", "2"), ("1", "2"))
     assert [task.blocks for task in state.ordered()] == [("2", "3"), ("3",), ()]
 
 
-def test_completing_a_blocker_opens_the_way_without_touching_the_others_stamps() -> None:
+def test_completed_blocker_leaves_the_dependents_stamps() -> None:
     state = given(ONE, TWO, THREE, StatusChanged("1", "pending", "completed"))
     assert [task.open_blockers for task in state.ordered()] == [(), (), ("2",)]
     assert members(state.tasks["2"], "version", "updated_at") == (2, 1_001)
@@ -112,13 +112,13 @@ def test_an_edge_to_a_completed_task_is_not_open() -> None:
     assert members(state.tasks["2"], "blocked_by", "open_blockers", "version") == (("1",), (), 3)
 
 
-def test_edges_come_and_go_once() -> None:
+def test_edges_are_added_and_removed_once() -> None:
     state = given(ONE, TWO, DependencyAdded("2", "1"), DependencyRemoved("2", "1"), DependencyRemoved("2", "1"))
     assert members(state.tasks["2"], "blocked_by", "open_blockers", "version") == ((), (), 5)
     assert state.tasks["1"].blocks == ()
 
 
-def test_a_deleted_task_takes_its_edges_and_leaves_its_children_to_its_parent() -> None:
+def test_deleted_task_leaves_its_children_to_its_parent() -> None:
     child = TaskAdded(AddedTask("4", "child", parent="3"))
     state = given(ONE, TWO, THREE, child, Deleted("3"))
     assert state.tasks["4"].parent == "1"
@@ -126,7 +126,7 @@ def test_a_deleted_task_takes_its_edges_and_leaves_its_children_to_its_parent() 
     assert state.children("1") == ["4"]
 
 
-def test_parents_that_turn_in_a_circle_do_no_harm() -> None:
+def test_cycle_of_parents_does_no_harm() -> None:
     state = given(
         ONE, TaskAdded(AddedTask("2", "t", parent="1")), TaskEdited("1", parent="2"), TaskEdited("1", parent="1")
     )
@@ -139,19 +139,19 @@ def test_parents_that_turn_in_a_circle_do_no_harm() -> None:
     )
 
 
-def test_an_edit_sets_what_it_names_and_merges_metadata() -> None:
+def test_edit_sets_named_members_and_merges_metadata() -> None:
     added = TaskAdded(AddedTask("1", "t", owner="o", metadata={"a": 1, "b": 2}))
     task = given(added, TaskEdited("1", title="u", metadata={"a": None, "c": 3})).tasks["1"]
     assert members(task, "title", "owner", "metadata") == ("u", "o", {"b": 2, "c": 3})
 
 
-def test_a_move_and_the_way_back() -> None:
+def test_move_can_be_reversed() -> None:
     assert [task.id for task in given(ONE, TWO, TaskMoved(task="2", before="1", rank="Z9")).ordered()] == ["2", "1"]
     state = given(ONE, TWO, TaskMoved(task="2", rank="Z9"), TaskMoved(task="2", rank=""))
     assert ([task.id for task in state.ordered()], state.ranks) == (["1", "2"], {})
 
 
-def test_a_claim_starts_and_a_release_puts_back() -> None:
+def test_claim_starts_and_release_resets_a_task() -> None:
     task = given(ONE, Claimed("1", "ann", 500, attempts=1)).tasks["1"]
     assert members(task, "status", "owner", "attempts", "lease_expires_at") == ("in_progress", "ann", 1, None)
     assert task.status_changed_at == 1_001
@@ -165,12 +165,12 @@ def test_a_claim_starts_and_a_release_puts_back() -> None:
     assert members(task, "status", "attempts", "status_changed_at") == ("failed", 4, 1_002)
 
 
-def test_a_second_opening_does_not_reset_the_conversation() -> None:
+def test_second_opening_resets_nothing() -> None:
     state = given(ConversationOpened("a", "ann"), ConversationOpened("b", "bob"))
     assert (state.title, state.user, state.created_at) == ("a", "ann", 1_000)
 
 
-def test_a_configuration_sets_what_it_names() -> None:
+def test_configuration_sets_named_members() -> None:
     state = given(ConversationOpened("a"), ConversationConfigured(attached="s"), ConversationConfigured(title="b"))
     assert (state.title, state.sessions) == ("b", ("s",))
     assert ConversationConfigured().title is UNSET

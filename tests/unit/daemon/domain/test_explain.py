@@ -28,7 +28,7 @@ def told(recorder: Recorder, task: str | None = None) -> list[tuple[int, str, st
     return [(reason.depth, reason.kind, reason.of, reason.by) for reason in found.reasons]
 
 
-def test_causes_stand_below_what_they_cause_each_told_once(recorder: Recorder) -> None:
+def test_causes_are_listed_once_below_their_effects(recorder: Recorder) -> None:
     recorder.do(p.TaskClaim(**C, task="1", owner="ann"))
     assert told(recorder, "3") == [
         (0, "blocker", "3", "1"),
@@ -41,14 +41,14 @@ def test_causes_stand_below_what_they_cause_each_told_once(recorder: Recorder) -
     assert (reasons[0].owner, reasons[0].attempts, reasons[0].status) == ("ann", 1, "in_progress")
 
 
-def test_a_ready_task_has_no_reasons_and_knows_its_place(recorder: Recorder) -> None:
+def test_ready_task_has_a_place_and_no_reasons(recorder: Recorder) -> None:
     recorder.add("low", priority="low")
     found = explain(recorder.state, recorder.state.tasks["4"])
     assert (found.ready, found.ahead, found.next and found.next.id, found.reasons) == (True, 1, "1", ())
     assert (found.startable, found.completable) == (True, True)
 
 
-def test_a_stopped_list_a_serial_one_and_a_paused_parent_are_told(recorder: Recorder) -> None:
+def test_stopped_and_serial_lists_and_paused_parents_are_reasons(recorder: Recorder) -> None:
     recorder.add("d", parent="1")
     recorder.set_status("1", "failed", fail_reason="broken")
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(on_failure="stop")))
@@ -62,7 +62,7 @@ def test_a_stopped_list_a_serial_one_and_a_paused_parent_are_told(recorder: Reco
     assert not explain(recorder.state, recorder.state.tasks["6"]).ready
 
 
-def test_a_list_names_what_is_paused_and_the_failures_that_others_wait_for(recorder: Recorder) -> None:
+def test_list_names_paused_tasks_and_blocking_failures(recorder: Recorder) -> None:
     recorder.set_status("1", "failed", fail_reason="broken")
     recorder.add("d")
     recorder.set_status("4", "paused")
@@ -74,7 +74,7 @@ def test_a_list_names_what_is_paused_and_the_failures_that_others_wait_for(recor
 
 
 @pytest.mark.parametrize("status", ["in_progress", "completed"])
-def test_what_may_be_done_is_what_the_call_then_does(recorder: Recorder, status: Any) -> None:
+def test_offered_action_works(recorder: Recorder, status: Any) -> None:
     for task in ("1", "2", "3"):
         found = explain(recorder.state, recorder.state.tasks[task])
         may = found.startable if status == "in_progress" else found.completable
@@ -84,7 +84,7 @@ def test_what_may_be_done_is_what_the_call_then_does(recorder: Recorder, status:
             assert not explain(recorder.state, recorder.state.tasks[task]).startable
 
 
-def test_more_reasons_than_an_answer_has_room_for_are_counted() -> None:
+def test_reasons_above_the_limit_are_counted() -> None:
     recorder = Recorder()
     for _ in range(MAX_REASONS + 5):
         recorder.add()
@@ -93,7 +93,7 @@ def test_more_reasons_than_an_answer_has_room_for_are_counted() -> None:
     assert (len(found.reasons), found.more) == (MAX_REASONS, 5)
 
 
-def test_a_list_names_a_rejected_heading_only_if_nothing_below_it_is_open() -> None:
+def test_rejected_heading_is_named_without_open_tasks_below() -> None:
     recorder = Recorder()
     recorder.add("phase", metadata={"heading": 1}, gate=Gate(yes=True))
     recorder.add("part", parent="1")
@@ -106,13 +106,13 @@ def test_a_list_names_a_rejected_heading_only_if_nothing_below_it_is_open() -> N
     assert told(recorder) == []
 
 
-def test_a_list_does_not_name_an_empty_heading_that_waits(recorder: Recorder) -> None:
+def test_waiting_empty_heading_is_not_named(recorder: Recorder) -> None:
     recorder.add("phase", metadata={"heading": 1}, blocked_by=("1",))
     assert recorder.state.tasks["4"].status == "pending"
     assert told(recorder) == []
 
 
-def test_a_list_names_each_failure_once(recorder: Recorder) -> None:
+def test_each_failure_is_named_once(recorder: Recorder) -> None:
     recorder.add("d", parent="1")
     recorder.set_status("1", "failed")
     assert told(recorder) == [(0, "failed", "1", "1")]

@@ -41,7 +41,7 @@ def refused(answered: Decision | Rejection) -> str:
     return answered.kind
 
 
-def test_a_check_comes_before_a_yes_and_both_before_completion() -> None:
+def test_check_and_approval_come_before_completion() -> None:
     recorder = gated(Gate(check="tests", yes=True))
     recorder.add("after", blocked_by=("1",))
     done(recorder)
@@ -59,7 +59,7 @@ def test_a_check_comes_before_a_yes_and_both_before_completion() -> None:
     assert answer(recorder) == Decision()
 
 
-def test_a_no_makes_it_pending_with_the_reason_and_needs_one() -> None:
+def test_rejected_task_is_pending_with_a_required_reason() -> None:
     recorder = gated(Gate(yes=True))
     done(recorder)
     assert refused(answer(recorder, accept=False, text=" ")) == "invalid_params"
@@ -81,7 +81,7 @@ def test_a_no_makes_it_pending_with_the_reason_and_needs_one() -> None:
         (Gate(by="ann"), "ann", "ann", ""),
     ],
 )
-def test_the_yes_is_for_somebody_else_than_the_owner_or_for_whom_the_gate_names(
+def test_approver_is_not_the_owner_or_is_named_by_the_gate(
     gate: Gate, owner: str, actor: str, kind: str
 ) -> None:
     recorder = gated(gate, owner=owner)
@@ -91,7 +91,7 @@ def test_the_yes_is_for_somebody_else_than_the_owner_or_for_whom_the_gate_names(
     assert state(recorder)[0] == ("paused" if kind else "completed")
 
 
-def test_whoever_works_on_a_task_can_not_take_its_gate_away() -> None:
+def test_owner_can_not_remove_the_gate() -> None:
     recorder = gated(Gate(yes=True), owner="agent")
     for call in (
         p.TaskEdit(**C, task="1", gate=None),
@@ -103,14 +103,14 @@ def test_whoever_works_on_a_task_can_not_take_its_gate_away() -> None:
     assert state(recorder) == ("completed", None)
 
 
-def test_a_replacement_that_says_completed_waits_at_the_gate_too_and_leaves_it_there() -> None:
+def test_completion_by_replacement_waits_at_the_gate() -> None:
     recorder = gated(Gate(yes=True))
     recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="deploy", status="completed"),)))
     assert state(recorder) == ("paused", "yes")
     assert recorder.state.tasks["1"].gate == Gate(yes=True)
 
 
-def test_completing_again_changes_nothing_but_another_result_is_checked_anew() -> None:
+def test_new_result_is_checked_again() -> None:
     recorder = gated(Gate(check="tests", yes=True))
     done(recorder)
     answer(recorder, waits_for="check")
@@ -120,7 +120,7 @@ def test_completing_again_changes_nothing_but_another_result_is_checked_anew() -
     assert state(recorder) == ("paused", "check")
 
 
-def test_an_answer_to_what_was_shown_is_no_answer_to_what_came_after() -> None:
+def test_approval_of_an_old_result_is_rejected() -> None:
     recorder = gated(Gate(yes=True))
     done(recorder)
     shown = recorder.state.tasks["1"].version
@@ -129,14 +129,14 @@ def test_an_answer_to_what_was_shown_is_no_answer_to_what_came_after() -> None:
     assert state(recorder) == ("paused", "yes")
 
 
-def test_open_blockers_that_came_meanwhile_keep_it_from_being_completed() -> None:
+def test_new_blockers_prevent_completion_at_the_gate() -> None:
     recorder = gated(Gate(yes=True))
     done(recorder)
     recorder.add("first", blocks=("1",))
     assert refused(answer(recorder)) == "blocked"
 
 
-def test_a_serial_list_goes_on_while_a_task_waits_and_clears_itself_only_after_the_yes(recorder: Recorder) -> None:
+def test_serial_list_continues_and_clears_after_approval(recorder: Recorder) -> None:
     settings = SettingsPatch(execution="serial", auto_clear="when_done")
     recorder.do(p.ConversationOpen(**C, settings=settings))
     recorder.add("deploy", gate=Gate(yes=True))
@@ -150,21 +150,21 @@ def test_a_serial_list_goes_on_while_a_task_waits_and_clears_itself_only_after_t
 
 
 @pytest.mark.parametrize("to", ["pending", "in_progress", "failed"])
-def test_whatever_else_becomes_of_it_it_waits_no_more(to: Any) -> None:
+def test_any_other_status_ends_the_wait(to: Any) -> None:
     recorder = gated(Gate(yes=True))
     done(recorder)
     recorder.set_status("1", to)
     assert state(recorder) == (to, None)
 
 
-def test_why_says_what_it_waits_for() -> None:
+def test_explanation_names_the_gate() -> None:
     recorder = gated(Gate(check="tests"))
     done(recorder)
     (reason,) = explain(recorder.state, recorder.state.tasks["1"]).reasons
     assert (reason.kind, reason.gate) == ("check", Gate(check="tests"))
 
 
-def test_an_empty_gate_asks_for_nothing_and_a_name_for_that_actors_yes() -> None:
+def test_gate_with_a_name_requires_that_approver() -> None:
     recorder = gated(Gate())
     done(recorder)
     assert state(recorder) == ("completed", None)
@@ -173,7 +173,7 @@ def test_an_empty_gate_asks_for_nothing_and_a_name_for_that_actors_yes() -> None
     assert state(named) == ("paused", "yes")
 
 
-def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_nothing_away(
+def test_time_spent_never_decreases(
     recorder: Recorder,
 ) -> None:
     recorder.add("a")
@@ -194,7 +194,7 @@ def test_time_spent_is_what_the_events_tell_and_a_clock_that_was_set_back_takes_
     assert recorder.state.tasks["2"].spent_ms == 7
 
 
-def test_a_list_counts_what_waits_for_a_yes(recorder: Recorder) -> None:
+def test_list_counts_tasks_that_wait_for_approval(recorder: Recorder) -> None:
     for _ in range(4):
         recorder.add("deploy", gate=Gate(yes=True))
     for name in "1234":
@@ -210,7 +210,7 @@ def test_a_list_counts_what_waits_for_a_yes(recorder: Recorder) -> None:
     assert [*waiting, recorder.state.conversation_view().waiting] == [4, 1, 1, 0]
 
 
-def test_a_list_that_gives_out_nothing_names_its_gates() -> None:
+def test_blocked_list_names_its_gates() -> None:
     recorder = gated(Gate(yes=True))
     done(recorder)
     recorder.add("aside")

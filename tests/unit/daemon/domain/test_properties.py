@@ -20,7 +20,7 @@ UNDO_ALL = p.ListUndo(conversation=CONVERSATION, count=10_000, claims=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_calls_keep_every_invariant_and_replay_to_the_live_state(seed: int) -> None:
+def test_random_calls_keep_invariants_and_replay(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for step in range(80):
@@ -50,7 +50,7 @@ def _parent(parent: str | None) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_state_survives_its_snapshot_and_goes_on_the_same(seed: int) -> None:
+def test_state_continues_the_same_from_its_snapshot(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(30):
@@ -68,7 +68,7 @@ def test_a_state_survives_its_snapshot_and_goes_on_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_copy_of_a_state_goes_on_the_same_and_changes_nothing_of_the_first(seed: int) -> None:
+def test_copied_state_continues_independently(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(30):
@@ -86,7 +86,7 @@ def test_a_copy_of_a_state_goes_on_the_same_and_changes_nothing_of_the_first(see
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_evolve_takes_any_event_in_any_state(seed: int) -> None:
+def test_evolve_accepts_any_event_in_any_state(seed: int) -> None:
     random = Random(seed)
     state = initial_state(CONVERSATION)
     for version in range(1, 250):
@@ -99,7 +99,7 @@ def test_evolve_takes_any_event_in_any_state(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_decide_takes_any_call_in_any_state(seed: int) -> None:
+def test_decide_accepts_any_call_in_any_state(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(60):
@@ -109,7 +109,7 @@ def test_decide_takes_any_call_in_any_state(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
+def test_undo_reverts_the_last_call_exactly(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(50):
@@ -131,7 +131,7 @@ def test_undo_takes_the_last_call_back_exactly(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, 73, 294, 379])
-def test_undo_of_everything_gives_the_empty_list(seed: int) -> None:
+def test_undo_of_everything_empties_the_list(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(60):
@@ -149,7 +149,7 @@ def _whole(state: State) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_undo_and_redo_go_through_the_same_states_in_both_directions(seed: int) -> None:
+def test_undo_and_redo_pass_the_same_states(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     recorder.add("first")
@@ -173,7 +173,7 @@ def test_undo_and_redo_go_through_the_same_states_in_both_directions(seed: int) 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_redo_among_several_actors_is_the_exact_inverse_of_an_undo_that_left_nothing(seed: int) -> None:
+def test_redo_reverts_a_complete_undo_exactly(seed: int) -> None:
     random, actors = Random(seed), ("ann", "bob", "cy")
     recorder = Recorder()
     recorder.add("first")
@@ -204,7 +204,7 @@ def test_a_redo_among_several_actors_is_the_exact_inverse_of_an_undo_that_left_n
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_preview_says_what_the_undo_then_does(seed: int) -> None:
+def test_preview_matches_the_undo(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(30):
@@ -220,7 +220,7 @@ def test_a_preview_says_what_the_undo_then_does(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_followers_that_only_know_before_see_the_same_order(seed: int) -> None:
+def test_older_followers_see_the_same_order(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(60):

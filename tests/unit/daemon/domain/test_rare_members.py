@@ -38,7 +38,7 @@ def shown(task: Task) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_each_is_edited_cleared_by_null_and_put_back_by_undo(recorder: Recorder, member: str) -> None:
+def test_each_is_edited_cleared_and_restored(recorder: Recorder, member: str) -> None:
     recorder.add("a")
     before = getattr(recorder.state.tasks["1"], member)
     edit(recorder, **{member: MEMBERS[member]})
@@ -51,7 +51,7 @@ def test_each_is_edited_cleared_by_null_and_put_back_by_undo(recorder: Recorder,
     check_invariants(recorder.state)
 
 
-def test_a_deleted_task_comes_back_with_all_of_them(recorder: Recorder) -> None:
+def test_restored_task_has_all_of_them(recorder: Recorder) -> None:
     recorder.add("a", **MEMBERS)
     note(recorder, "seen")
     before = recorder.state.tasks["1"]
@@ -62,14 +62,14 @@ def test_a_deleted_task_comes_back_with_all_of_them(recorder: Recorder) -> None:
     assert (shown(after), after.notes) == (MEMBERS, before.notes)
 
 
-def test_a_replacement_brings_them_up_to_date_and_leaves_out_what_is_not_said(recorder: Recorder) -> None:
+def test_replacement_updates_the_passed_ones(recorder: Recorder) -> None:
     recorder.add("a", labels=("x",), due=LATER)
     recorder.do(p.ListReplace(**C, tasks=(p.NewTask(title="a", labels=("y",)),)))
     task = recorder.state.tasks["1"]
     assert (task.labels, task.due) == (("y",), LATER)
 
 
-def test_labels_are_added_and_removed_one_by_one_and_count_once(recorder: Recorder) -> None:
+def test_labels_are_added_and_removed_once(recorder: Recorder) -> None:
     recorder.add("a", labels=("x", "x", "y"))
     assert recorder.state.tasks["1"].labels == ("x", "y")
     edit(recorder, add_labels=("z", "y"), remove_labels=("x", "never"))
@@ -80,7 +80,7 @@ def test_labels_are_added_and_removed_one_by_one_and_count_once(recorder: Record
     assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "labels")
 
 
-def test_notes_are_added_with_actor_and_time_and_an_undo_takes_back_one(recorder: Recorder) -> None:
+def test_notes_have_actor_and_time_and_undo_removes_one(recorder: Recorder) -> None:
     recorder.add("a")
     for text in ("first", "second", "third"):
         note(recorder, text)
@@ -92,7 +92,7 @@ def test_notes_are_added_with_actor_and_time_and_an_undo_takes_back_one(recorder
     assert isinstance(refused, Rejection) and refused.kind == "not_found"
 
 
-def test_notes_of_one_task_have_a_limit_in_number_and_size(recorder: Recorder) -> None:
+def test_notes_are_limited_in_number_and_size(recorder: Recorder) -> None:
     recorder.add("a")
     for _ in range(MAX_NOTES):
         note(recorder, "x")
@@ -106,7 +106,7 @@ def test_notes_of_one_task_have_a_limit_in_number_and_size(recorder: Recorder) -
     assert isinstance(refused, Rejection) and refused.data["limit"] == "notes_characters"
 
 
-def test_a_deferred_task_is_not_ready_not_handed_out_and_says_why(recorder: Recorder) -> None:
+def test_deferred_task_is_not_handed_out(recorder: Recorder) -> None:
     recorder.add("a", not_before=LATER)
     assert recorder.state.counts().ready == 0
     assert recorder.do(p.TaskClaim(**C, owner="o")).events == ()
@@ -119,7 +119,7 @@ def test_a_deferred_task_is_not_ready_not_handed_out_and_says_why(recorder: Reco
     assert not isinstance(recorder.set_status("1", "in_progress"), Rejection)
 
 
-def test_only_those_whose_time_has_come_wake_and_waking_starts_a_serial_list(recorder: Recorder) -> None:
+def test_only_due_tasks_wake_and_start_a_serial_list(recorder: Recorder) -> None:
     recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(execution="serial")))
     at = recorder.state.updated_at
     recorder.add("a", not_before=at + 10)
@@ -134,14 +134,14 @@ def test_only_those_whose_time_has_come_wake_and_waking_starts_a_serial_list(rec
     check_invariants(recorder.state)
 
 
-def test_nothing_is_deferred_until_a_time_that_is_over(recorder: Recorder) -> None:
+def test_past_time_defers_nothing(recorder: Recorder) -> None:
     recorder.add("a", not_before=1)
     recorder.add("b")
     recorder.do(p.TaskEdit(**C, task="2", not_before=1))
     assert recorder.state.counts().ready == 2
 
 
-def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer(recorder: Recorder) -> None:
+def test_imported_note_keeps_author_time_and_importer(recorder: Recorder) -> None:
     brought = (p.WrittenNote(text="hello", author="ann", at=5), p.WrittenNote(text="hm", at=6), "mine")
     recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="a", notes=brought),)))
     notes = recorder.state.tasks["1"].notes
@@ -166,7 +166,7 @@ def test_a_note_from_elsewhere_keeps_its_author_time_and_bringer(recorder: Recor
     recorder.do(p.ListUndo(**C, redo=True))
 
 
-def test_long_notes_from_elsewhere_count_as_any(recorder: Recorder) -> None:
+def test_long_imported_notes_count_like_others(recorder: Recorder) -> None:
     many = tuple(p.WrittenNote(text="x", author="ann") for _ in range(MAX_NOTES))
     recorder.do(p.TaskAddMany(**C, tasks=(p.NewTask(title="a", notes=many),)))
     refused = note(recorder, "x")

@@ -19,7 +19,7 @@ def task(name: str) -> Task:
     )
 
 
-def test_a_sentence_stays_short_and_the_data_is_complete() -> None:
+def test_message_is_short_and_data_complete() -> None:
     names = [str(number) for number in range(1, 1_001)]
     for refusal, member in ((dependency_cycle(names), "path"), (task_blocked(task("0"), map(task, names)), "blockers")):
         assert len(refusal.message) < 200
@@ -27,16 +27,16 @@ def test_a_sentence_stays_short_and_the_data_is_complete() -> None:
         assert len(refusal.data[member]) == 1_000
 
 
-def test_a_few_are_all_named() -> None:
+def test_few_tasks_are_all_named() -> None:
     assert "#1 → #2 → #1;" in dependency_cycle(["1", "2", "1"]).message
     assert "waits for #1, #2;" in task_blocked(task("3"), [task("1"), task("2")]).message
 
 
-def test_a_hostile_id_is_shown_escaped() -> None:
+def test_hostile_id_is_escaped() -> None:
     assert "\x1b" not in task_not_found("\x1b[31m").message
 
 
-def test_who_renews_a_claim_that_is_over_is_told_what_works_now() -> None:
+def test_renewal_of_an_ended_claim_says_what_works() -> None:
     begun = replace(task("1"), status="in_progress")
     assert lease_lost(begun, None).message.endswith("Claim the task again.")
     told = lease_lost(replace(begun, owner="ann"), None).message

@@ -32,23 +32,23 @@ def recorder() -> Recorder:
     return recorder
 
 
-def test_an_added_task_is_answered_also_when_the_conversation_is_new() -> None:
+def test_response_has_the_added_task_of_a_new_conversation() -> None:
     assert answer(Recorder(), p.TaskAdd(**C, title="t")).task.id == "1"
 
 
-def test_added_and_replaced_tasks_are_answered(recorder: Recorder) -> None:
+def test_response_has_added_and_replaced_tasks(recorder: Recorder) -> None:
     tasks = (p.NewTask(title="x"), p.NewTask(title="y"))
     assert [task.title for task in answer(recorder, p.TaskAddMany(**C, tasks=tasks)).tasks] == ["x", "y"]
     replaced = answer(recorder, p.ListReplace(**C, tasks=tasks[:1]))
     assert [task.title for task in replaced.tasks] == ["a", "b", "c", "y", "x"]
 
 
-def test_an_edited_and_a_moved_task_are_answered(recorder: Recorder) -> None:
+def test_response_has_an_edited_or_moved_task(recorder: Recorder) -> None:
     assert answer(recorder, p.TaskEdit(**C, task="1", title="z")).task.title == "z"
     assert answer(recorder, p.TaskMove(**C, task="1", to_end=True)).task.id == "1"
 
 
-def test_a_completion_tells_what_comes_next(recorder: Recorder) -> None:
+def test_completion_returns_the_next_task(recorder: Recorder) -> None:
     done = answer(recorder, p.TaskSetStatus(**C, task="1", status="completed"))
     assert (done.next_task.id, done.unblocked, done.remaining) == ("2", ("2",), 2)
     again = answer(recorder, p.TaskSetStatus(**C, task="1", status="completed"))
@@ -57,13 +57,13 @@ def test_a_completion_tells_what_comes_next(recorder: Recorder) -> None:
     assert (last.next_task.id, last.unblocked) == ("3", ("3",))
 
 
-def test_a_start_has_no_next_task_and_a_pause_has(recorder: Recorder) -> None:
+def test_pause_returns_a_next_task_and_start_does_not(recorder: Recorder) -> None:
     recorder.add("d")
     assert answer(recorder, p.TaskSetStatus(**C, task="1", status="in_progress")).next_task is None
     assert answer(recorder, p.TaskSetStatus(**C, task="1", status="paused")).next_task.id == "4"
 
 
-def test_the_completion_that_clears_the_list_still_answers_its_task() -> None:
+def test_completion_that_clears_the_list_returns_its_task() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(auto_clear="when_done")))
     recorder.add("a")
@@ -72,22 +72,22 @@ def test_the_completion_that_clears_the_list_still_answers_its_task() -> None:
     assert (done.next_task, done.remaining) == (None, 0)
 
 
-def test_deletes_and_clears_tell_what_went(recorder: Recorder) -> None:
+def test_deletions_and_clears_return_the_removed_tasks(recorder: Recorder) -> None:
     assert answer(recorder, p.TaskDelete(**C, tasks=("3", "1"))).deleted == ("3", "1")
     assert answer(recorder, p.ListClear(**C)).cleared == 1
     assert answer(recorder, p.ListClear(**C)).cleared == 0
 
 
-def test_an_undo_answers_its_lines(recorder: Recorder) -> None:
+def test_undo_returns_its_lines(recorder: Recorder) -> None:
     assert answer(recorder, p.ListUndo(**C)).undone == ('removed #3 "c"',)
 
 
-def test_a_message_is_answered_with_its_id_and_place(recorder: Recorder) -> None:
+def test_message_returns_its_id_and_place(recorder: Recorder) -> None:
     message = answer(recorder, p.MessageAppend(**C, role="user", content=[1])).message
     assert (message.message, message.seq, message.actor, message.at) == ("m4", 5, "me", recorder.at)
 
 
-def test_a_conversation_is_answered_and_whether_it_is_new() -> None:
+def test_conversation_is_returned_with_whether_it_is_new() -> None:
     recorder = Recorder()
     first = answer(recorder, p.ConversationOpen(**C, title="t"))
     assert (first.conversation.title, first.created) == ("t", True)
@@ -104,7 +104,7 @@ def titles(path: Any) -> list[str]:
     return [name.title for name in path]
 
 
-def test_claims_and_next_tasks_come_with_their_parents() -> None:
+def test_claims_and_next_tasks_have_their_parents() -> None:
     recorder = Recorder()
     recorder.add("Plan", status="in_progress")
     recorder.add("Backend", parent="1", status="in_progress")

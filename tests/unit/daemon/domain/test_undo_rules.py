@@ -76,7 +76,7 @@ def test_a_gate_holds_for_a_returned_completion(recorder: Recorder) -> None:
     assert (task.status, task.waits_for, task.result_summary) == ("paused", "yes", "r")
 
 
-def test_a_reverted_claim_comes_back_whole(recorder: Recorder) -> None:
+def test_reverted_claim_is_complete(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.call(claim("1"), "bot")
     recorder.call(undo(to_version=2, of=None, count=None), "ann")
@@ -86,7 +86,7 @@ def test_a_reverted_claim_comes_back_whole(recorder: Recorder) -> None:
     assert (task.status, task.owner, held.owner) == ("in_progress", "bot", "bot")
 
 
-def test_a_revert_of_an_old_log_gives_its_claim_back(recorder: Recorder) -> None:
+def test_revert_restores_the_claim_of_an_old_log(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.call(claim("1"), "bot")
     earlier = (TaskEdited("1", owner=""), StatusChanged("1", "in_progress", "pending", attempts=0))
@@ -96,7 +96,7 @@ def test_a_revert_of_an_old_log_gives_its_claim_back(recorder: Recorder) -> None
     assert (task.status, task.owner, held.owner) == ("in_progress", "bot", "bot")
 
 
-def test_a_revert_ends_another_owners_claim(recorder: Recorder) -> None:
+def test_revert_ends_another_owners_claim(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.call(claim("1", "bot"), "bot")
     then = recorder.state.version
@@ -106,7 +106,7 @@ def test_a_revert_ends_another_owners_claim(recorder: Recorder) -> None:
     assert (recorder.state.tasks["1"].owner, recorder.state.claims["1"].owner) == ("bot", "bot")
 
 
-def test_an_undone_completion_names_its_losses(recorder: Recorder) -> None:
+def test_undone_completion_names_its_losses(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.call(claim("1"), "bot")
     recorder.at += 2 * 3_600_000
@@ -115,7 +115,7 @@ def test_an_undone_completion_names_its_losses(recorder: Recorder) -> None:
     assert done.lines == ("#1 \"A\": completed → in_progress; lost: its result 'tests pass', 2 h 0 min of work",)
 
 
-def test_an_undone_change_stands_in_no_ones_way(recorder: Recorder) -> None:
+def test_undone_change_blocks_no_other_undo(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="A"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
     recorder.do(undo(), "ann")
@@ -123,7 +123,7 @@ def test_an_undone_change_stands_in_no_ones_way(recorder: Recorder) -> None:
     assert recorder.do(undo(of=None, call=preview.touches[0]), "ann").lines == ('removed #1 "A"',)
 
 
-def test_a_later_change_of_ones_own_refuses_an_older_call(recorder: Recorder) -> None:
+def test_own_later_change_blocks_undo_of_an_older_call(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="A"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
     recorder.do(undo(), "ann")
@@ -143,7 +143,7 @@ def test_a_redo_is_one_event_for_a_task(recorder: Recorder) -> None:
     assert [type(event).__name__ for event in recorder.do(undo(redo=True), "ann").events] == ["StatusChanged"]
 
 
-def test_a_redo_completes_no_task_that_was_begun_again(recorder: Recorder) -> None:
+def test_redo_completes_no_restarted_task(recorder: Recorder) -> None:
     recorder.add("A")
     recorder.call(claim("1"), "codex")
     recorder.call(status("1", "completed"), "codex")
@@ -198,7 +198,7 @@ def any_undo(random: Random, version: int) -> p.ListUndo:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_what_an_undo_brings_back_obeys_the_rules(seed: int) -> None:
+def test_restored_tasks_obey_the_rules(seed: int) -> None:
     random, recorder = Random(seed), Recorder()
     recorder.add("first")
     for step in range(120):

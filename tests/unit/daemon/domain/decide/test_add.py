@@ -36,14 +36,14 @@ def recorder() -> Recorder:
     return recorder
 
 
-def test_the_first_task_opens_the_conversation_in_the_same_step() -> None:
+def test_first_task_opens_its_conversation() -> None:
     recorder = Recorder()
     decision = recorder.do(add())
     assert [type(event) for event in decision.events] == [ConversationOpened, TaskAdded]
     assert recorder.state.tasks["1"].version == 2
 
 
-def test_ids_count_up_and_are_not_used_again(recorder: Recorder) -> None:
+def test_ids_count_up_and_are_never_reused(recorder: Recorder) -> None:
     recorder.do(p.TaskDelete(conversation=CONVERSATION, task="3"))
     assert recorder.add().id == "4"
 
@@ -58,17 +58,17 @@ def test_ids_count_up_and_are_not_used_again(recorder: Recorder) -> None:
         ({"after": "3"}, ["1", "2", "3", "4"]),
     ],
 )
-def test_a_task_is_added_where_it_was_asked_for(recorder: Recorder, place: dict[str, str], order: list[str]) -> None:
+def test_task_is_added_at_the_requested_place(recorder: Recorder, place: dict[str, str], order: list[str]) -> None:
     recorder.add(**place)
     assert recorder.ids() == order
 
 
-def test_a_task_behind_the_last_one_needs_no_rank(recorder: Recorder) -> None:
+def test_task_after_the_last_one_needs_no_rank(recorder: Recorder) -> None:
     recorder.add(after="3")
     assert recorder.state.ranks == {}
 
 
-def test_edges_are_given_from_both_sides(recorder: Recorder) -> None:
+def test_edges_can_be_given_from_both_sides(recorder: Recorder) -> None:
     task = recorder.add(blocked_by=("2", "1", "2"), blocks=("3",), parent="1")
     assert (task.blocked_by, task.blocks, task.parent) == (("1", "2"), ("3",), "1")
     assert recorder.state.tasks["3"].blocked_by == ("4",)
@@ -80,25 +80,25 @@ def test_a_task_added_in_progress_counts_as_started(recorder: Recorder) -> None:
     assert recorder.add().attempts == 0
 
 
-def test_null_in_new_metadata_is_no_key(recorder: Recorder) -> None:
+def test_null_in_new_metadata_is_dropped(recorder: Recorder) -> None:
     assert recorder.add(metadata={"a": 1, "b": None}).metadata == {"a": 1}
 
 
 @pytest.mark.parametrize("member", ["parent", "before", "after", "blocked_by", "blocks"])
-def test_an_unknown_task_is_refused(recorder: Recorder, member: str) -> None:
+def test_unknown_task_is_rejected(recorder: Recorder, member: str) -> None:
     value = ("9",) if member.startswith("block") else "9"
     refusal = recorder.decide(add(**{member: value}))
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data) == ("not_found", {"what": "task", "id": "9"})
 
 
-def test_before_and_after_together_are_refused(recorder: Recorder) -> None:
+def test_before_and_after_together_are_rejected(recorder: Recorder) -> None:
     refusal = recorder.decide(add(before="1", after="2"))
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data["field"]) == ("invalid_params", "after")
 
 
-def test_a_new_task_between_two_that_are_tied_the_other_way_is_a_cycle(recorder: Recorder) -> None:
+def test_task_between_its_blocker_and_dependent_is_a_cycle(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     refusal = recorder.decide(add(blocked_by=("2",), blocks=("1",)))
     assert isinstance(refusal, Rejection)
@@ -106,7 +106,7 @@ def test_a_new_task_between_two_that_are_tied_the_other_way_is_a_cycle(recorder:
     assert isinstance(recorder.decide(add(blocked_by=("1",), blocks=("1",))), Rejection)
 
 
-def test_many_tasks_may_refer_to_each_other_in_any_direction(recorder: Recorder) -> None:
+def test_tasks_of_one_call_may_refer_to_each_other(recorder: Recorder) -> None:
     recorder.do(
         many({"ref": "a", "blocked_by": ("b", "1"), "parent": "c"}, {"ref": "b"}, {"ref": "c", "blocked_by": ("b",)})
     )
@@ -117,7 +117,7 @@ def test_many_tasks_may_refer_to_each_other_in_any_direction(recorder: Recorder)
     check_invariants(recorder.state)
 
 
-def test_a_ref_wins_over_an_id_of_the_same_spelling(recorder: Recorder) -> None:
+def test_ref_wins_over_an_equal_id(recorder: Recorder) -> None:
     recorder.do(many({"ref": "1"}, {"blocked_by": ("1",)}))
     assert recorder.state.tasks["5"].blocked_by == ("4",)
 
@@ -137,7 +137,7 @@ def test_a_ref_wins_over_an_id_of_the_same_spelling(recorder: Recorder) -> None:
         (({"ref": "a", "parent": "b"}, {"ref": "b", "parent": "a"}), "dependency_cycle", {"path": ["a", "b", "a"]}),
     ],
 )
-def test_many_tasks_are_refused_as_a_whole(tasks: Any, kind: str, data: dict[str, Any]) -> None:
+def test_invalid_batch_adds_nothing(tasks: Any, kind: str, data: dict[str, Any]) -> None:
     recorder = Recorder()
     refusal = recorder.call(many({"title": "fine"}, *tasks))
     assert isinstance(refusal, Rejection)
@@ -145,7 +145,7 @@ def test_many_tasks_are_refused_as_a_whole(tasks: Any, kind: str, data: dict[str
     assert recorder.state.tasks == {}
 
 
-def test_a_task_that_is_named_is_brought_up_to_date_and_keeps_what_is_not_asked(recorder: Recorder) -> None:
+def test_named_task_is_updated_in_the_passed_members_only(recorder: Recorder) -> None:
     recorder.do(p.TaskSetStatus(conversation=CONVERSATION, task="2", status="completed", result_summary="was it"))
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", description="old", labels=("a",), owner="ann"))
     recorder.do(
@@ -164,7 +164,7 @@ def test_a_task_that_is_named_is_brought_up_to_date_and_keeps_what_is_not_asked(
     check_invariants(recorder.state)
 
 
-def test_a_status_is_brought_up_to_date_unless_somebody_holds_the_task(recorder: Recorder) -> None:
+def test_status_is_updated_unless_the_task_is_claimed(recorder: Recorder) -> None:
     recorder.do(p.TaskClaim(conversation=CONVERSATION, task="1", owner="ann"))
     recorder.do(many(*({"title": t, "task": n, "status": "completed"} for t, n in (("one", "1"), ("two", "2")))))
     assert [recorder.state.tasks[task].status for task in "12"] == ["in_progress", "completed"]
@@ -182,13 +182,13 @@ def test_a_status_is_brought_up_to_date_unless_somebody_holds_the_task(recorder:
         (({"task": "1", "metadata": {"k": "x" * (1 << 20)}},), "limit_exceeded"),
     ],
 )
-def test_bringing_up_to_date_is_all_or_nothing(recorder: Recorder, tasks: Any, kind: str) -> None:
+def test_updates_are_all_or_nothing(recorder: Recorder, tasks: Any, kind: str) -> None:
     before = recorder.state.version
     refused = refused_by(recorder, many({"title": "another"}, *tasks))
     assert (refused.kind, recorder.state.version) == (kind, before)
 
 
-def test_a_cycle_is_told_in_words_and_so_is_a_task_before_itself(recorder: Recorder) -> None:
+def test_cycle_error_names_its_path(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     told = [
         refused_by(recorder, p.TaskEdit(conversation=CONVERSATION, task="1", add_blocked_by=(other,))).message
@@ -200,13 +200,13 @@ def test_a_cycle_is_told_in_words_and_so_is_a_task_before_itself(recorder: Recor
     ]
 
 
-def test_a_cycle_through_an_old_edge_is_refused(recorder: Recorder) -> None:
+def test_cycle_through_an_old_edge_is_rejected(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     refused = refused_by(recorder, many({"title": "one", "task": "1", "ref": "x", "blocked_by": ("2",)}))
     assert refused.kind == "dependency_cycle"
 
 
-def test_a_replacement_keeps_the_task_that_is_named_whatever_its_title(recorder: Recorder) -> None:
+def test_replacement_keeps_a_named_task_with_a_new_title(recorder: Recorder) -> None:
     asked = (new("two", task="1", notes=("n",)), new("two"))
     recorder.do(p.ListReplace(conversation=CONVERSATION, tasks=asked, keep_unfinished=False))
     assert [(task.id, task.title) for task in recorder.state.ordered()] == [("1", "two"), ("2", "two")]

@@ -48,7 +48,7 @@ def recorder() -> Recorder:
     return recorder
 
 
-def test_each_change_is_made_on_what_the_ones_before_it_left(recorder: Recorder) -> None:
+def test_each_change_sees_the_changes_before_it(recorder: Recorder) -> None:
     recorder.do(
         changes(
             add("x", after="1", ref="new"),
@@ -78,7 +78,7 @@ def test_each_change_is_made_on_what_the_ones_before_it_left(recorder: Recorder)
         (edit("later", title="x"), "not_found"),
     ],
 )
-def test_the_first_change_that_cannot_be_made_refuses_all_and_is_told(
+def test_first_impossible_change_rejects_all(
     recorder: Recorder, refused: dict[str, Any], kind: str
 ) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
@@ -92,12 +92,12 @@ def test_the_first_change_that_cannot_be_made_refuses_all_and_is_told(
     assert (tell(recorder.state), recorder.state.version) == (before, version)
 
 
-def test_it_is_refused_as_a_whole_if_the_list_has_changed(recorder: Recorder) -> None:
+def test_stale_version_rejects_all_changes(recorder: Recorder) -> None:
     answer = recorder.call(changes(edit("1", title="n"), expect_version=2))
     assert isinstance(answer, Rejection) and answer.kind == "version_conflict" and "change" not in answer.data
 
 
-def test_it_is_one_call_to_undo(recorder: Recorder) -> None:
+def test_changes_are_undone_as_one_call(recorder: Recorder) -> None:
     before = tell(recorder.state)
     recorder.do(changes(add("x", before="1"), edit("1", title="n"), move("2", before="1"), delete("3", "1")))
     recorder.do(p.ListUndo(conversation=CONVERSATION))
@@ -117,7 +117,7 @@ def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | N
 
 
 @pytest.mark.parametrize("_round", range(20))
-def test_any_changes_give_what_they_give_one_by_one_and_undo_takes_all_of_them_back(_round: int) -> None:
+def test_changes_equal_single_calls_and_undo_reverts_all(_round: int) -> None:
     seed = Random().randrange(1 << 32)
     print(f"seed {seed}")
     random, recorder = Random(seed), Recorder()
@@ -156,7 +156,7 @@ def test_several_claims_are_one_call() -> None:
 
 
 @pytest.mark.parametrize("members", [{}, {"task": "1", "wait_ms": 1}])
-def test_a_claim_among_changes_names_its_task(members: dict[str, Any]) -> None:
+def test_claim_among_changes_must_name_its_task(members: dict[str, Any]) -> None:
     recorder = Recorder()
     recorder.add("a")
     refused = recorder.call(changes({"method": "task.claim", "owner": "ann", **members}))
@@ -164,7 +164,7 @@ def test_a_claim_among_changes_names_its_task(members: dict[str, Any]) -> None:
     assert (refused.kind, refused.data["change"]) == ("invalid_params", 0)
 
 
-def test_a_list_that_clears_itself_looks_at_what_all_changes_leave() -> None:
+def test_auto_clear_considers_all_changes() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(auto_clear="when_done")))
     recorder.add("a")
@@ -174,7 +174,7 @@ def test_a_list_that_clears_itself_looks_at_what_all_changes_leave() -> None:
     assert recorder.titles() == []
 
 
-def test_a_serial_list_starts_its_next_task_behind_all_changes() -> None:
+def test_serial_list_starts_its_next_task_after_all_changes() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(execution="serial")))
     for title in "abc":
@@ -187,7 +187,7 @@ def test_a_serial_list_starts_its_next_task_behind_all_changes() -> None:
     ]
 
 
-def test_the_answer_names_what_came_what_went_and_shows_what_is_there(recorder: Recorder) -> None:
+def test_response_names_added_and_deleted_tasks(recorder: Recorder) -> None:
     asked = changes(add("x"), add("y"), edit("1", title="n"), delete("2", "5"))
     made = recorder.do(asked)
     answer: Any = respond(asked, recorder.state, made.events, recorder.seq)
@@ -195,12 +195,12 @@ def test_the_answer_names_what_came_what_went_and_shows_what_is_there(recorder: 
     assert [task.title for task in answer.tasks] == ["x", "n"]
 
 
-def test_a_quote_stands_in_the_events_that_can_have_it(recorder: Recorder) -> None:
+def test_quotes_are_stored_in_events_that_allow_them(recorder: Recorder) -> None:
     made = recorder.do(changes(edit("1", title="n"), delete("2"), quote="yes, go on"))
     assert [getattr(event, "quote", None) for event in made.events] == ["yes, go on", "yes, go on"]
 
 
-def test_every_change_has_a_rule_and_the_parameters_of_its_method() -> None:
+def test_every_change_has_a_rule_and_parameters() -> None:
     assert set(RULES) == set(MAKES.values()) == set(CHANGES.values())
     for struct, params in CHANGES.items():
         own = set(struct.__struct_fields__) - {"ref"}

@@ -49,7 +49,7 @@ def configure(recorder: Recorder, **settings: Any) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(**settings)))
 
 
-def test_the_next_ready_task_is_the_most_urgent_then_the_first_of_the_list(recorder: Recorder) -> None:
+def test_next_task_is_the_most_urgent_then_the_first(recorder: Recorder) -> None:
     recorder.add("e", priority="high")
     recorder.do(p.TaskMove(**C, task="4", before="1"))
     assert [claim(recorder)[0][0] for _ in range(5)] == ["5", "4", "1", "2", "3"]
@@ -57,19 +57,19 @@ def test_the_next_ready_task_is_the_most_urgent_then_the_first_of_the_list(recor
     assert recorder.state.tasks["5"].owner == "ann"
 
 
-def test_many_are_claimed_in_order_and_no_more_than_there_are(recorder: Recorder) -> None:
+def test_several_are_claimed_in_order_up_to_the_count(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("4",)))
     assert claim(recorder, count=2) == [("1", 1), ("3", 1)]
     assert claim(recorder, count=100) == [("4", 1)]
 
 
-def test_a_claim_of_an_unknown_conversation_writes_nothing() -> None:
+def test_claim_in_an_unknown_conversation_writes_nothing() -> None:
     recorder = Recorder()
     assert recorder.do(p.TaskClaim(**C, owner="ann")).events == ()
     assert not recorder.state.exists
 
 
-def test_a_held_task_is_refused_by_name_and_so_is_what_can_not_be_worked_on(recorder: Recorder) -> None:
+def test_held_or_unready_task_is_rejected_by_id(recorder: Recorder) -> None:
     claim(recorder, task="1")
     held = refusal(recorder, p.TaskClaim(**C, owner="bob", task="1"))
     assert (held.kind, held.data) == ("lease_held", {"task": "1", "owner": "ann"})
@@ -85,7 +85,7 @@ def test_a_held_task_is_refused_by_name_and_so_is_what_can_not_be_worked_on(reco
     assert (parent.kind, parent.data["blockers"]) == ("blocked", [{"id": "2", "title": "b", "status": "paused"}])
 
 
-def test_a_task_begun_by_hand_is_taken_up_by_its_owner_or_when_it_has_none(recorder: Recorder) -> None:
+def test_started_task_is_claimed_by_its_owner_or_if_unowned(recorder: Recorder) -> None:
     recorder.set_status("1", "in_progress")
     assert claim(recorder)[0] == ("2", 1)
     assert claim(recorder, task="1") == [("1", 1)]
@@ -95,7 +95,7 @@ def test_a_task_begun_by_hand_is_taken_up_by_its_owner_or_when_it_has_none(recor
     assert claim(recorder, "bob", task="3") == [("3", 1)]
 
 
-def test_a_released_task_is_pending_again_and_the_next_claim_counts_another_attempt(recorder: Recorder) -> None:
+def test_released_task_is_pending_and_next_claim_counts_an_attempt(recorder: Recorder) -> None:
     claim(recorder)
     released = recorder.do(p.TaskRelease(**C, task="1", owner="ann")).events
     assert released == (Released(task="1", owner="ann", reason="released", spent_ms=7),)
@@ -104,7 +104,7 @@ def test_a_released_task_is_pending_again_and_the_next_claim_counts_another_atte
 
 
 @pytest.mark.parametrize("kind", [p.TaskRenew, p.TaskRelease])
-def test_a_claim_is_renewed_and_released_by_its_owner_and_number_alone(recorder: Recorder, kind: Any) -> None:
+def test_only_owner_and_number_renew_or_release_a_claim(recorder: Recorder, kind: Any) -> None:
     claim(recorder)
     first = recorder.state.claims["1"].fence
     assert refusal(recorder, kind(**C, task="1", owner="bob")).kind == "lease_held"
@@ -120,7 +120,7 @@ def test_a_claim_is_renewed_and_released_by_its_owner_and_number_alone(recorder:
 
 
 @pytest.mark.parametrize("kind", [p.TaskRenew, p.TaskRelease])
-def test_a_claim_of_a_finished_task_is_over_until_it_is_reopened(recorder: Recorder, kind: Any) -> None:
+def test_finished_task_is_claimable_only_once_reopened(recorder: Recorder, kind: Any) -> None:
     claim(recorder)
     fence = recorder.state.claims["1"].fence
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed", fence=fence))
@@ -129,7 +129,7 @@ def test_a_claim_of_a_finished_task_is_over_until_it_is_reopened(recorder: Recor
 
 
 @pytest.mark.parametrize("call", [{"status": "completed"}, {"title": "mine"}])
-def test_a_late_fence_can_neither_finish_nor_edit(recorder: Recorder, call: dict[str, Any]) -> None:
+def test_stale_fence_can_neither_finish_nor_edit(recorder: Recorder, call: dict[str, Any]) -> None:
     kind: Any = p.TaskSetStatus if "status" in call else p.TaskEdit
     claim(recorder)
     late = recorder.state.claims["1"].fence
@@ -140,7 +140,7 @@ def test_a_late_fence_can_neither_finish_nor_edit(recorder: Recorder, call: dict
     assert isinstance(recorder.call(kind(**C, task="1", fence=recorder.state.claims["1"].fence, **call)), Decision)
 
 
-def test_what_a_restart_interrupted_stays_in_progress_and_is_handed_out_first(recorder: Recorder) -> None:
+def test_interrupted_task_stays_in_progress_and_goes_first(recorder: Recorder) -> None:
     claim(recorder, count=2)
     end(recorder, "2", "restarted")
     assert recorder.state.tasks["2"].status == "in_progress"
@@ -149,7 +149,7 @@ def test_what_a_restart_interrupted_stays_in_progress_and_is_handed_out_first(re
     assert claim(recorder, "bob") == [("2", 2)]
 
 
-def test_a_claim_that_is_not_in_force_any_more_is_ended_already(recorder: Recorder) -> None:
+def test_inactive_claim_counts_as_ended(recorder: Recorder) -> None:
     claim(recorder)
     fence = recorder.state.claims["1"].fence
     recorder.do(p.TaskRelease(**C, task="1", owner="ann"))
@@ -160,7 +160,7 @@ def test_a_claim_that_is_not_in_force_any_more_is_ended_already(recorder: Record
     assert recorder.do(EndClaims(**C, claims=(("1", fence), ("7", 3)), reason="expired")).events == ()
 
 
-def test_a_task_that_loses_its_worker_every_time_fails_when_its_attempts_are_spent(recorder: Recorder) -> None:
+def test_task_fails_when_its_attempts_are_used_up(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     claim(recorder)
     end(recorder, "1", "disconnected")
@@ -171,7 +171,7 @@ def test_a_task_that_loses_its_worker_every_time_fails_when_its_attempts_are_spe
     assert task.fail_reason == "The claim of ann ended with its connection, and all 2 attempts are used up."
 
 
-def test_a_stopped_queue_hands_nothing_out_until_the_failed_task_is_dealt_with(recorder: Recorder) -> None:
+def test_stopped_queue_waits_until_the_failure_is_resolved(recorder: Recorder) -> None:
     configure(recorder, on_failure="stop")
     recorder.set_status("1", "failed")
     assert claim(recorder) == []
@@ -180,7 +180,7 @@ def test_a_stopped_queue_hands_nothing_out_until_the_failed_task_is_dealt_with(r
     assert claim(recorder) == [("1", 1)]
 
 
-def test_deleting_clearing_and_finishing_end_a_claim(recorder: Recorder) -> None:
+def test_delete_clear_and_finish_end_a_claim(recorder: Recorder) -> None:
     claim(recorder, count=4)
     recorder.set_status("1", "completed")
     recorder.set_status("2", "pending")

@@ -14,14 +14,14 @@ from punchlistd.domain.commands import Decision
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_a_conversation_is_opened_once_and_then_found_as_it_is(recorder: Recorder) -> None:
+def test_conversation_is_opened_once(recorder: Recorder) -> None:
     opened = p.ConversationOpen(**C, title="plan", user="ann", settings=SettingsPatch(max_attempts=2))
     assert recorder.do(opened).events == (ConversationOpened("plan", "ann", Settings(max_attempts=2)),)
     assert recorder.do(p.ConversationOpen(**C, title="other")).events == ()
     assert (recorder.state.title, recorder.state.created_at) == ("plan", recorder.at - 7)
 
 
-def test_a_conversation_keeps_its_kind_and_metadata_merges_and_loses_keys_that_are_null(recorder: Recorder) -> None:
+def test_kind_stays_and_metadata_merges(recorder: Recorder) -> None:
     opened = p.ConversationOpen(**C, kind="chat", metadata={"list": "plan", "none": None})
     assert recorder.do(opened).events == (ConversationOpened(kind="chat", metadata={"list": "plan"}),)
     configured = recorder.do(p.ConversationConfigure(**C, metadata={"list": None, "mood": ["good"]}))
@@ -31,7 +31,7 @@ def test_a_conversation_keeps_its_kind_and_metadata_merges_and_loses_keys_that_a
     assert (view.kind, view.metadata) == ("chat", {"mood": ["good"]})
 
 
-def test_a_bound_connection_opens_for_its_user() -> None:
+def test_bound_connection_opens_for_its_user() -> None:
     assert Recorder().decide(p.ConversationOpen(**C), user="ann") == Decision((ConversationOpened(user="ann"),))
 
 
@@ -47,14 +47,14 @@ def test_a_bound_connection_opens_for_its_user() -> None:
         ),
     ],
 )
-def test_a_configuration_records_the_new_values_in_full(
+def test_configuration_records_all_new_values(
     recorder: Recorder, asked: Any, event: ConversationConfigured | None
 ) -> None:
     recorder.do(p.ConversationOpen(**C, title="old"))
     assert recorder.do(p.ConversationConfigure(**C, **asked)).events == (() if event is None else (event,))
 
 
-def test_sessions_come_and_go(recorder: Recorder) -> None:
+def test_sessions_attach_and_detach(recorder: Recorder) -> None:
     for session in ("s", "t", "s"):
         recorder.do(p.ConversationAttach(**C, session=session))
     assert recorder.state.sessions == ("s", "t")
@@ -65,13 +65,13 @@ def test_sessions_come_and_go(recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize("call", [p.ConversationDetach(**C, session="s"), p.ConversationDelete(**C)])
-def test_what_does_not_exist_is_neither_detached_nor_deleted(call: p.Mutation) -> None:
+def test_unknown_names_are_neither_detached_nor_deleted(call: p.Mutation) -> None:
     refusal = Recorder().call(call)
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data) == ("not_found", {"what": "conversation", "id": "c"})
 
 
-def test_after_a_deletion_everything_is_as_new_but_the_numbers_go_on(recorder: Recorder) -> None:
+def test_deletion_resets_all_but_the_numbering(recorder: Recorder) -> None:
     recorder.do(p.ConversationOpen(**C, title="plan", user="ann"))
     recorder.add()
     recorder.do(p.MessageAppend(**C, role="user", content=1))

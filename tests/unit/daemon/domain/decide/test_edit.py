@@ -31,7 +31,7 @@ def recorder() -> Recorder:
 
 
 @pytest.mark.parametrize("how", ["edit", "replace"])
-def test_metadata_does_not_grow_by_merging_past_its_limit(recorder: Recorder, how: str) -> None:
+def test_merged_metadata_stays_below_its_limit(recorder: Recorder, how: str) -> None:
     def merge(key: str, size: int) -> Decision | Rejection:
         metadata = {key: "x" * size}
         if how == "edit":
@@ -78,7 +78,7 @@ def test_metadata_merges_and_null_deletes_a_key(recorder: Recorder) -> None:
     assert recorder.state.tasks["1"].metadata == {"n": 0, "x": {"y": 1}}
 
 
-def test_an_edge_can_be_turned_round_in_one_call(recorder: Recorder) -> None:
+def test_edge_can_be_reversed_in_one_call(recorder: Recorder) -> None:
     decision = recorder.do(edit("3", remove_blocked_by=("2",), add_blocks=("2",)))
     assert decision.events == (DependencyRemoved("3", "2"), DependencyAdded("2", "3"))
     decision = recorder.do(edit("3", remove_blocks=("2",), add_blocked_by=("2",)))
@@ -86,7 +86,7 @@ def test_an_edge_can_be_turned_round_in_one_call(recorder: Recorder) -> None:
     check_invariants(recorder.state)
 
 
-def test_edges_that_are_there_or_gone_already_need_no_event(recorder: Recorder) -> None:
+def test_redundant_edge_changes_add_no_event(recorder: Recorder) -> None:
     recorder.do(edit("1", add_blocks=("3",)))
     members = {"add_blocked_by": ("2",), "remove_blocked_by": (), "remove_blocks": ("1",)}
     assert recorder.decide(edit("3", **members)) == Decision()
@@ -109,20 +109,20 @@ def test_edges_that_are_there_or_gone_already_need_no_event(recorder: Recorder) 
         ("1", {"parent": "2"}, "dependency_cycle", {"path": ["1", "2", "1"]}),
     ],
 )
-def test_an_edit_is_refused_with_the_facts(recorder: Recorder, task: str, members: Any, kind: str, data: Any) -> None:
+def test_rejected_edit_has_its_facts(recorder: Recorder, task: str, members: Any, kind: str, data: Any) -> None:
     refusal = recorder.call(edit(task, **members))
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data) == (kind, data)
 
 
 @pytest.mark.parametrize("side", ["blocked_by", "blocks"])
-def test_adding_and_removing_the_same_edge_is_refused(recorder: Recorder, side: str) -> None:
+def test_adding_and_removing_one_edge_is_rejected(recorder: Recorder, side: str) -> None:
     refusal = recorder.decide(edit("1", **{f"add_{side}": ("3",), f"remove_{side}": ("3",)}))
     assert isinstance(refusal, Rejection)
     assert (refusal.kind, refusal.data["field"]) == ("invalid_params", f"remove_{side}")
 
 
-def test_deleting_a_task_takes_its_edges_and_moves_its_children_up(recorder: Recorder) -> None:
+def test_deletion_drops_edges_and_moves_children_up(recorder: Recorder) -> None:
     recorder.add("four", parent="2")
     assert recorder.do(delete(task="2")).events == (Deleted("2"),)
     assert recorder.state.tasks["4"].parent == "1"
@@ -130,7 +130,7 @@ def test_deleting_a_task_takes_its_edges_and_moves_its_children_up(recorder: Rec
     check_invariants(recorder.state)
 
 
-def test_many_are_deleted_or_none(recorder: Recorder) -> None:
+def test_several_deletions_are_all_or_nothing(recorder: Recorder) -> None:
     refusal = recorder.call(delete(tasks=("1", "9")))
     assert isinstance(refusal, Rejection)
     assert refusal.data == {"what": "task", "id": "9"}
@@ -139,13 +139,13 @@ def test_many_are_deleted_or_none(recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize("members", [{}, {"task": "1", "tasks": ("2",)}])
-def test_a_delete_names_one_or_many(recorder: Recorder, members: Any) -> None:
+def test_deletion_names_one_task_or_several(recorder: Recorder, members: Any) -> None:
     refusal = recorder.decide(delete(**members))
     assert isinstance(refusal, Rejection)
     assert refusal.kind == "invalid_params"
 
 
-def test_a_clear_restarts_numbering_even_of_an_empty_list(recorder: Recorder) -> None:
+def test_clear_restarts_numbering_of_an_empty_list(recorder: Recorder) -> None:
     clear = p.ListClear(conversation=CONVERSATION)
     recorder.do(delete(tasks=("1", "2", "3")))
     recorder.do(clear)
@@ -153,7 +153,7 @@ def test_a_clear_restarts_numbering_even_of_an_empty_list(recorder: Recorder) ->
     assert recorder.add().id == "1"
 
 
-def test_the_end_of_a_turn_clears_a_finished_list_that_clears_itself_when_idle(recorder: Recorder) -> None:
+def test_end_of_turn_clears_a_finished_idle_list(recorder: Recorder) -> None:
     end = p.TurnEnd(conversation=CONVERSATION)
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(auto_clear="idle")))
     assert recorder.decide(end) == Decision(), "there is work left"

@@ -54,7 +54,7 @@ def test_headings_complete_with_their_last_task(plan: Recorder) -> None:
     assert [event.task for event in made.events if isinstance(event, StatusChanged)] == ["4", "2", "1"]
 
 
-def test_a_heading_over_a_failed_task_fails_with_a_count(plan: Recorder) -> None:
+def test_heading_over_a_failed_task_fails_with_a_count(plan: Recorder) -> None:
     plan.set_status("3", "failed", fail_reason="no disk")
     plan.set_status("4", "completed")
     backend, top = plan.state.tasks["2"], plan.state.tasks["1"]
@@ -64,7 +64,7 @@ def test_a_heading_over_a_failed_task_fails_with_a_count(plan: Recorder) -> None
     assert set(statuses(plan).values()) == {"completed"}
 
 
-def test_a_task_that_is_tried_again_fails_no_heading(plan: Recorder) -> None:
+def test_retried_task_fails_no_heading(plan: Recorder) -> None:
     configure(plan, max_attempts=2)
     plan.set_status("3", "completed")
     plan.set_status("4", "in_progress")
@@ -80,7 +80,7 @@ def test_a_task_that_is_tried_again_fails_no_heading(plan: Recorder) -> None:
         p.TaskEdit(**C, task="5", parent="2"),
     ],
 )
-def test_new_work_below_reopens_headings_in_the_same_call(plan: Recorder, call: Any) -> None:
+def test_new_task_reopens_its_headings(plan: Recorder, call: Any) -> None:
     plan.add("elsewhere")
     for task in ("3", "4"):
         plan.set_status(task, "completed")
@@ -91,7 +91,7 @@ def test_new_work_below_reopens_headings_in_the_same_call(plan: Recorder, call: 
     assert tell(plan.state) == before
 
 
-def test_open_tasks_that_move_up_reopen_the_heading_above(plan: Recorder) -> None:
+def test_open_tasks_that_move_up_reopen_the_heading(plan: Recorder) -> None:
     plan.add("group", parent="2")
     plan.add("part", parent="5")
     plan.do(p.TaskSetStatus(**C, task="5", status="completed", force=True))
@@ -111,19 +111,19 @@ def test_a_heading_completes_when_its_last_open_task_leaves(plan: Recorder, call
     assert statuses(plan)["2"] == "completed"
 
 
-def test_a_heading_without_any_task_is_completed(plan: Recorder) -> None:
+def test_empty_heading_is_completed(plan: Recorder) -> None:
     plan.do(p.TaskDelete(**C, tasks=("3", "4")))
     assert statuses(plan) == {"1": "completed", "2": "completed"}
 
 
-def test_undo_of_one_s_own_completion_reopens_what_another_s_had_completed(plan: Recorder) -> None:
+def test_undone_completion_reopens_the_heading_another_completed(plan: Recorder) -> None:
     plan.call(p.TaskSetStatus(**C, task="3", status="completed"), "ann")
     plan.call(p.TaskSetStatus(**C, task="4", status="completed"), "bob")
     plan.do(p.ListUndo(**C, of="ann"))
     assert statuses(plan) == {"1": "pending", "2": "pending", "3": "pending", "4": "completed"}
 
 
-def test_a_heading_is_not_reopened_alone(plan: Recorder) -> None:
+def test_heading_can_not_be_reopened_alone(plan: Recorder) -> None:
     for task in ("3", "4"):
         plan.set_status(task, "completed")
     refused = plan.set_status("2", "pending")
@@ -145,7 +145,7 @@ def test_no_parent_completes_with_never(plan: Recorder) -> None:
     assert (statuses(plan)["1"], statuses(plan)["2"]) == ("pending", "pending")
 
 
-def test_a_change_of_the_setting_completes_what_it_covers(recorder: Recorder) -> None:
+def test_changed_setting_completes_finished_parents(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.set_status("2", "completed")
@@ -153,7 +153,7 @@ def test_a_change_of_the_setting_completes_what_it_covers(recorder: Recorder) ->
     assert statuses(recorder)["1"] == "completed"
 
 
-def test_a_claimed_parent_is_left_to_its_owner(recorder: Recorder) -> None:
+def test_claimed_parent_is_left_to_its_owner(recorder: Recorder) -> None:
     configure(recorder, complete_parents="auto")
     recorder.add("epic")
     recorder.do(p.TaskClaim(**C, owner="ann", task="1"))
@@ -164,7 +164,7 @@ def test_a_claimed_parent_is_left_to_its_owner(recorder: Recorder) -> None:
     assert statuses(recorder)["1"] == "completed"
 
 
-def test_a_gated_parent_waits_for_its_yes(recorder: Recorder) -> None:
+def test_gated_parent_waits_for_approval(recorder: Recorder) -> None:
     configure(recorder, complete_parents="auto")
     recorder.add("epic", gate=Gate(yes=True))
     recorder.add("part", parent="1")
@@ -190,7 +190,7 @@ def test_a_blocked_heading_completes_when_its_blocker_does(plan: Recorder) -> No
     assert statuses(plan)["1"] == statuses(plan)["2"] == "completed"
 
 
-def test_a_list_clears_itself_with_the_last_task_below_headings(plan: Recorder) -> None:
+def test_list_clears_with_the_last_task_below_headings(plan: Recorder) -> None:
     configure(plan, auto_clear="when_done")
     plan.set_status("3", "completed")
     before = tell(plan.state)
@@ -204,7 +204,7 @@ def test_a_list_clears_itself_with_the_last_task_below_headings(plan: Recorder) 
     assert plan.ids() == []
 
 
-def test_an_old_log_s_headings_complete_with_the_next_change(plan: Recorder) -> None:
+def test_headings_of_an_old_log_complete_with_the_next_change(plan: Recorder) -> None:
     old = [StatusChanged(task, "pending", "completed") for task in ("3", "4")]
     plan.happen(old)  # an older daemon, which knew of no such rule
     assert statuses(plan)["1"] == "pending"
@@ -213,7 +213,7 @@ def test_an_old_log_s_headings_complete_with_the_next_change(plan: Recorder) -> 
     assert (statuses(plan)["1"], statuses(plan)["2"]) == ("completed", "completed")
 
 
-def test_a_circle_of_parents_ends(recorder: Recorder) -> None:
+def test_cycle_of_parents_ends(recorder: Recorder) -> None:
     configure(recorder, complete_parents="auto")
     for number in ("1", "2"):
         recorder.add(number, metadata=HEADING)
@@ -248,7 +248,7 @@ def test_random_scripts_leave_no_parent_behind(_round: int) -> None:
     assert dump_state(replay(CONVERSATION, recorder.facts)) == dump_state(recorder.state)
 
 
-def test_undo_brings_a_forced_heading_back_as_it_was(plan: Recorder) -> None:
+def test_undo_restores_a_forced_heading(plan: Recorder) -> None:
     plan.do(p.TaskSetStatus(**C, task="2", status="completed", force=True))
     before = tell(plan.state)
     plan.do(p.TaskDelete(**C, task="2"))

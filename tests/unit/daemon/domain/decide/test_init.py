@@ -16,13 +16,13 @@ from punchlistd.domain.responses import BUILDERS
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_every_mutation_of_the_contract_has_a_rule_and_an_answer() -> None:
+def test_every_mutation_has_a_rule_and_a_response() -> None:
     mutations = {method.params for method in METHODS.values() if issubclass(method.params, p.Mutation)}
     assert mutations | {EndClaims, EndReservations, Wake} == set(RULES) == set(BUILDERS)
 
 
 @pytest.mark.parametrize(("expected", "fits"), [(0, False), (1, False), (2, True), (3, False)])
-def test_an_expected_version_must_be_the_present_one(recorder: Recorder, expected: int, fits: bool) -> None:
+def test_expected_version_must_be_current(recorder: Recorder, expected: int, fits: bool) -> None:
     recorder.add()
     answer = recorder.decide(p.TaskAdd(**C, title="t", expect_version=expected))
     if fits:
@@ -32,7 +32,7 @@ def test_an_expected_version_must_be_the_present_one(recorder: Recorder, expecte
         assert (answer.kind, answer.data) == ("version_conflict", {"expected": expected, "actual": 2})
 
 
-def test_an_unknown_conversation_is_at_version_zero() -> None:
+def test_unknown_conversation_is_at_version_zero() -> None:
     assert isinstance(Recorder().decide(p.TaskAdd(**C, title="t", expect_version=0)), Decision)
 
 
@@ -46,7 +46,7 @@ def test_an_unknown_conversation_is_at_version_zero() -> None:
         p.ConversationAttach(**C, session="s"),
     ],
 )
-def test_a_mutation_of_an_unknown_conversation_opens_it_for_the_bound_user(call: p.Mutation) -> None:
+def test_mutation_opens_a_conversation_for_the_bound_user(call: p.Mutation) -> None:
     decision = Recorder().decide(call, user="ann")
     assert isinstance(decision, Decision)
     assert decision.events[:1] == (ConversationOpened(user="ann"),)
@@ -61,13 +61,13 @@ def test_a_mutation_of_an_unknown_conversation_opens_it_for_the_bound_user(call:
         p.TaskDelete(**C, task="1"),
     ],
 )
-def test_a_call_that_names_a_task_opens_nothing(call: p.Mutation) -> None:
+def test_call_that_names_a_task_opens_nothing(call: p.Mutation) -> None:
     refusal = Recorder().decide(call)
     assert isinstance(refusal, Rejection)
     assert refusal.data == {"what": "task", "id": "1"}
 
 
-def test_a_refusal_carries_what_the_error_table_says(recorder: Recorder) -> None:
+def test_rejection_has_the_data_of_the_error_table(recorder: Recorder) -> None:
     recorder.add()
     for call in (
         p.TaskSetStatus(**C, task="9", status="failed"),

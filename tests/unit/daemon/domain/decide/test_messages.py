@@ -14,7 +14,7 @@ from punchlistd.domain.state.snapshot import dump_state, load_state
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_a_message_gets_the_id_that_it_brings_or_a_fresh_one_and_never_a_used_one(recorder: Recorder) -> None:
+def test_message_gets_the_given_or_a_new_unused_id(recorder: Recorder) -> None:
     recorder.do(p.MessageAppend(**C, role="r", content={"a": 1}, message="mine"))
     recorder.do(p.MessageAppend(**C, role="r", content=None))
     assert recorder.state.messages == {"mine": 2, "m2": 3}
@@ -38,7 +38,7 @@ def refused(recorder: Recorder, params: p.Mutation) -> str:
     return f"{answer.kind} {answer.data.get('field', answer.data.get('what'))}: {answer.message}"
 
 
-def test_a_newer_output_is_shown_instead_of_the_one_that_it_supersedes(talk: Recorder) -> None:
+def test_newer_output_hides_the_superseded_one(talk: Recorder) -> None:
     talk.do(p.MessageAppend(**C, role="tool", content=2, message="t2", supersedes="t"))
     assert talk.state.hidden == {"t": "t2"}
     talk.do(p.MessageAppend(**C, role="tool", content=3, message="t3", supersedes="t2"))
@@ -61,7 +61,7 @@ def test_a_newer_output_is_shown_instead_of_the_one_that_it_supersedes(talk: Rec
         ("tool", "w", "invalid_params supersedes: Message w is retracted."),
     ],
 )
-def test_what_was_said_supersedes_nothing_and_is_superseded_by_nothing(
+def test_messages_of_people_are_never_superseded(
     talk: Recorder, role: str, supersedes: str, said: str
 ) -> None:
     talk.do(p.MessageRetract(**C, message="w"))
@@ -69,14 +69,14 @@ def test_what_was_said_supersedes_nothing_and_is_superseded_by_nothing(
     assert refused(talk, call).startswith(said)
 
 
-def test_a_message_is_superseded_once_and_then_the_newer_one_is_named(talk: Recorder) -> None:
+def test_message_is_superseded_once(talk: Recorder) -> None:
     talk.do(p.MessageAppend(**C, role="tool", content=2, message="t2", supersedes="t"))
     again = p.MessageAppend(**C, role="tool", content=3, message="t3", supersedes="t")
     assert "superseded by t2; supersede that one" in refused(talk, again)
     assert "superseded by t2; retract that one" in refused(talk, p.MessageRetract(**C, message="t"))
 
 
-def test_a_retracted_message_is_kept_in_the_log_and_retracting_it_again_changes_nothing(talk: Recorder) -> None:
+def test_retracted_message_stays_in_the_log(talk: Recorder) -> None:
     talk.do(p.MessageRetract(**C, message="u", reason="a slip"))
     assert talk.state.hidden == {"u": ""} and "u" in talk.state.messages
     assert talk.facts[-1].event == MessageRetracted("u", "a slip")
@@ -85,7 +85,7 @@ def test_a_retracted_message_is_kept_in_the_log_and_retracting_it_again_changes_
     assert refused(talk, p.MessageRetract(**C, message="none")).startswith("not_found message")
 
 
-def test_a_state_of_an_earlier_version_lets_none_of_its_messages_be_superseded(talk: Recorder) -> None:
+def test_old_state_lets_no_message_be_superseded(talk: Recorder) -> None:
     talk.state.passing = None
     state = load_state(CONVERSATION, dump_state(talk.state))
     assert state.passing is None
@@ -93,7 +93,7 @@ def test_a_state_of_an_earlier_version_lets_none_of_its_messages_be_superseded(t
     assert "it is of an earlier version" in refused(talk, call)
 
 
-def test_events_that_make_no_sense_hide_nothing(talk: Recorder) -> None:
+def test_inconsistent_events_hide_nothing(talk: Recorder) -> None:
     talk.happen(
         [MessageRetracted("none"), MessageAppended("x", "tool", 1, "none"), MessageAppended("t", "tool", 9, "u")]
     )

@@ -36,13 +36,13 @@ def move(task: str, **place: Any) -> p.TaskMove:
         ("3", {"after": "2"}, "abc"),
     ],
 )
-def test_a_task_goes_where_it_was_asked_to(recorder: Recorder, task: str, place: Any, order: str) -> None:
+def test_task_moves_to_the_requested_place(recorder: Recorder, task: str, place: Any, order: str) -> None:
     decision = recorder.do(move(task, **place))
     assert "".join(recorder.titles()) == order
     assert (decision.events == ()) == (order == "abc")
 
 
-def test_a_task_added_later_stands_behind_one_moved_to_the_end(recorder: Recorder) -> None:
+def test_later_task_comes_after_one_moved_to_the_end(recorder: Recorder) -> None:
     recorder.do(move("1", to_end=True))
     recorder.add("d")
     assert "".join(recorder.titles()) == "bcad"
@@ -67,11 +67,11 @@ def test_thousands_of_moves_to_one_end_make_short_ranks(recorder: Recorder) -> N
         ("1", {"before": "2", "to_end": True}, "invalid_params"),
     ],
 )
-def test_a_move_that_says_nothing_clear_is_refused(recorder: Recorder, task: str, place: Any, kind: str) -> None:
+def test_ambiguous_move_is_rejected(recorder: Recorder, task: str, place: Any, kind: str) -> None:
     refusal = recorder.decide(move(task, **place))
     assert isinstance(refusal, Rejection)
     assert refusal.kind == kind
 
 
-def test_nothing_is_decided_for_a_task_that_stands_there_already(recorder: Recorder) -> None:
+def test_move_to_the_same_place_adds_no_event(recorder: Recorder) -> None:
     assert recorder.decide(move("2", before="3")) == Decision()

@@ -24,7 +24,7 @@ def ready(recorder: Recorder) -> list[str]:
     return sorted(recorder.state.ready)
 
 
-def test_a_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None:
+def test_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.add("other")
@@ -33,7 +33,7 @@ def test_a_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None
     assert recorder.state.counts().ready == 1
 
 
-def test_a_paused_parent_that_is_started_waits_for_its_children(recorder: Recorder) -> None:
+def test_started_paused_parent_waits_for_its_children(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.set_status("1", "paused")
@@ -44,14 +44,14 @@ def test_a_paused_parent_that_is_started_waits_for_its_children(recorder: Record
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
-def test_a_parent_made_by_hand_becomes_ready_with_its_last_child(recorder: Recorder, status: Any) -> None:
+def test_manual_parent_becomes_ready_with_its_last_child(recorder: Recorder, status: Any) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.set_status("2", status)
     assert (recorder.state.tasks["1"].status, ready(recorder)) == ("pending", ["1"])
 
 
-def test_claiming_a_parent_by_id_names_its_open_children(recorder: Recorder) -> None:
+def test_claim_of_a_parent_names_its_open_children(recorder: Recorder) -> None:
     recorder.add("epic")
     for title in ("a", "b"):
         recorder.add(title, parent="1")
@@ -61,7 +61,7 @@ def test_claiming_a_parent_by_id_names_its_open_children(recorder: Recorder) -> 
     assert refused.message == "Task #1 has 2 open tasks: #2, #3. Work on those."
 
 
-def test_nobody_starts_a_parent_by_hand(recorder: Recorder) -> None:
+def test_parent_with_open_children_can_not_be_started(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     refused = recorder.set_status("1", "in_progress")
@@ -83,7 +83,7 @@ def test_completing_a_parent_names_its_open_children_unless_forced(recorder: Rec
     assert recorder.state.tasks["1"].status == "completed"
 
 
-def test_a_parent_may_fail_with_open_children(recorder: Recorder) -> None:
+def test_parent_may_fail_with_open_children(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.set_status("1", "failed")
@@ -91,7 +91,7 @@ def test_a_parent_may_fail_with_open_children(recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize("to", ["completed", "pending"])
-def test_a_child_that_came_later_holds_no_answer_back(recorder: Recorder, to: Any) -> None:
+def test_later_child_delays_no_response(recorder: Recorder, to: Any) -> None:
     recorder.add("epic", gate=Gate(yes=True))
     recorder.set_status("1", "completed")
     recorder.add("part", parent="1")
@@ -99,7 +99,7 @@ def test_a_child_that_came_later_holds_no_answer_back(recorder: Recorder, to: An
     assert recorder.state.tasks["1"].status == to
 
 
-def test_a_heading_is_never_handed_out_nor_started(recorder: Recorder) -> None:
+def test_heading_is_neither_handed_out_nor_started(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(complete_parents="never")))
     recorder.add("Phase 1", metadata=HEADING)
     recorder.add("part", parent="1")
@@ -111,7 +111,7 @@ def test_a_heading_is_never_handed_out_nor_started(recorder: Recorder) -> None:
     assert not recorder.state.remaining
 
 
-def test_a_claimed_task_that_gets_children_keeps_its_owner_alone(recorder: Recorder) -> None:
+def test_claimed_task_with_new_children_keeps_its_owner(recorder: Recorder) -> None:
     recorder.add("epic")
     given = claim(recorder, "1").events[0]
     recorder.add("part", parent="1")
@@ -120,7 +120,7 @@ def test_a_claimed_task_that_gets_children_keeps_its_owner_alone(recorder: Recor
     assert (given.task, ready(recorder)) == ("1", ["2"])
 
 
-def test_a_task_in_progress_that_gets_children_is_not_handed_out_again(recorder: Recorder) -> None:
+def test_started_task_with_new_children_is_not_handed_out(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("epic")
     claim(recorder)
@@ -131,7 +131,7 @@ def test_a_task_in_progress_that_gets_children_is_not_handed_out_again(recorder:
     assert Supply(recorder.state).take([], 9) == 1
 
 
-def test_a_serial_list_goes_on_below_a_task_in_progress(recorder: Recorder) -> None:
+def test_serial_list_continues_below_a_task_in_progress(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("epic")
     recorder.add("part", parent="1")
@@ -140,7 +140,7 @@ def test_a_serial_list_goes_on_below_a_task_in_progress(recorder: Recorder) -> N
     assert [task.status for task in recorder.state.ordered()] == ["in_progress", "completed"]
 
 
-def test_a_child_that_waits_for_its_parent_does_not_keep_it(recorder: Recorder) -> None:
+def test_child_that_waits_for_its_parent_does_not_block_it(recorder: Recorder) -> None:
     recorder.add("design")
     recorder.add("build", parent="1", blocked_by=("1",))
     assert ready(recorder) == ["1"]
@@ -148,7 +148,7 @@ def test_a_child_that_waits_for_its_parent_does_not_keep_it(recorder: Recorder) 
     assert ready(recorder) == ["2"]
 
 
-def test_an_explanation_names_open_children_and_headings(recorder: Recorder) -> None:
+def test_explanation_names_open_children_and_headings(recorder: Recorder) -> None:
     recorder.add("Phase 1", metadata=HEADING, blocked_by=())
     for title in ("a", "b"):
         recorder.add(title, parent="1")
@@ -162,7 +162,7 @@ def test_an_explanation_names_open_children_and_headings(recorder: Recorder) -> 
     assert [(one.kind, one.by) for one in told.reasons] == [("heading", "1")]
 
 
-def test_a_parent_whose_owner_is_gone_is_offered_to_nobody(recorder: Recorder) -> None:
+def test_abandoned_parent_is_not_offered(recorder: Recorder) -> None:
     recorder.add("epic")
     fence = claim(recorder) and recorder.state.claims["1"].fence
     recorder.add("part", parent="1")
@@ -172,7 +172,7 @@ def test_a_parent_whose_owner_is_gone_is_offered_to_nobody(recorder: Recorder) -
     assert Supply(recorder.state).take([], 9) == 1
 
 
-def test_a_circle_through_a_parent_is_refused(recorder: Recorder) -> None:
+def test_cycle_through_a_parent_is_rejected(recorder: Recorder) -> None:
     recorder.do(p.TaskAdd(**C, title="A"))
     recorder.do(p.TaskAdd(**C, title="part", parent="1"))
     recorder.do(p.TaskAdd(**C, title="B", blocked_by=("1",)))
@@ -196,7 +196,7 @@ def test_a_circle_through_a_parent_is_refused(recorder: Recorder) -> None:
     assert not isinstance(recorder.call(p.TaskEdit(**C, task="2", add_blocked_by=("1",))), Rejection)
 
 
-def test_a_heading_gets_no_owner(recorder: Recorder) -> None:
+def test_heading_gets_no_owner(recorder: Recorder) -> None:
     recorder.add("Backend", metadata=HEADING)
     refused = recorder.call(p.TaskEdit(**C, task="1", owner="ann"))
     assert isinstance(refused, Rejection) and refused.data["field"] == "owner"

@@ -40,7 +40,7 @@ def recorder() -> Recorder:
         ("aab", False, "aab", 0),
     ],
 )
-def test_the_list_becomes_what_was_asked_with_few_moves(
+def test_replacement_needs_few_moves(
     recorder: Recorder, titles: str, keep: bool, order: str, moves: int
 ) -> None:
     decision = recorder.do(replace(*titles, keep=keep))
@@ -49,19 +49,19 @@ def test_the_list_becomes_what_was_asked_with_few_moves(
     check_invariants(recorder.state)
 
 
-def test_a_ref_in_a_link_becomes_the_tasks_id(recorder: Recorder) -> None:
+def test_ref_in_a_link_becomes_the_task_id(recorder: Recorder) -> None:
     links = (Link(kind="relates-to", to="b"), Link(kind="url", to="b"))
     recorder.do(replace({"title": "a", "links": links}, {"title": "new", "ref": "b"}))
     assert recorder.state.tasks["1"].links == (Link(kind="relates-to", to="4"), Link(kind="url", to="b"))
 
 
-def test_the_same_list_again_changes_nothing(recorder: Recorder) -> None:
+def test_same_list_again_changes_nothing(recorder: Recorder) -> None:
     tasks = ({"title": "x", "ref": "x", "blocked_by": ("a",)}, {"title": "y", "ref": "a", "parent": "x"})
     recorder.do(replace(*tasks))
     assert recorder.do(replace(*tasks)).events == ()
 
 
-def test_a_kept_task_is_brought_up_to_date_and_keeps_what_was_not_said() -> None:
+def test_kept_task_is_updated_in_the_passed_members_only() -> None:
     recorder = Recorder()
     recorder.add("a", description="old", owner="o", metadata={"k": 1})
     recorder.do(replace({"title": "a", "status": "in_progress", "description": "new", "metadata": {"n": 2}}))
@@ -70,19 +70,19 @@ def test_a_kept_task_is_brought_up_to_date_and_keeps_what_was_not_said() -> None
     assert (task.owner, task.metadata) == ("o", {"k": 1, "n": 2})
 
 
-def test_finished_tasks_that_are_not_named_go(recorder: Recorder) -> None:
+def test_unnamed_finished_tasks_are_deleted(recorder: Recorder) -> None:
     recorder.set_status("1", "completed")
     recorder.do(replace("x"))
     assert recorder.titles() == ["b", "c", "x"]
 
 
-def test_a_replacement_states_how_things_are_whatever_the_transitions(recorder: Recorder) -> None:
+def test_replacement_may_set_any_status(recorder: Recorder) -> None:
     recorder.set_status("1", "completed")
     decision = recorder.do(replace({"title": "a", "status": "paused"}, "b", "c"))
     assert decision.events == (StatusChanged("1", "completed", "paused"),)
 
 
-def test_edges_and_parents_are_made_to_be_those_named(recorder: Recorder) -> None:
+def test_edges_and_parents_become_the_named_ones(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="1", add_blocked_by=("2",), parent="2"))
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="3", parent="1"))
     recorder.do(
@@ -123,7 +123,7 @@ def test_children_of_a_dropped_task_move_up(recorder: Recorder) -> None:
         ),
     ],
 )
-def test_a_replacement_is_refused_as_a_whole(recorder: Recorder, tasks: Any, kind: str, data: Any) -> None:
+def test_invalid_replacement_changes_nothing(recorder: Recorder, tasks: Any, kind: str, data: Any) -> None:
     refusal = recorder.call(replace(*tasks, keep=False))
     assert isinstance(refusal, Rejection)
     assert refusal.kind == kind
@@ -131,7 +131,7 @@ def test_a_replacement_is_refused_as_a_whole(recorder: Recorder, tasks: Any, kin
     assert recorder.ids() == ["1", "2", "3"]
 
 
-def test_an_old_edge_can_close_a_cycle_with_a_new_one(recorder: Recorder) -> None:
+def test_old_and_new_edges_can_form_a_cycle(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",), parent="1"))
     refusal = recorder.call(replace({"title": "a", "blocked_by": ("2",)}))
     assert isinstance(refusal, Rejection)

@@ -23,7 +23,7 @@ def claim(recorder: Recorder, owner: str, **members: Any) -> list[str]:
     return [event.task for event in events if isinstance(event, Claimed)]
 
 
-def test_an_owner_gets_reserved_tasks_first(recorder: Recorder) -> None:
+def test_owner_gets_reserved_tasks_first(recorder: Recorder) -> None:
     recorder.add("urgent", priority="urgent")
     recorder.add("for bob", owner="bob")
     recorder.add("for eve", owner="eve", priority="urgent")
@@ -33,7 +33,7 @@ def test_an_owner_gets_reserved_tasks_first(recorder: Recorder) -> None:
     check_invariants(recorder.state)
 
 
-def test_many_claims_at_once_respect_owners(recorder: Recorder) -> None:
+def test_several_claims_in_one_call_respect_owners(recorder: Recorder) -> None:
     for owner in ("", "bob", "", "eve", "bob"):
         recorder.add(owner=owner)
     assert claim(recorder, "bob", count=9) == ["2", "5", "1", "3"]
@@ -51,18 +51,18 @@ def test_many_claims_at_once_respect_owners(recorder: Recorder) -> None:
         ("bob", "bob", True),
     ],
 )
-def test_sessions_take_their_hosts_tasks(recorder: Recorder, owner: str, claimer: str, *, gets: bool) -> None:
+def test_sessions_get_their_hosts_tasks(recorder: Recorder, owner: str, claimer: str, *, gets: bool) -> None:
     recorder.add(owner=owner)
     assert claim(recorder, claimer) == (["1"] if gets else [])
 
 
-def test_a_claim_names_who_else_it_is_for(recorder: Recorder) -> None:
+def test_claim_may_name_further_owners(recorder: Recorder) -> None:
     recorder.add(owner="ann")
     assert claim(recorder, "chat/1f") == []
     assert claim(recorder, "chat/1f", also=("ann",)) == ["1"]
 
 
-def test_a_claim_of_a_reserved_task_names_its_owner(recorder: Recorder) -> None:
+def test_claim_of_a_reserved_task_names_its_owner(recorder: Recorder) -> None:
     recorder.add(owner="bob")
     refused = recorder.call(p.TaskClaim(**C, owner="eve", task="1"))
     assert isinstance(refused, Rejection)
@@ -72,7 +72,7 @@ def test_a_claim_of_a_reserved_task_names_its_owner(recorder: Recorder) -> None:
     assert claim(recorder, "eve", task="1") == ["1"]
 
 
-def test_what_is_reserved_is_explained(recorder: Recorder) -> None:
+def test_explanation_names_reservations(recorder: Recorder) -> None:
     recorder.add("build", owner="bob")
     task = recorder.state.tasks["1"]
     for found in (explain(recorder.state, task, "eve"), explain(recorder.state, None, "eve")):
@@ -120,7 +120,7 @@ ENDS: dict[str, Callable[[Recorder], object]] = {
 
 
 @pytest.mark.parametrize("ends", ENDS)
-def test_the_end_of_work_reserves_nothing(recorder: Recorder, ends: str) -> None:
+def test_released_task_is_not_reserved(recorder: Recorder, ends: str) -> None:
     recorder.add("work", owner="bob")
     claim(recorder, "bob")
     ENDS[ends](recorder)
@@ -128,7 +128,7 @@ def test_the_end_of_work_reserves_nothing(recorder: Recorder, ends: str) -> None
     assert claim(recorder, "eve") == ["1"]
 
 
-def test_what_was_never_begun_stays_reserved(recorder: Recorder) -> None:
+def test_task_never_started_stays_reserved(recorder: Recorder) -> None:
     recorder.add("work", owner="bob")
     step("paused", "pending")(recorder)
     assert (claim(recorder, "eve"), claim(recorder, "bob")) == ([], ["1"])
@@ -147,7 +147,7 @@ def test_undo_restores_a_reservation(recorder: Recorder) -> None:
     assert recorder.state.claims["1"].owner == "bob"
 
 
-def test_a_serial_list_waits_for_its_tasks_owner(recorder: Recorder) -> None:
+def test_serial_list_waits_for_its_tasks_owner(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("work", owner="bob")
     recorder.add("later")
@@ -161,14 +161,14 @@ def test_a_serial_list_waits_for_its_tasks_owner(recorder: Recorder) -> None:
     assert claim(recorder, "bob") == ["1"]
 
 
-def test_earlier_claims_take_only_what_is_theirs(recorder: Recorder) -> None:
+def test_earlier_claims_take_only_their_tasks(recorder: Recorder) -> None:
     recorder.add(owner="bob")
     recorder.add()
     supply = Supply(recorder.state)
     assert [supply.take([name], 1) for name in ("eve", "ann", "bob", "bob")] == [1, 0, 1, 0]
 
 
-def test_reserved_tasks_of_others_cost_nothing(recorder: Recorder) -> None:
+def test_tasks_reserved_for_others_cost_nothing(recorder: Recorder) -> None:
     recorder.do(p.TaskAddMany(**C, tasks=tuple(p.NewTask(title=f"t{n}", owner="bob") for n in range(10_000))))
     state = recorder.state
     recorder.add("free", priority="low")

@@ -32,25 +32,25 @@ def running(recorder: Recorder) -> list[str]:
     return list(recorder.state.running)
 
 
-def test_adding_while_idle_starts_the_task_in_the_same_call(recorder: Recorder) -> None:
+def test_task_added_to_an_idle_list_starts(recorder: Recorder) -> None:
     assert [len(group.facts) for group in recorder.history] == [1, 2, 1, 1]
     assert (running(recorder), recorder.state.tasks["1"].attempts) == (["1"], 1)
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
-def test_finishing_the_current_task_starts_the_next_ready_one_in_the_same_call(recorder: Recorder, status: Any) -> None:
+def test_finished_task_starts_the_next_ready_one(recorder: Recorder, status: Any) -> None:
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("3",)))
     recorder.set_status("1", status)
     assert (running(recorder), len(recorder.history[-1].facts)) == (["3"], 2)
 
 
-def test_deleting_the_current_task_starts_the_next_one_and_paused_ones_are_skipped(recorder: Recorder) -> None:
+def test_deleted_task_starts_the_next_unpaused_one(recorder: Recorder) -> None:
     recorder.set_status("2", "paused")
     recorder.do(p.TaskDelete(**C, task="1"))
     assert running(recorder) == ["3"]
 
 
-def test_another_task_can_not_be_started_and_the_refusal_says_what_runs(recorder: Recorder) -> None:
+def test_second_start_is_rejected_with_the_running_task(recorder: Recorder) -> None:
     refused = recorder.set_status("2", "in_progress")
     assert isinstance(refused, Rejection)
     assert (refused.kind, refused.data["running"], refused.data["from"]) == ("illegal_transition", "1", "pending")
@@ -61,7 +61,7 @@ def test_another_task_can_not_be_started_and_the_refusal_says_what_runs(recorder
         assert refused.data["running"] == "1"
 
 
-def test_an_interruption_pauses_does_another_and_resumes(recorder: Recorder) -> None:
+def test_paused_task_resumes_after_another(recorder: Recorder) -> None:
     recorder.set_status("1", "paused")
     assert running(recorder) == []
     recorder.do(p.TaskDelete(**C, task="3"))
@@ -71,12 +71,12 @@ def test_an_interruption_pauses_does_another_and_resumes(recorder: Recorder) -> 
     assert running(recorder) == ["1"]
 
 
-def test_putting_the_current_task_back_does_not_start_it_again_by_itself(recorder: Recorder) -> None:
+def test_reopened_current_task_does_not_restart(recorder: Recorder) -> None:
     recorder.set_status("1", "pending")
     assert running(recorder) == []
 
 
-def test_a_failure_stops_the_queue_where_it_should_and_reopening_lets_it_go_on(recorder: Recorder) -> None:
+def test_failure_stops_the_queue_until_reopened(recorder: Recorder) -> None:
     configure(recorder, on_failure="stop")
     recorder.set_status("1", "failed")
     assert running(recorder) == []
@@ -86,7 +86,7 @@ def test_a_failure_stops_the_queue_where_it_should_and_reopening_lets_it_go_on(r
     assert running(recorder) == ["1"]
 
 
-def test_a_failed_task_is_tried_again_until_its_attempts_are_spent(recorder: Recorder) -> None:
+def test_failed_task_is_retried_until_its_attempts_are_used_up(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     recorder.set_status("1", "failed", fail_reason="once")
     task = recorder.state.tasks["1"]
@@ -95,7 +95,7 @@ def test_a_failed_task_is_tried_again_until_its_attempts_are_spent(recorder: Rec
     assert (recorder.state.tasks["1"].status, running(recorder)) == ("failed", ["2"])
 
 
-def test_a_failed_task_of_a_list_that_is_not_serial_waits_to_be_begun_again() -> None:
+def test_failed_task_of_a_parallel_list_waits() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(max_attempts=2)))
     recorder.add("a", status="in_progress")
@@ -104,20 +104,20 @@ def test_a_failed_task_of_a_list_that_is_not_serial_waits_to_be_begun_again() ->
     assert (task.status, task.attempts, task.fail_reason) == ("pending", 1, "once")
 
 
-def test_becoming_serial_starts_a_task_in_the_same_call() -> None:
+def test_list_that_becomes_serial_starts_a_task() -> None:
     recorder = Recorder()
     recorder.add("a")
     assert len(configure(recorder, execution="serial").events) == 2
     assert running(recorder) == ["1"]
 
 
-def test_a_failure_by_hand_of_what_was_never_begun_is_no_attempt(recorder: Recorder) -> None:
+def test_failure_of_an_unstarted_task_is_not_an_attempt(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     recorder.set_status("3", "failed")
     assert recorder.state.tasks["3"].status == "failed"
 
 
-def test_claiming_hands_out_the_current_task_and_no_other(recorder: Recorder) -> None:
+def test_claim_returns_the_current_task_only(recorder: Recorder) -> None:
     recorder.do(p.TaskClaim(**C, owner="o"))
     assert (list(recorder.state.claims), recorder.state.tasks["1"].attempts) == (["1"], 1)
     assert recorder.do(p.TaskClaim(**C, owner="q", count=5)).events == ()
@@ -128,14 +128,14 @@ def test_claiming_hands_out_the_current_task_and_no_other(recorder: Recorder) ->
     assert recorder.state.tasks["1"].attempts == 2
 
 
-def test_undo_of_a_completion_takes_the_start_of_the_next_one_back_too(recorder: Recorder) -> None:
+def test_undone_completion_also_undoes_the_next_start(recorder: Recorder) -> None:
     before = tell(recorder.state)
     recorder.set_status("1", "completed")
     recorder.do(p.ListUndo(**C))
     assert tell(recorder.state) == before
 
 
-def test_an_undo_starts_nothing(recorder: Recorder) -> None:
+def test_undo_starts_no_task(recorder: Recorder) -> None:
     recorder.set_status("1", "paused")
     before = tell(recorder.state)
     recorder.do(p.TaskDelete(**C, task="3"))
@@ -144,7 +144,7 @@ def test_an_undo_starts_nothing(recorder: Recorder) -> None:
     assert tell(recorder.state) == before
 
 
-def test_an_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
+def test_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
     recorder.call(p.TaskSetStatus(**C, task="1", status="paused"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="3", status="in_progress"), "bob")
     recorder.do(p.ListUndo(**C, actor="ann"))
@@ -152,7 +152,7 @@ def test_an_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
     check_invariants(recorder.state)
 
 
-def test_a_list_with_two_in_progress_can_not_become_serial(recorder: Recorder) -> None:
+def test_list_with_two_in_progress_can_not_become_serial(recorder: Recorder) -> None:
     configure(recorder, execution="manual")
     recorder.set_status("2", "in_progress")
     refused = configure(recorder, execution="serial")
@@ -162,7 +162,7 @@ def test_a_list_with_two_in_progress_can_not_become_serial(recorder: Recorder) -
     assert isinstance(configure(recorder, execution="serial"), Decision)
 
 
-def test_a_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
+def test_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
     tasks = tuple(p.NewTask(title=title, status="in_progress") for title in "xyz")
     recorder.do(p.ListReplace(**C, tasks=tasks))
     assert len(running(recorder)) == 1
@@ -177,7 +177,7 @@ def waiting(recorder: Recorder) -> Recorder:
     return recorder
 
 
-def test_reopening_a_blocker_puts_back_what_it_had_started(waiting: Recorder) -> None:
+def test_reopened_blocker_resets_the_task_it_started(waiting: Recorder) -> None:
     waiting.set_status("1", "pending")
     task = waiting.state.tasks["2"]
     assert (running(waiting), task.status, task.attempts) == (["1"], "pending", 0)
@@ -185,7 +185,7 @@ def test_reopening_a_blocker_puts_back_what_it_had_started(waiting: Recorder) ->
     assert running(waiting) == ["2"]
 
 
-def test_a_new_blocker_puts_back_the_current_task(waiting: Recorder) -> None:
+def test_new_blocker_resets_the_current_task(waiting: Recorder) -> None:
     waiting.do(p.TaskEdit(**C, task="2", owner="ann", add_blocked_by=("3",)))
     assert (running(waiting), waiting.state.tasks["2"].owner) == (["3"], "ann")
 
@@ -202,21 +202,21 @@ def test_a_claimed_task_keeps_its_owner_until_the_claim_ends(waiting: Recorder) 
     assert (running(waiting), waiting.state.tasks["2"].status) == (["1"], "pending")
 
 
-def test_nobody_is_given_a_current_task_that_is_blocked(waiting: Recorder) -> None:
+def test_blocked_current_task_is_not_handed_out(waiting: Recorder) -> None:
     waiting.happen((StatusChanged("1", "completed", "pending"),))  # as an earlier version left it
     refused = waiting.call(p.TaskClaim(**C, owner="bot", task="2"))
     assert isinstance(refused, Rejection) and refused.kind == "blocked"
     assert waiting.do(p.TaskClaim(**C, owner="bot")).events == ()
 
 
-def test_a_blocked_task_keeps_its_attempts_once_it_was_claimed(waiting: Recorder) -> None:
+def test_claimed_task_keeps_its_attempts_when_blocked(waiting: Recorder) -> None:
     waiting.do(p.TaskClaim(**C, owner="bot", task="2", keep=True))
     waiting.do(EndClaims(**C, claims=(("2", waiting.state.claims["2"].fence),), reason="expired"))
     waiting.set_status("1", "pending")
     assert (waiting.state.tasks["2"].status, waiting.state.tasks["2"].attempts) == ("pending", 1)
 
 
-def test_a_blocked_task_has_never_less_than_no_attempts(waiting: Recorder) -> None:
+def test_attempts_of_a_blocked_task_are_never_negative(waiting: Recorder) -> None:
     waiting.happen((StatusChanged("2", "in_progress", "pending", attempts=0),))
     waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version began it
     waiting.set_status("1", "pending")

@@ -40,21 +40,21 @@ def now(recorder: Recorder) -> tuple[str, str, str | None]:
     return task.status, task.owner, None if held is None else held.owner
 
 
-def test_resuming_a_sessions_task_gives_the_claim_back(paused: Recorder) -> None:
+def test_resumed_task_is_claimed_by_its_session_again(paused: Recorder) -> None:
     paused.do(status("1", "in_progress"), "ann")
     held = paused.state.claims["1"]
     assert (held.owner, held.lease_ms, held.keep, held.session) == (A, 99_000, True, True)
     assert paused.state.tasks["1"].attempts == 1
 
 
-def test_resuming_the_task_of_a_session_that_left_frees_it(paused: Recorder) -> None:
+def test_resumed_task_of_an_ended_session_is_free(paused: Recorder) -> None:
     paused.present = frozenset()
     paused.do(status("1", "in_progress"), "ann")
     assert now(paused) == ("pending", "", None)
     assert paused.state.next_for([B]) == paused.state.tasks["1"]
 
 
-def test_a_serial_list_keeps_a_left_sessions_task_current(paused: Recorder) -> None:
+def test_serial_list_keeps_the_task_of_an_ended_session(paused: Recorder) -> None:
     paused.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     paused.present = frozenset()
     paused.do(status("1", "in_progress"), "ann")
@@ -63,7 +63,7 @@ def test_a_serial_list_keeps_a_left_sessions_task_current(paused: Recorder) -> N
     assert now(paused) == ("in_progress", B, B)
 
 
-def test_a_list_remembers_its_last_agents(recorder: Recorder) -> None:
+def test_list_records_its_last_agents(recorder: Recorder) -> None:
     recorder.add("one")
     owners = [f"kilo/{number}" for number in range(MAX_AGENTS + 1)]
     for owner in owners:
@@ -73,7 +73,7 @@ def test_a_list_remembers_its_last_agents(recorder: Recorder) -> None:
     assert list(recorder.state.agents) == owners[1:]
 
 
-def test_the_agent_that_claimed_longest_ago_is_forgotten() -> None:
+def test_agent_with_the_oldest_claim_is_dropped() -> None:
     state = State(CONVERSATION)
     owners = [f"kilo/{number}" for number in range(MAX_AGENTS)]
     for fence, owner in enumerate((*owners, owners[0], "kilo/new")):
@@ -81,20 +81,20 @@ def test_the_agent_that_claimed_longest_ago_is_forgotten() -> None:
     assert list(state.agents) == [*owners[2:], owners[0], "kilo/new"]
 
 
-def test_a_sub_agents_task_goes_with_its_session(paused: Recorder) -> None:
+def test_sub_agents_task_belongs_to_its_session(paused: Recorder) -> None:
     paused.do(p.TaskEdit(**C, task="1", owner=f"{A}/tester"), "ann")
     paused.do(status("1", "in_progress"), "ann")
     assert now(paused) == ("in_progress", f"{A}/tester", f"{A}/tester")
 
 
-def test_a_sub_agents_task_is_free_once_its_session_has_left(paused: Recorder) -> None:
+def test_sub_agents_task_is_free_after_its_session(paused: Recorder) -> None:
     paused.do(p.TaskEdit(**C, task="1", owner=f"{A}/tester"), "ann")
     paused.present = frozenset()
     paused.do(status("1", "in_progress"), "ann")
     assert now(paused) == ("pending", "", None)
 
 
-def test_undo_and_redo_of_a_resume(paused: Recorder) -> None:
+def test_resume_can_be_undone_and_redone(paused: Recorder) -> None:
     paused.do(status("1", "in_progress"), "ann")
     paused.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
     assert now(paused) == ("paused", A, None)
@@ -103,13 +103,13 @@ def test_undo_and_redo_of_a_resume(paused: Recorder) -> None:
     assert now(paused) in {("in_progress", A, A), ("pending", "", None)}
 
 
-def test_a_name_that_never_entered_stays(paused: Recorder) -> None:
+def test_owner_that_was_never_a_session_stays(paused: Recorder) -> None:
     paused.do(p.TaskEdit(**C, task="1", owner="zoe"), "ann")
     paused.do(status("1", "in_progress"), "ann")
     assert now(paused) == ("in_progress", "zoe", None)
 
 
-def test_what_a_call_begins_in_a_sessions_name_is_claimed(paused: Recorder) -> None:
+def test_task_started_for_a_session_is_claimed(paused: Recorder) -> None:
     paused.do(p.TaskAdd(**C, title="two", status="in_progress", owner=A), "ann")
     added = p.NewTask(title="three", status="in_progress", owner=A)
     paused.do(p.TaskAddMany(**C, tasks=(added,)), "ann")
@@ -147,7 +147,7 @@ def any_call(random: Random, state: State) -> p.Mutation:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_what_is_in_progress_for_a_session_is_claimed(seed: int) -> None:
+def test_task_in_progress_for_a_session_is_claimed(seed: int) -> None:
     random, recorder = Random(seed), Recorder()
     recorder.present = frozenset((A, B))
     for number, owner in enumerate((A, B), start=1):

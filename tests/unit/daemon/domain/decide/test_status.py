@@ -29,14 +29,14 @@ def test_every_transition_but_three_is_legal(recorder: Recorder, start: Status, 
         assert recorder.state.tasks["1"].status == to
 
 
-def test_an_unknown_task_is_refused() -> None:
+def test_unknown_task_is_rejected() -> None:
     refusal = Recorder().set_status("1", "completed")
     assert isinstance(refusal, Rejection)
     assert refusal.kind == "not_found"
 
 
 @pytest.mark.parametrize("to", ["in_progress", "completed"])
-def test_a_task_with_open_blockers_can_not_be_started_or_completed(recorder: Recorder, to: Status) -> None:
+def test_blocked_task_can_be_neither_started_nor_completed(recorder: Recorder, to: Status) -> None:
     recorder.add("first")
     recorder.add("second", blocked_by=("1",))
     refusal = recorder.set_status("2", to)
@@ -48,7 +48,7 @@ def test_a_task_with_open_blockers_can_not_be_started_or_completed(recorder: Rec
     assert isinstance(recorder.set_status("2", to), Decision)
 
 
-def test_the_same_status_with_other_words_is_recorded_and_with_the_same_is_not(recorder: Recorder) -> None:
+def test_same_status_is_recorded_only_with_new_text(recorder: Recorder) -> None:
     recorder.add()
     recorder.set_status("1", "completed", result_summary="a")
     changed_at = recorder.state.tasks["1"].status_changed_at
@@ -69,7 +69,7 @@ def test_starts_are_counted(recorder: Recorder) -> None:
     assert recorder.state.tasks["1"].attempts == 3
 
 
-def test_leaving_a_final_state_forgets_its_words(recorder: Recorder) -> None:
+def test_reopened_task_loses_its_result_and_reason(recorder: Recorder) -> None:
     recorder.add()
     recorder.set_status("1", "failed", fail_reason="no")
     assert recorder.state.tasks["1"].fail_reason == "no"
@@ -79,7 +79,7 @@ def test_leaving_a_final_state_forgets_its_words(recorder: Recorder) -> None:
     assert recorder.state.tasks["1"].result_summary == ""
 
 
-def test_auto_clear_empties_the_list_with_the_completion_of_the_last_task(recorder: Recorder) -> None:
+def test_auto_clear_follows_the_last_completion(recorder: Recorder) -> None:
     settings = SettingsPatch(auto_clear="when_done")
     recorder.do(p.ConversationOpen(conversation=CONVERSATION, settings=settings))
     recorder.add(status="failed")

@@ -50,7 +50,7 @@ def recorder() -> Recorder:
         (p.ConversationConfigure(**C, title="t"), ("the list: title or settings restored",)),
     ],
 )
-def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
+def test_last_call_is_undone_and_reported(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
     before, title = tell(recorder.state), recorder.state.title
     recorder.do(call)
     # A title in a line is the one the list shows when the line is made.
@@ -60,7 +60,7 @@ def test_the_last_call_is_taken_back_and_told(recorder: Recorder, call: p.Mutati
 
 
 @pytest.mark.parametrize("preview", [False, True])
-def test_undo_of_a_conversation_that_was_never_opened_or_is_deleted_is_refused(preview: bool) -> None:
+def test_undo_in_a_missing_conversation_is_rejected(preview: bool) -> None:
     recorder = Recorder()
     missing = {"what": "conversation", "id": CONVERSATION}
     refusal = recorder.decide(undo(preview=preview))
@@ -73,7 +73,7 @@ def test_undo_of_a_conversation_that_was_never_opened_or_is_deleted_is_refused(p
     assert refusal.data == missing
 
 
-def test_a_second_undo_goes_one_call_further_back(recorder: Recorder) -> None:
+def test_second_undo_goes_one_call_further_back(recorder: Recorder) -> None:
     assert recorder.do(undo()).undoes == (4,)
     assert recorder.do(undo()).undoes == (3,)
     recorder.add("four")
@@ -82,7 +82,7 @@ def test_a_second_undo_goes_one_call_further_back(recorder: Recorder) -> None:
     assert recorder.do(undo()) == Decision()
 
 
-def test_opening_messages_and_attached_sessions_are_passed_over(recorder: Recorder) -> None:
+def test_undo_skips_openings_messages_and_sessions(recorder: Recorder) -> None:
     recorder.do(p.MessageAppend(**C, role="r", content=1))
     recorder.do(p.ConversationAttach(**C, session="s"))
     recorder.happen([Claimed("1", "o", 5)])
@@ -90,7 +90,7 @@ def test_opening_messages_and_attached_sessions_are_passed_over(recorder: Record
     assert recorder.state.sessions == ("s",)
 
 
-def test_an_actor_s_calls_are_taken_back_and_the_others_stay(recorder: Recorder) -> None:
+def test_undo_of_one_actor_keeps_other_changes(recorder: Recorder) -> None:
     recorder.call(p.TaskEdit(**C, task="1", title="uno"), "bob")
     recorder.call(p.TaskAdd(**C, title="bob's"), "bob")
     recorder.call(p.TaskEdit(**C, task="1", owner="me"), "me")
@@ -155,7 +155,7 @@ def test_an_actor_s_calls_are_taken_back_and_the_others_stay(recorder: Recorder)
         ),
     ],
 )
-def test_what_others_changed_since_is_left_and_told(
+def test_later_changes_of_others_are_kept_and_reported(
     recorder: Recorder, mine: p.Mutation, theirs: p.Mutation, line: str
 ) -> None:
     recorder.call(mine, "ann")
@@ -175,7 +175,7 @@ def test_what_others_changed_since_is_left_and_told(
         (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), p.TaskEdit(**C, task="3", add_blocked_by=("2",))),
     ],
 )
-def test_what_is_as_it_was_already_is_not_worth_a_word(
+def test_restored_state_is_not_reported(
     recorder: Recorder, mine: p.Mutation, theirs: p.Mutation
 ) -> None:
     recorder.call(mine, "ann")
@@ -183,7 +183,7 @@ def test_what_is_as_it_was_already_is_not_worth_a_word(
     assert recorder.do(undo(actor="ann")) == Decision()
 
 
-def test_a_call_of_which_a_part_stays_can_be_undone_later(recorder: Recorder) -> None:
+def test_partly_undone_call_can_be_undone_later(recorder: Recorder) -> None:
     recorder.call(p.TaskEdit(**C, task="1", title="x", owner="ann"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="y"), "bob")
     first = recorder.do(undo(actor="ann"))
@@ -193,7 +193,7 @@ def test_a_call_of_which_a_part_stays_can_be_undone_later(recorder: Recorder) ->
     assert recorder.do(undo(actor="ann")).lines == ('#1 "x": title restored',)
 
 
-def test_an_id_in_use_again_keeps_a_cleared_task_away(recorder: Recorder) -> None:
+def test_reused_id_keeps_a_cleared_task_away(recorder: Recorder) -> None:
     recorder.call(p.ListClear(**C), "ann")
     recorder.call(p.TaskAdd(**C, title="other"), "bob")
     assert recorder.do(undo(actor="ann")).lines == (
@@ -208,7 +208,7 @@ def test_an_id_in_use_again_keeps_a_cleared_task_away(recorder: Recorder) -> Non
     check_invariants(recorder.state)
 
 
-def test_a_deleted_task_whose_place_is_taken_comes_back_beside_it(recorder: Recorder) -> None:
+def test_restored_task_returns_next_to_its_old_place(recorder: Recorder) -> None:
     recorder.call(p.TaskMove(**C, task="2", before="1"), "me")
     recorder.call(p.TaskDelete(**C, task="2"), "ann")
     recorder.call(p.TaskMove(**C, task="3", before="1"), "bob")
@@ -219,7 +219,7 @@ def test_a_deleted_task_whose_place_is_taken_comes_back_beside_it(recorder: Reco
     check_invariants(recorder.state)
 
 
-def test_a_restored_task_does_not_close_a_cycle(recorder: Recorder) -> None:
+def test_restored_task_closes_no_cycle(recorder: Recorder) -> None:
     recorder.call(p.TaskDelete(**C, task="2"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", add_blocked_by=("3",)), "bob")
     recorder.do(undo(actor="ann"))
@@ -227,7 +227,7 @@ def test_a_restored_task_does_not_close_a_cycle(recorder: Recorder) -> None:
     assert recorder.state.tasks["3"].blocked_by == ()
 
 
-def test_an_auto_cleared_list_comes_back_with_the_completion_taken_back() -> None:
+def test_undone_completion_restores_an_auto_cleared_list() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(auto_clear="when_done")))
     recorder.add("only")
@@ -237,14 +237,14 @@ def test_an_auto_cleared_list_comes_back_with_the_completion_taken_back() -> Non
     assert recorder.state.tasks["1"].status == "pending"
 
 
-def test_calls_that_changed_nothing_are_passed_over(recorder: Recorder) -> None:
+def test_undo_skips_calls_without_changes(recorder: Recorder) -> None:
     recorder.do(p.TaskDelete(**C, tasks=("1", "2", "3")))
     recorder.do(p.ListClear(**C))
     assert len(recorder.do(undo()).lines) == 3
     assert recorder.ids() == ["1", "2", "3"]
 
 
-def test_the_calls_of_those_named_beside_are_taken_back_as_ones_own() -> None:
+def test_undo_includes_the_named_further_actors() -> None:
     recorder = Recorder()
     for actor in ("ann", "chat/1", "claude"):
         recorder.do(p.TaskAdd(**C, title=f"by {actor}", actor=actor), actor=actor)

@@ -30,7 +30,7 @@ def test_a_chain_of_ten_thousand_needs_no_recursion() -> None:
     assert find_parent_cycle("0", "1", lambda name: edges[name][0]) == [*map(str, range(10_001)), "0"]
 
 
-def test_a_parent_chain_that_is_broken_already_ends_the_walk() -> None:
+def test_broken_parent_chain_ends_the_walk() -> None:
     parents = {"1": "2", "2": "1"}
     assert find_parent_cycle("3", "1", parents.get) is None
 
@@ -61,7 +61,7 @@ def test_an_edge_is_checked_quickly_in_a_large_graph() -> None:
     assert max(times) < 0.1
 
 
-def test_the_edge_that_closes_a_long_cycle_is_refused(recorder: Recorder) -> None:
+def test_edge_that_closes_a_long_cycle_is_rejected(recorder: Recorder) -> None:
     recorder.happen([TaskAdded(AddedTask(str(number), "t")) for number in range(1, 2_001)])
     recorder.happen([DependencyAdded(str(number), str(number + 1)) for number in range(1, 2_000)])
     call = TaskEdit(conversation=CONVERSATION, task="2000", add_blocked_by=("1",))

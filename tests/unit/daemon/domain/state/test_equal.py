@@ -38,7 +38,7 @@ def ids(answer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("title", ["fix login", " Fix  Login ", "FIX LOGIN.", "Fix login …", "Fix\u00a0login!?"])
-def test_case_space_and_final_punctuation_make_no_difference(recorder: Recorder, title: str) -> None:
+def test_case_space_and_final_punctuation_are_ignored(recorder: Recorder, title: str) -> None:
     recorder.add("Fix login")
     answer = planned(recorder, new(title), new("Fix logout"))
     assert (ids(answer), answer.kept) == (["1", "2"], ("1",))

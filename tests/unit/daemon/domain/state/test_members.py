@@ -22,23 +22,23 @@ FIRST = (
 ).split()
 
 
-def test_a_snapshot_begins_with_the_members_of_the_first_version_in_their_order() -> None:
+def test_snapshot_starts_with_the_first_versions_members() -> None:
     assert list(STORED[: len(FIRST)]) == FIRST
     assert STORED[len(FIRST) :] == tuple(name for name in STORED if name not in FIRST)
 
 
 @pytest.mark.parametrize("name", EDITABLE)
-def test_what_an_event_can_edit_a_call_can_edit_and_a_new_task_can_have(name: str) -> None:
+def test_editable_members_agree_in_events_and_calls(name: str) -> None:
     for struct in (TaskEdit, TaskEdited, AddedTask, TaskAddParams, NewTask):
         assert name in struct.__struct_fields__
     assert MEMBERS[name].restorable and MEMBERS[name].stored
 
 
-def test_what_a_task_can_be_restored_with_is_a_member_of_tasks() -> None:
+def test_restorable_members_are_members_of_tasks() -> None:
     assert set(RESTORABLE) == set(AddedTask.__struct_fields__)
 
 
-def test_rare_members_begin_false_and_may_be_missing_in_every_struct() -> None:
+def test_rare_members_default_to_false_in_every_struct() -> None:
     for name in RARE:
         assert not MEMBERS[name].default
         for struct in (AddedTask, Task):
@@ -94,7 +94,7 @@ def test_constructors_of_tasks_name_every_member() -> None:
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_each_rare_member_is_kept_alone(name: str) -> None:
+def test_each_rare_member_is_kept_on_its_own(name: str) -> None:
     state = initial_state("c")
     evolve(state, TaskAdded(AddedTask("1", "t", **{name: OTHER[name]})), 1, 1, 1)
     assert getattr(state.tasks["1"], name) == OTHER[name]

@@ -15,7 +15,7 @@ def test_default_keys_sort_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_there_is_always_room_between_two_neighbours(seed: int) -> None:
+def test_a_key_fits_between_any_two_neighbors(seed: int) -> None:
     random = Random(seed)
     keys = [default_key(str(number)) for number in range(1, random.choice((2, 12, 120)))]
     following = default_key("120")
@@ -42,16 +42,16 @@ def test_moves_to_one_end_count_instead_of_growing() -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [("b", "a"), ("a", "a"), ("a", "a0"), ("~", "é"), ("", ""), ("", "0"), ("A0", "")]
 )
-def test_hopeless_neighbours_give_some_key_behind_the_first(low: str, high: str) -> None:
+def test_equal_neighbors_give_a_key_after_the_first(low: str, high: str) -> None:
     assert between(low, high) > low
 
 
-def test_the_alphabet_of_the_front_ends_and_there_is_still_room() -> None:
+def test_front_keys_never_run_out() -> None:
     assert "" < between("", "A000") < "A000"
 
 
 @pytest.mark.parametrize(("low", "high"), [("b10", "b10I"), ("b10", "b10a1"), ("", "A000"), ("b10a1", "b10a2")])
-def test_a_key_from_the_middle_can_not_be_another_one_with_zeros_behind(low: str, high: str) -> None:
+def test_middle_keys_have_no_trailing_zeros(low: str, high: str) -> None:
     key = between(low, high)
     assert low < key < high
     assert len(key) > 1

@@ -10,7 +10,7 @@ from punchlist_testing.domain import CONVERSATION, Recorder
 from punchlistd.domain.state.snapshot import dump_state, load_state
 
 
-def test_everything_is_there_again(recorder: Recorder) -> None:
+def test_snapshot_restores_everything(recorder: Recorder) -> None:
     recorder.do(
         p.ConversationOpen(
             conversation=CONVERSATION,
@@ -35,18 +35,18 @@ def test_everything_is_there_again(recorder: Recorder) -> None:
     assert copy.last_finished is not None
 
 
-def test_what_the_log_let_in_once_opens_for_ever(recorder: Recorder) -> None:
+def test_events_once_accepted_always_load(recorder: Recorder) -> None:
     recorder.happen([TaskAdded(AddedTask("1" * 40, "two\nlines"))])
     copy = load_state(CONVERSATION, dump_state(recorder.state))
     assert copy.ordered()[0].title == "two\nlines"
 
 
-def test_bytes_that_are_no_snapshot_are_an_error() -> None:
+def test_invalid_snapshot_bytes_are_an_error() -> None:
     with pytest.raises(msgspec.DecodeError):
         load_state(CONVERSATION, b"\x00")
 
 
-def test_an_older_snapshot_makes_no_person_an_agent(recorder: Recorder) -> None:
+def test_older_snapshot_makes_no_person_an_agent(recorder: Recorder) -> None:
     recorder.present = frozenset(("kilo/aaaaaa",))
     for number, owner in enumerate(("ann", "kilo/aaaaaa"), start=1):
         recorder.add()

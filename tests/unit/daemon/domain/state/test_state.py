@@ -12,7 +12,7 @@ def next_id(recorder: Recorder) -> str | None:
     return None if task is None else task.id
 
 
-def test_the_most_urgent_task_is_next_and_then_the_order_of_the_list_counts(recorder: Recorder) -> None:
+def test_next_task_is_by_priority_then_order(recorder: Recorder) -> None:
     for priority in ("low", "normal", "urgent", "high", "urgent"):
         recorder.add(priority=priority)
     order: list[str] = []
@@ -22,7 +22,7 @@ def test_the_most_urgent_task_is_next_and_then_the_order_of_the_list_counts(reco
     assert order == ["3", "5", "4", "2", "1"]
 
 
-def test_what_is_next_follows_moves_and_priorities(recorder: Recorder) -> None:
+def test_next_task_follows_moves_and_priorities(recorder: Recorder) -> None:
     for _ in range(3):
         recorder.add()
     assert next_id(recorder) == "1"
@@ -50,7 +50,7 @@ def test_a_blocked_task_and_the_child_of_a_held_one_are_not_ready(recorder: Reco
     assert recorder.state.remaining == 2
 
 
-def test_the_queue_of_ready_tasks_does_not_grow_with_history(recorder: Recorder) -> None:
+def test_ready_queue_does_not_grow_with_history(recorder: Recorder) -> None:
     recorder.add()
     recorder.add(priority="low")
     assert next_id(recorder) == "1"
@@ -62,7 +62,7 @@ def test_the_queue_of_ready_tasks_does_not_grow_with_history(recorder: Recorder)
     check_invariants(recorder.state)
 
 
-def test_the_view_of_a_conversation_tells_what_is_known(recorder: Recorder) -> None:
+def test_view_shows_the_conversation(recorder: Recorder) -> None:
     recorder.do(p.ConversationOpen(conversation=CONVERSATION, title="t", user="u"))
     recorder.add()
     view = recorder.state.conversation_view()
@@ -70,7 +70,7 @@ def test_the_view_of_a_conversation_tells_what_is_known(recorder: Recorder) -> N
     assert (view.created_at, view.updated_at) == (1_007, 1_014)
 
 
-def test_a_path_ends_in_a_circle_and_after_eight(recorder: Recorder) -> None:
+def test_path_ends_at_a_cycle_and_after_eight(recorder: Recorder) -> None:
     for number in range(1, 13):
         recorder.add(f"t{number}", parent=str(number - 1) if number > 1 else None)
     path = recorder.state.path(recorder.state.tasks["12"])
@@ -80,7 +80,7 @@ def test_a_path_ends_in_a_circle_and_after_eight(recorder: Recorder) -> None:
     assert [one.id for one in recorder.state.path(recorder.state.tasks["3"])] == ["1", "2"]
 
 
-def test_a_copy_has_reservations_of_its_own(recorder: Recorder) -> None:
+def test_copy_has_its_own_reservations(recorder: Recorder) -> None:
     recorder.add(owner="ann")
     recorder.add(owner="ann")
     copy = recorder.state.copy()

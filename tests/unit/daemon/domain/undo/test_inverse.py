@@ -39,13 +39,13 @@ def after_the_first(recorder: Recorder) -> tuple[Change, State]:
     return changes[len(recorder.history[0].facts)], state
 
 
-def test_what_concerns_the_list_can_be_taken_back_and_the_rest_lasts() -> None:
+def test_only_changes_of_the_list_can_be_undone() -> None:
     assert all(is_undoable(event) for event in UNDOABLE)
     assert not any(is_undoable(event) for event in LASTING)
 
 
 @pytest.mark.parametrize("event", [*UNDOABLE[1:7], *LASTING, e.TaskAdded(e.AddedTask("1", "again"))])
-def test_a_fact_without_effect_is_taken_back_without_a_word(recorder: Recorder, event: e.AnyEvent) -> None:
+def test_event_without_effect_is_undone_silently(recorder: Recorder, event: e.AnyEvent) -> None:
     recorder.add()
     recorder.happen([event])
     change, state = after_the_first(recorder)

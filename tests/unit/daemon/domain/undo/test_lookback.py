@@ -12,7 +12,7 @@ from punchlistd.domain.undo.lookback import build_aim
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_the_newest_calls_are_kept_and_told_to_be_cut(recorder: Recorder) -> None:
+def test_newest_calls_are_kept_and_marked_as_truncated(recorder: Recorder) -> None:
     for title in "abcd":
         recorder.add(title)
     whole, cut = recorder.looked_back(), recorder.looked_back(depth=2)
@@ -22,7 +22,7 @@ def test_the_newest_calls_are_kept_and_told_to_be_cut(recorder: Recorder) -> Non
     assert cut.seq == recorder.seq
 
 
-def test_what_was_undone_and_what_undid_are_no_calls_to_take_back(recorder: Recorder) -> None:
+def test_undone_calls_and_undos_are_skipped(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.do(p.TaskDelete(**C, task="1"))
     recorder.do(p.ListUndo(**C))
@@ -31,7 +31,7 @@ def test_what_was_undone_and_what_undid_are_no_calls_to_take_back(recorder: Reco
     assert past.last_restored("1", recorder.state.tasks["1"].created_at) == 4
 
 
-def test_touches_and_clears_of_others_count_until_they_are_taken_back(recorder: Recorder) -> None:
+def test_changes_of_others_count_until_undone(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="b"), "bob")
     recorder.call(p.ListClear(**C), "bob")
@@ -43,7 +43,7 @@ def test_touches_and_clears_of_others_count_until_they_are_taken_back(recorder: 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_looking_back_less_far_gives_the_same_or_says_that_it_was_not_far_enough(seed: int) -> None:
+def test_shorter_lookback_gives_the_same_or_reports_truncation(seed: int) -> None:
     random, recorder = Random(seed), Recorder()
     for _ in range(60):
         call = random_call(random, recorder.state)

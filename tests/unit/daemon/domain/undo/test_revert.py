@@ -28,7 +28,7 @@ def shape(recorder: Recorder) -> list[Any]:
     return tasks
 
 
-def test_an_undo_of_mine_leaves_what_others_did_since(recorder: Recorder) -> None:
+def test_undo_keeps_later_changes_of_others(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskAdd(**C, title="b"), "ann")
     recorder.call(p.TaskDelete(**C, task="2"), "ann")
@@ -50,7 +50,7 @@ def test_an_undo_of_mine_leaves_what_others_did_since(recorder: Recorder) -> Non
     ],
     ids=lambda params: type(params).__name__,
 )
-def test_what_others_have_built_upon_is_not_pulled_away(recorder: Recorder, newer: p.Mutation) -> None:
+def test_undo_keeps_what_others_depend_on(recorder: Recorder, newer: p.Mutation) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(newer, "bob")
     before = recorder.state.version
@@ -61,7 +61,7 @@ def test_what_others_have_built_upon_is_not_pulled_away(recorder: Recorder, newe
     assert recorder.state.version == before
 
 
-def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked(recorder: Recorder) -> None:
+def test_completion_stays_once_an_unblocked_task_started(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskAdd(**C, title="b", blocked_by=("1",)), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
@@ -71,7 +71,7 @@ def test_a_completion_stays_once_somebody_has_begun_what_it_unblocked(recorder: 
     }
 
 
-def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed(recorder: Recorder) -> None:
+def test_undo_never_falls_back_to_an_older_call(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
     recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "bob")
@@ -81,7 +81,7 @@ def test_an_older_call_does_not_go_in_the_place_of_one_that_others_changed(recor
     assert isinstance(recorder.call(p.ListUndo(**C, of="ann", count=1), "ann"), Decision), "without whole it skips"
 
 
-def test_an_undo_is_undone_and_that_again(recorder: Recorder) -> None:
+def test_undo_can_be_undone_repeatedly(recorder: Recorder) -> None:
     for title in "abc":
         recorder.call(p.TaskAdd(**C, title=title), "ann")
     seen = [shape(recorder)]
@@ -99,7 +99,7 @@ def test_an_undo_is_undone_and_that_again(recorder: Recorder) -> None:
     assert shape(recorder) == seen[0]
 
 
-def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back(recorder: Recorder) -> None:
+def test_redo_is_rejected_once_work_on_the_restored_started(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskDelete(**C, task="1"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
@@ -107,7 +107,7 @@ def test_a_redo_is_refused_once_somebody_works_on_what_the_undo_brought_back(rec
     assert refused(recorder, of="ann", redo=True)["actor"] == "bob"
 
 
-def test_any_one_call_is_taken_back_by_any_of_its_versions(recorder: Recorder) -> None:
+def test_call_is_undone_by_any_of_its_versions(recorder: Recorder) -> None:
     many = tuple(p.NewTask(title=title) for title in "abc")
     recorder.call(p.TaskAddMany(**C, tasks=many), "ann")
     recorder.call(p.TaskAdd(**C, title="d"), "bob")
@@ -120,7 +120,7 @@ def test_any_one_call_is_taken_back_by_any_of_its_versions(recorder: Recorder) -
     assert sorted(recorder.titles()) == ["a", "b", "c", "d"]
 
 
-def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not(recorder: Recorder) -> None:
+def test_claim_can_be_undone_and_expiry_can_not(recorder: Recorder) -> None:
     task = recorder.add("a")
     recorder.call(p.TaskClaim(**C, task="1", owner="ann"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True, claims=True), "ann")
@@ -131,7 +131,7 @@ def test_a_claim_is_a_call_that_can_be_taken_back_and_an_end_of_time_is_not(reco
     assert (recorder.state.tasks["1"].status, recorder.state.tasks["1"].owner) == ("in_progress", "ann")
 
 
-def test_a_note_that_was_taken_back_is_put_back_by_a_redo(recorder: Recorder) -> None:
+def test_redo_restores_an_undone_note(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.call(p.TaskNote(**C, task="1", text="seen"), "ann")
     ways: tuple[dict[str, Any], ...] = ({"count": 1}, {"redo": True})
@@ -140,14 +140,14 @@ def test_a_note_that_was_taken_back_is_put_back_by_a_redo(recorder: Recorder) ->
     assert [(note.actor, note.text) for note in recorder.state.tasks["1"].notes] == [("ann", "seen")]
 
 
-def test_what_excludes_each_other_is_refused(recorder: Recorder) -> None:
+def test_conflicting_parameters_are_rejected(recorder: Recorder) -> None:
     recorder.add("a")
     assert refused(recorder, call=1, redo=True)["kind"] == "invalid_params"
     assert refused(recorder, to_version=1, call=1)["kind"] == "invalid_params"
     assert refused(recorder, to_version=99) == {"kind": "invalid_params", "field": "to_version"}
 
 
-def test_nothing_comes_back_from_before_an_erasure(recorder: Recorder) -> None:
+def test_nothing_from_before_an_erasure_is_restored(recorder: Recorder) -> None:
     recorder.add("secret")
     recorder.do(p.ConversationDelete(**C))
     recorder.add("new")
@@ -157,7 +157,7 @@ def test_nothing_comes_back_from_before_an_erasure(recorder: Recorder) -> None:
     assert recorder.titles() == []
 
 
-def test_the_list_goes_back_to_what_it_was_after_a_clear_and_new_tasks(recorder: Recorder) -> None:
+def test_list_is_reverted_past_a_clear(recorder: Recorder) -> None:
     recorder.add("a")
     recorder.add("b", blocked_by=("1",), labels=("ops",))
     recorder.add("c", parent="2")
@@ -174,7 +174,7 @@ def test_the_list_goes_back_to_what_it_was_after_a_clear_and_new_tasks(recorder:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_any_version_can_be_gone_back_to(seed: int) -> None:
+def test_list_can_be_reverted_to_any_version(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     recorder.add("first")
@@ -193,7 +193,7 @@ def test_any_version_can_be_gone_back_to(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_undone_and_redone_a_list_is_what_it_was(seed: int) -> None:
+def test_undo_and_redo_restore_the_list(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
     for _ in range(25):
@@ -210,7 +210,7 @@ def test_undone_and_redone_a_list_is_what_it_was(seed: int) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_list_as_it_was_has_the_claims_that_it_had(recorder: Recorder, keep: bool) -> None:
+def test_reverted_list_has_its_former_claims(recorder: Recorder, keep: bool) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", lease_ms=7_000, keep=keep), "bob")
     then = recorder.state.version
@@ -221,7 +221,7 @@ def test_a_list_as_it_was_has_the_claims_that_it_had(recorder: Recorder, keep: b
     assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds it any more"
 
 
-def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back(recorder: Recorder) -> None:
+def test_redo_removes_a_claim_restored_by_undo(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
     recorder.call(p.TaskSetStatus(**C, task="1", status="completed"), "ann")
@@ -231,7 +231,7 @@ def test_a_redo_takes_the_claim_away_again_that_an_undo_gave_back(recorder: Reco
     assert (recorder.state.tasks["1"].status, recorder.state.claims) == ("completed", {})
 
 
-def test_a_task_that_somebody_else_claimed_since_is_not_given_back(recorder: Recorder) -> None:
+def test_task_claimed_by_another_is_not_restored(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
     recorder.call(p.TaskSetStatus(**C, task="1", status="pending"), "ann")
