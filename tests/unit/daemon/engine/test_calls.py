@@ -19,14 +19,14 @@ def stamped(params: Mutation, user: str | None = None) -> Command:
     return stamp(caller(user), params)
 
 
-def test_a_command_knows_when_and_by_whom() -> None:
+def test_command_has_its_time_and_actor() -> None:
     before = now_ms()
     command = stamped(TaskAdd(conversation="c", title="a"), "alice")
     assert before <= command.at <= now_ms() and (command.actor, command.user) == ("client", "alice")
     assert stamped(TaskAdd(conversation="c", title="a", actor="me")).actor == "me"
 
 
-def test_only_a_message_without_an_id_gets_a_fresh_one() -> None:
+def test_only_a_message_without_id_gets_a_new_one() -> None:
     bare = MessageAppend(conversation="c", role="user", content=1)
     assert stamped(bare).message_id != stamped(bare).message_id != ""
     assert stamped(MessageAppend(conversation="c", role="user", content=1, message="own")).message_id == ""
@@ -41,7 +41,7 @@ def test_opening_for_another_user_is_forbidden() -> None:
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_from_every_stage_a_write_can_be_answered_once(stage: Stage) -> None:
+def test_write_is_answered_once_from_any_stage(stage: Stage) -> None:
     add = TaskAdd(conversation="c", title="a")
     write = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), stage=stage)
     if stage is not Stage.ANSWERED:
@@ -50,7 +50,7 @@ def test_from_every_stage_a_write_can_be_answered_once(stage: Stage) -> None:
         write.answer(b"{}")
 
 
-def test_the_life_of_a_write_ends_and_every_stage_of_it_can_be_reached() -> None:
+def test_every_stage_of_a_write_is_reachable() -> None:
     assert set(NEXT) == set(Stage)
     assert frozenset[Stage]().union(*NEXT.values()) == set(Stage)
     assert [stage for stage, following in NEXT.items() if not following] == [Stage.ANSWERED]

@@ -79,7 +79,7 @@ async def _killed(directory: Path) -> TouchyLog:
 
 
 @pytest.mark.parametrize("user", [{"user": "ann"}, {"user": "bob"}, {}], ids=str)
-async def test_the_first_answer_after_a_kill_is_that_of_later(tmp_path: Path, user: dict[str, Any]) -> None:
+async def test_first_response_after_a_kill_is_complete(tmp_path: Path, user: dict[str, Any]) -> None:
     log = await _killed(tmp_path)
     first: list[Any] = []
     for method, params in READS:
@@ -96,7 +96,7 @@ async def test_the_first_answer_after_a_kill_is_that_of_later(tmp_path: Path, us
 
 @pytest.mark.parametrize("user", [{"user": "ann"}, {"user": "bob"}, {}], ids=str)
 @pytest.mark.parametrize(("method", "params"), INDEXING)
-async def test_what_brings_the_index_up_to_date_is_answered_with_all_of_it(
+async def test_queries_wait_for_the_index_to_catch_up(
     tmp_path: Path, method: str, params: dict[str, Any], user: dict[str, Any]
 ) -> None:
     shown: list[set[str]] = []
@@ -111,7 +111,7 @@ async def test_what_brings_the_index_up_to_date_is_answered_with_all_of_it(
 
 
 @pytest.mark.parametrize("view", ["events", "board"])
-async def test_a_subscription_that_begins_right_after_a_kill_leaves_out_nothing(tmp_path: Path, view: str) -> None:
+async def test_subscription_after_a_kill_is_complete(tmp_path: Path, view: str) -> None:
     log = await _killed(tmp_path)
     pushed: list[dict[str, Any]] = []
     for recover in (False, True):
@@ -127,7 +127,7 @@ async def test_a_subscription_that_begins_right_after_a_kill_leaves_out_nothing(
     assert pushed[0] == pushed[1]
 
 
-async def test_nothing_is_indexed_without_its_summary(tmp_path: Path) -> None:
+async def test_index_entries_have_summaries(tmp_path: Path) -> None:
     log = await _killed(tmp_path)
     async with engine(tmp_path, log, recover=False):
         pass  # it stops, and indexes all, before it has recovered
@@ -136,7 +136,7 @@ async def test_nothing_is_indexed_without_its_summary(tmp_path: Path) -> None:
         assert {each["conversation"] for each in found["conversations"]} == LISTS
 
 
-async def test_a_list_that_a_refused_change_made_the_daemon_forget_is_listed(tmp_path: Path) -> None:
+async def test_list_dropped_after_a_rejection_is_listed(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, index_delay_s=1_000.0) as running:
         peer = await running.connect()
@@ -148,7 +148,7 @@ async def test_a_list_that_a_refused_change_made_the_daemon_forget_is_listed(tmp
         assert (listed["conversation"], listed["version"]) == ("c", 2)
 
 
-async def test_what_waits_for_a_time_is_found_though_the_index_was_damaged_when_it_was_looked_for(
+async def test_deferred_tasks_are_found_after_index_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = TouchyLog()

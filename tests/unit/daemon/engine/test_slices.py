@@ -45,7 +45,7 @@ LONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), LONG, ids=[f"{each[0]}-{number}" for number, each in enumerate(LONG)])
-async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_and_seen_as_one(
+async def test_long_call_runs_in_slices_and_is_seen_at_once(
     running: Engine, peer: Peer, method: str, params: dict[str, Any]
 ) -> None:
     before = (await peer.result("task.add_many", conversation=C, tasks=titled()))["version"]
@@ -64,7 +64,7 @@ async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_and_s
     assert versions <= {before, after} and after >= before + 3
 
 
-async def test_a_call_that_looks_at_a_long_list_takes_long_whatever_it_asks_for(running: Engine, peer: Peer) -> None:
+async def test_call_on_a_long_list_counts_as_long(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=titled())
     async with turns(*WORK) as counted:
         for number in range(10):
@@ -74,7 +74,7 @@ async def test_a_call_that_looks_at_a_long_list_takes_long_whatever_it_asks_for(
     assert counted.longest <= SLICE
 
 
-async def test_calls_of_several_parts_that_come_together_are_decided_in_several_turns(
+async def test_concurrent_multipart_calls_take_several_turns(
     running: Engine, peer: Peer
 ) -> None:
     async with turns(*WORK) as counted:
@@ -85,7 +85,7 @@ async def test_calls_of_several_parts_that_come_together_are_decided_in_several_
     assert counted.longest <= 4 * MAX_PARTS, "a part is looked at up to three times, and one call too many is begun"
 
 
-async def test_between_two_calls_that_take_long_all_others_have_their_turn(running: Engine, peer: Peer) -> None:
+async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer) -> None:
     """And each connection's own calls stay in their order."""
     other, seqs = await running.connect(), dict[int, int]()
     for number in range(4):
@@ -100,7 +100,7 @@ async def test_between_two_calls_that_take_long_all_others_have_their_turn(runni
     assert beside < seqs[2], "it waited for one of them alone"
 
 
-async def test_reads_that_come_for_ever_go_before_a_call_that_takes_long_for_a_while_only(
+async def test_endless_reads_delay_a_long_call_briefly(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     """To a user, a list that is not there has to be looked for again each time."""
@@ -125,7 +125,7 @@ async def test_reads_that_come_for_ever_go_before_a_call_that_takes_long_for_a_w
         assert (await reader.answer(number))["result"]["conversation"]["version"] == 0
 
 
-async def test_a_refused_append_of_a_long_call_leaves_nothing_of_it(
+async def test_rejected_append_of_a_long_call_leaves_nothing(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("task.add", conversation=C, title="x")
@@ -145,7 +145,7 @@ def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
     ]
 
 
-async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(running: Engine, peer: Peer) -> None:
+async def test_reader_does_not_evict_a_list_being_created(running: Engine, peer: Peer) -> None:
     """A list that is not there is unloaded again once somebody has asked for it."""
     reader = await running.connect()
     peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=1)
@@ -156,7 +156,7 @@ async def test_who_looks_for_a_list_that_is_being_made_does_not_take_it_away(run
     assert (await peer.result("task.list", conversation=C))["version"] == made == MANY + 1
 
 
-async def test_calls_of_few_parts_and_many_events_that_come_together_are_all_made(
+async def test_concurrent_calls_with_many_events_all_succeed(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     changer, peers = await running.connect(), [peer, *[await running.connect() for _ in range(3)]]
@@ -172,7 +172,7 @@ async def test_calls_of_few_parts_and_many_events_that_come_together_are_all_mad
     assert "result" in await changer.answer(1)
 
 
-async def test_a_call_of_many_events_behind_a_refused_append_is_decided_anew(
+async def test_call_after_a_rejected_append_is_decided_again(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("task.add", conversation=C, title="x")
@@ -193,7 +193,7 @@ async def test_a_call_of_many_events_behind_a_refused_append_is_decided_anew(
     assert [each["title"] for each in (await peer.result("task.list", conversation=C))["tasks"][:2]] == ["x", "t0"]
 
 
-async def test_the_refusal_of_a_long_call_is_that_of_a_short_one(running: Engine, peer: Peer) -> None:
+async def test_long_calls_are_rejected_like_short_ones(running: Engine, peer: Peer) -> None:
     await peer.result("task.add", conversation=C, title="x")
     late = await peer.refusal("task.add_many", conversation=C, tasks=titled(), expect_version=7)
     assert late["kind"] == "version_conflict"
@@ -206,7 +206,7 @@ async def test_the_refusal_of_a_long_call_is_that_of_a_short_one(running: Engine
 
 
 @pytest.mark.parametrize("view", ["rows", "events"])
-async def test_what_a_long_call_changed_is_pushed_to_one_subscriber_in_a_turn(tmp_path: Path, view: str) -> None:
+async def test_changes_of_a_long_call_are_pushed_one_subscriber_a_turn(tmp_path: Path, view: str) -> None:
     piece = 2_000
     async with engine(tmp_path, chunk_bytes=piece) as running:
         peer, watchers = await running.connect(), [await running.connect() for _ in range(6)]
@@ -223,7 +223,7 @@ async def test_what_a_long_call_changed_is_pushed_to_one_subscriber_in_a_turn(tm
     assert counted.total >= 6 * (MANY if view == "rows" else 1)
 
 
-async def test_who_reads_while_a_long_call_waits_for_a_commit_is_answered_before_it(
+async def test_reads_finish_while_a_long_call_commits(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     changer, reader = await running.connect(), await running.connect()

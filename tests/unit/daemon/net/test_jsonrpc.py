@@ -31,12 +31,12 @@ def refused(**members: Any) -> Malformed:
     return decoded
 
 
-def test_a_request_becomes_a_call_with_its_id_as_json_and_decoded_params() -> None:
+def test_request_becomes_a_call() -> None:
     text = b' { "params" : { "task" : "1" } , "id" : "a\\u0062" , "method" : "task.get" , "jsonrpc" : "2.0" } '
     assert jsonrpc.decode(text, LIMITS) == Call(b'"ab"', "task.get", {"task": "1"})
 
 
-def test_the_quick_reading_of_a_plain_call_says_what_the_strict_one_says() -> None:
+def test_fast_decoder_agrees_with_the_strict_one() -> None:
     seed = int.from_bytes(os.urandom(4))
     print(f"seed {seed}")
     random = Random(seed)
@@ -91,7 +91,7 @@ def test_the_quick_reading_of_a_plain_call_says_what_the_strict_one_says() -> No
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":["a"]}',
     ],
 )
-def test_what_readers_may_disagree_about_is_left_to_the_strict_reading(text: bytes) -> None:
+def test_ambiguous_input_goes_to_the_strict_decoder(text: bytes) -> None:
     assert jsonrpc.decode_plain(text) is None
 
 
@@ -101,7 +101,7 @@ def test_no_params_and_empty_params_are_the_same() -> None:
         assert jsonrpc.decode(frame(id=1, method="a", **members), LIMITS) == Call(b"1", "a", {})
 
 
-def test_params_by_position_are_refused_as_params() -> None:
+def test_positional_params_are_rejected() -> None:
     call = jsonrpc.decode(frame(id=1, method="task.get", params=["c", "1"]), LIMITS)
     assert isinstance(call, Call)
     rejection = typed_params(METHODS["task.get"], call.params)
@@ -109,7 +109,7 @@ def test_params_by_position_are_refused_as_params() -> None:
     assert (rejection.kind, rejection.data) == ("invalid_params", {"field": "params", "expected": "object"})
 
 
-def test_a_batch_becomes_a_list_in_its_order() -> None:
+def test_batch_becomes_an_ordered_list() -> None:
     text = b"[%b, 1, %b]" % (frame(id=1, method="a"), frame(method="b", params={"c": [1]}))
     decoded = jsonrpc.decode(text, LIMITS)
     assert isinstance(decoded, list)
@@ -118,7 +118,7 @@ def test_a_batch_becomes_a_list_in_its_order() -> None:
     assert isinstance(second, Malformed)
 
 
-def test_a_batch_beyond_the_limit_is_refused_as_a_whole() -> None:
+def test_batch_above_the_limit_is_rejected() -> None:
     limits = Limits(batch=2)
     assert isinstance(jsonrpc.decode(b"[1,2]", limits), list)
     answer = jsonrpc.decode(b"[1,2,3]", limits)
@@ -127,18 +127,18 @@ def test_a_batch_beyond_the_limit_is_refused_as_a_whole() -> None:
     assert answer.rejection.data == {"limit": "batch", "value": 3, "maximum": 2}
 
 
-def test_params_become_the_typed_params_of_the_method() -> None:
+def test_params_are_converted_to_their_type() -> None:
     given = {"conversation": "c", "title": "a", "priority": "high", "metadata": {"x": [1, None]}}
     parsed = typed_params(METHODS["task.add"], given)
     assert parsed == p.TaskAdd(conversation="c", title="a", priority="high", metadata={"x": [1, None]})
     assert typed_params(METHODS["daemon.status"], {}) == p.Nothing()
 
 
-def test_an_unknown_method_gets_the_nearest_one() -> None:
+def test_unknown_method_suggests_the_nearest() -> None:
     assert jsonrpc.unknown_method("task.ad").data == {"method": "task.ad", "nearest": "task.add"}
 
 
-def test_answers_and_pushes_are_json_rpc() -> None:
+def test_replies_and_pushes_are_json_rpc() -> None:
     assert json.loads(jsonrpc.response(b'"a"', b'{"b":1}')) == {"jsonrpc": "2.0", "id": "a", "result": {"b": 1}}
     assert json.loads(notification("events", b'{"b":1}')) == {
         "jsonrpc": "2.0",
@@ -148,7 +148,7 @@ def test_answers_and_pushes_are_json_rpc() -> None:
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_a_refusal_travels_with_its_code_kind_and_facts(kind: str) -> None:
+def test_error_has_code_kind_and_data(kind: str) -> None:
     sent = jsonrpc.failure(b"5", Rejection(kind, "Because.", {"field": "a"}))
     assert json.loads(sent) == {
         "jsonrpc": "2.0",
@@ -157,7 +157,7 @@ def test_a_refusal_travels_with_its_code_kind_and_facts(kind: str) -> None:
     }
 
 
-def test_what_a_client_asks_is_what_the_daemon_reads() -> None:
+def test_daemon_reads_what_the_client_encodes() -> None:
     asked = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
     call = jsonrpc.decode(request("id", "task.edit", asked), LIMITS)
     assert isinstance(call, Call)
@@ -166,7 +166,7 @@ def test_what_a_client_asks_is_what_the_daemon_reads() -> None:
     assert jsonrpc.decode(request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
 
 
-def test_what_the_daemon_sends_is_what_the_client_reads() -> None:
+def test_client_reads_what_the_daemon_encodes() -> None:
     reply = decode_message(jsonrpc.response(b"1", b'{"a":1}'))
     assert isinstance(reply, Reply)
     assert isinstance(reply.result, msgspec.Raw)
@@ -200,7 +200,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.binary(max_size=4), max_size=16))
-def test_no_frame_makes_the_decoder_raise(parts: list[bytes]) -> None:
+def test_decoder_never_raises(parts: list[bytes]) -> None:
     decoded = jsonrpc.decode(b"".join(parts), LIMITS)
     for item in decoded if isinstance(decoded, list) else [decoded]:
         if isinstance(item, Malformed):
@@ -215,7 +215,7 @@ values = st.recursive(
 
 
 @given(st.data(), st.sampled_from(sorted(METHODS)))
-def test_no_params_make_the_parser_raise(data: st.DataObject, method: str) -> None:
+def test_parser_never_raises(data: st.DataObject, method: str) -> None:
     names = st.sampled_from(METHODS[method].params.__struct_fields__ or ("x",)) | st.text(max_size=4)
     params = data.draw(st.dictionaries(names, values, max_size=4) | st.lists(values, max_size=3))
     parsed = typed_params(METHODS[method], params)

@@ -81,21 +81,21 @@ def identity(path: str) -> tuple[int, int]:
 # what is found at the socket's place
 
 
-def test_nothing_there_is_bound(path: str) -> None:
+def test_missing_socket_is_bound(path: str) -> None:
     own = OwnSocket(path)
     connect(path).close()
     own.close()
     assert not os.path.exists(path)
 
 
-def test_a_stale_socket_is_replaced_without_delay(path: str) -> None:
+def test_stale_socket_is_replaced(path: str) -> None:
     make_stale(path)
     own = OwnSocket(path)
     connect(path).close()
     own.close()
 
 
-def test_the_socket_of_a_killed_daemon_is_replaced(path: str) -> None:
+def test_socket_of_a_killed_daemon_is_replaced(path: str) -> None:
     process = taken_by_another_process(path)
     end(process)
     assert os.path.exists(path)
@@ -104,7 +104,7 @@ def test_the_socket_of_a_killed_daemon_is_replaced(path: str) -> None:
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["live", "live but frozen"])
 @pytest.mark.parametrize("lock_file", ["kept", "removed"])
-def test_a_live_socket_is_left_alone(path: str, frozen: bool, lock_file: str) -> None:
+def test_live_socket_is_not_replaced(path: str, frozen: bool, lock_file: str) -> None:
     process = taken_by_another_process(path)
     try:
         before = identity(path)
@@ -121,7 +121,7 @@ def test_a_live_socket_is_left_alone(path: str, frozen: bool, lock_file: str) ->
         end(process)
 
 
-def test_a_live_socket_whose_queue_is_full_is_left_alone(path: str) -> None:
+def test_live_socket_with_a_full_queue_is_not_replaced(path: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700)
     with socket.socket(socket.AF_UNIX) as full, socket.socket(socket.AF_UNIX) as waiting:
         full.bind(path)
@@ -145,7 +145,7 @@ def a_dangling_link(path: str) -> None:
 
 
 @pytest.mark.parametrize("make", [a_file, os.mkdir, a_link_to_a_live_socket, a_dangling_link, os.mkfifo])
-def test_what_is_no_socket_is_left_alone(path: str, make: Callable[[str], None]) -> None:
+def test_other_files_are_not_replaced(path: str, make: Callable[[str], None]) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700)
     make(path)
     before = identity(path)
@@ -155,7 +155,7 @@ def test_what_is_no_socket_is_left_alone(path: str, make: Callable[[str], None])
 
 
 @needs_root
-def test_a_socket_of_another_user_is_left_alone(path: str) -> None:
+def test_other_users_socket_is_not_replaced(path: str) -> None:
     make_stale(path)
     os.chown(path, NOBODY, NOBODY)
     with pytest.raises(PlaceUnusable, match="belongs to another user"):
@@ -174,7 +174,7 @@ def test_a_socket_of_another_user_is_left_alone(path: str) -> None:
         (0o700, NOBODY, "^$"),
     ],
 )
-def test_permissions_decide_with_a_reason(mode: int, owner: int, said: str, open_directory: Path) -> None:
+def test_permission_errors_have_a_reason(mode: int, owner: int, said: str, open_directory: Path) -> None:
     directory = open_directory / "run"
     directory.mkdir()
     directory.chmod(mode)
@@ -205,7 +205,7 @@ def open_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("length", range(100, 301, 8))
-def test_a_path_of_any_length_works_from_end_to_end(tmp_path: Path, length: int) -> None:
+def test_paths_of_any_length_work(tmp_path: Path, length: int) -> None:
     begin = f"{tmp_path}/"
     middle = "d" * 40 + "/"
     while len(begin) + len(middle) + 20 < length:
@@ -219,18 +219,18 @@ def test_a_path_of_any_length_works_from_end_to_end(tmp_path: Path, length: int)
     assert not os.path.exists(path)
 
 
-def test_a_name_too_long_for_any_address_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_too_long_name_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(PlaceUnusable, match="can't be bound: AF_UNIX path too long"):
         OwnSocket(str(tmp_path / ("s" * 100)))
 
 
-def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_path_below_a_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PlaceUnusable, match="can't be used as a directory: .*Choose another one"):
         OwnSocket(str(tmp_path / "file" / "s"))
 
 
-def test_without_a_home_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("HOME")
     with pytest.raises(PlaceUnusable, match="HOME is not set: set it, or PUNCHLIST_DATA_DIR"):
@@ -240,7 +240,7 @@ def test_without_a_home_the_variable_is_named(tmp_path: Path, monkeypatch: pytes
 # who may come near
 
 
-def test_directory_socket_and_lock_are_for_us_alone(path: str) -> None:
+def test_directory_socket_and_lock_are_private(path: str) -> None:
     before = os.umask(0)
     own = OwnSocket(path)
     os.umask(before)
@@ -251,14 +251,14 @@ def test_directory_socket_and_lock_are_for_us_alone(path: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o750, 0o755, 0o711])
-def test_a_directory_that_others_may_only_read_is_used_as_it_is(tmp_path: Path, mode: int) -> None:
+def test_readable_directory_is_accepted(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
     os.close(open_private_directory(str(tmp_path)))
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-def test_a_directory_that_others_may_write_is_refused_and_left_as_it_is(tmp_path: Path, mode: int) -> None:
+def test_writable_directory_is_rejected(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
     with pytest.raises(PlaceUnusable, match="writable by other users"):
         open_private_directory(str(tmp_path))
@@ -266,13 +266,13 @@ def test_a_directory_that_others_may_write_is_refused_and_left_as_it_is(tmp_path
 
 
 @needs_root
-def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_other_users_directory_is_rejected(tmp_path: Path) -> None:
     os.chown(tmp_path, NOBODY, NOBODY)
     with pytest.raises(PlaceUnusable, match="belongs to another user"):
         open_private_directory(str(tmp_path))
 
 
-def test_a_directory_that_is_a_link_is_refused_but_not_an_ancestor(tmp_path: Path) -> None:
+def test_linked_directory_is_rejected_but_not_an_ancestor(tmp_path: Path) -> None:
     (tmp_path / "real" / "below").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(PlaceUnusable, match="is a symbolic link. Pass the directory it points to"):
@@ -280,7 +280,7 @@ def test_a_directory_that_is_a_link_is_refused_but_not_an_ancestor(tmp_path: Pat
     os.close(open_private_directory(str(tmp_path / "link" / "below")))
 
 
-def test_a_directory_swapped_for_a_link_leads_nothing_outside(tmp_path: Path) -> None:
+def test_directory_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -318,7 +318,7 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(tmp_path: Path) ->
 # what happens while we live
 
 
-def test_a_replaced_socket_is_noticed_and_not_removed_at_the_end(path: str) -> None:
+def test_replaced_socket_is_detected_and_kept(path: str) -> None:
     own = OwnSocket(path)
     assert own.is_in_place()
     os.unlink(path)
@@ -329,7 +329,7 @@ def test_a_replaced_socket_is_noticed_and_not_removed_at_the_end(path: str) -> N
     assert os.path.exists(path)
 
 
-def test_a_replaced_directory_is_noticed_and_its_socket_left_alone(path: str) -> None:
+def test_replaced_directory_is_detected_and_kept(path: str) -> None:
     own = OwnSocket(path)
     directory = os.path.dirname(path)
     os.rename(directory, directory + ".old")
@@ -340,7 +340,7 @@ def test_a_replaced_directory_is_noticed_and_its_socket_left_alone(path: str) ->
     other.close()
 
 
-def test_closing_twice_is_harmless_and_the_lock_file_stays(path: str) -> None:
+def test_second_close_is_harmless(path: str) -> None:
     own = OwnSocket(path)
     inode = os.stat(path + ".lock").st_ino
     own.close()
@@ -352,7 +352,7 @@ def test_closing_twice_is_harmless_and_the_lock_file_stays(path: str) -> None:
     other.close()
 
 
-def test_a_refusal_leaves_no_descriptor_open(path: str) -> None:
+def test_rejected_socket_leaks_no_descriptor(path: str) -> None:
     own = OwnSocket(path)
     before = set(os.listdir("/proc/self/fd"))
     for _ in range(3):
@@ -374,7 +374,7 @@ def listening_at(path: str, mode: int = 0o600) -> socket.socket:
     return sock
 
 
-def test_an_inherited_socket_is_taken_with_its_path_and_stays_when_closed(path: str) -> None:
+def test_inherited_socket_stays_after_close(path: str) -> None:
     inherited = InheritedSocket(listening_at(path))
     assert inherited.path == path
     assert inherited.is_in_place()
@@ -382,7 +382,7 @@ def test_an_inherited_socket_is_taken_with_its_path_and_stays_when_closed(path: 
     assert os.path.exists(path)
 
 
-def test_an_inherited_socket_with_a_full_queue_is_taken(path: str) -> None:
+def test_inherited_socket_with_a_full_queue_is_accepted(path: str) -> None:
     sock = listening_at(path)
     sock.listen(0)
     with socket.socket(socket.AF_UNIX) as waiting:
@@ -399,12 +399,12 @@ def test_an_inherited_socket_with_a_full_queue_is_taken(path: str) -> None:
     ],
     ids=["tcp", "datagrams", "unbound"],
 )
-def test_what_is_no_listening_unix_socket_is_refused(family: int, kind: int) -> None:
+def test_other_inherited_descriptors_are_rejected(family: int, kind: int) -> None:
     with socket.socket(family, kind) as sock, pytest.raises(PlaceUnusable, match="not a listening Unix socket"):
         InheritedSocket(sock)
 
 
-def test_a_bound_socket_that_does_not_listen_is_refused(path: str) -> None:
+def test_socket_that_does_not_listen_is_rejected(path: str) -> None:
     make_stale(path)
     os.unlink(path)
     with socket.socket(socket.AF_UNIX) as sock:
@@ -413,7 +413,7 @@ def test_a_bound_socket_that_does_not_listen_is_refused(path: str) -> None:
             InheritedSocket(sock)
 
 
-def test_an_abstract_socket_is_refused(path: str) -> None:
+def test_abstract_socket_is_rejected(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(f"\0{path}")
         sock.listen()
@@ -422,26 +422,26 @@ def test_an_abstract_socket_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
-def test_an_inherited_socket_that_others_may_connect_to_is_refused(path: str, mode: int) -> None:
+def test_inherited_socket_open_to_others_is_rejected(path: str, mode: int) -> None:
     with listening_at(path, mode) as sock, pytest.raises(PlaceUnusable, match="Use SocketMode=0600"):
         InheritedSocket(sock)
 
 
-def test_an_inherited_socket_in_a_directory_that_others_may_write_is_refused(path: str) -> None:
+def test_inherited_socket_in_a_writable_directory_is_rejected(path: str) -> None:
     with listening_at(path) as sock:
         os.chmod(os.path.dirname(path), 0o777)
         with pytest.raises(PlaceUnusable, match="Use DirectoryMode=0700"):
             InheritedSocket(sock)
 
 
-def test_an_inherited_socket_whose_path_is_gone_is_refused(path: str) -> None:
+def test_inherited_socket_without_path_is_rejected(path: str) -> None:
     with listening_at(path) as sock:
         os.unlink(path)
         with pytest.raises(PlaceUnusable, match="systemctl --user restart punchlistd.socket"):
             InheritedSocket(sock)
 
 
-def test_an_inherited_socket_whose_path_leads_to_another_daemon_is_refused(path: str) -> None:
+def test_inherited_socket_replaced_by_another_daemon_is_rejected(path: str) -> None:
     with listening_at(path) as sock:
         os.unlink(path)
         os.rename(os.path.dirname(path), os.path.dirname(path) + ".old")

@@ -27,7 +27,7 @@ def value(id: bytes | None) -> object:
     return None if id is None else msgspec.json.decode(id)
 
 
-def test_every_frame_of_the_table_gets_the_answer_that_the_rules_give() -> None:
+def test_every_malformed_frame_gets_its_error() -> None:
     cases = malformed.all_cases()
     assert sum(case.kind != FINE for case in cases) >= 5_000
     wrong: list[str] = []
@@ -40,7 +40,7 @@ def test_every_frame_of_the_table_gets_the_answer_that_the_rules_give() -> None:
     assert not wrong, "\n".join(wrong[:20])
 
 
-def test_every_batch_gets_one_answer_or_one_for_each_element() -> None:
+def test_every_malformed_batch_gets_its_errors() -> None:
     for name, frame, expected in malformed.batches():
         decoded = jsonrpc.decode(frame, LIMITS)
         if isinstance(decoded, list):
@@ -50,12 +50,12 @@ def test_every_batch_gets_one_answer_or_one_for_each_element() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])
-def test_every_broken_header_is_refused_the_same_way_in_any_pieces(step: int) -> None:
+def test_broken_headers_are_rejected_in_any_pieces(step: int) -> None:
     for stream, kind in malformed.header_faults():
         assert refusal(stream, step) == kind, stream[:80]
 
 
-def test_every_other_first_byte_is_refused() -> None:
+def test_every_other_first_byte_is_rejected() -> None:
     for stream, kind in malformed.openings():
         assert refusal(stream, 1) == refusal(stream, 1 << 20) == kind, stream[:80]
 
@@ -69,7 +69,7 @@ def refusal(stream: bytes, step: int) -> str:
     return caught.value.rejection.kind
 
 
-def test_no_frame_of_a_mebibyte_takes_more_than_linear_time() -> None:
+def test_decoding_takes_linear_time() -> None:
     whole, part = hard_frames(LIMITS.frame_bytes), hard_frames(LIMITS.frame_bytes // 16)
     for name, frame in whole.items():
         taken_s = processor_s(frame)
@@ -113,7 +113,7 @@ def repeated(piece: bytes, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("piece", [b"1", b"{}", b"[]", b'""', b'"\\\\"', b'{"a":1}', b"[[[]]]", b'{"a":[{}]}'])
-def test_a_frame_that_would_make_very_many_values_is_refused_before_it_is_read(piece: bytes) -> None:
+def test_frame_with_too_many_values_is_rejected_undecoded(piece: bytes) -> None:
     frame = repeated(piece, LIMITS.frame_bytes // (len(piece) + 1) - 100)
     protocol = ServerProtocol(LIMITS)
     protocol.receive_data(frame + b"\n")
@@ -126,13 +126,13 @@ def test_a_frame_that_would_make_very_many_values_is_refused_before_it_is_read(p
     assert decoded.rejection.kind == "limit_exceeded" and decoded.rejection.data["limit"] == "values"
 
 
-def test_as_many_values_as_a_frame_may_hold_are_read_and_one_more_is_refused() -> None:
+def test_value_limit_is_exact() -> None:
     others = 4 + 3 + 1  # members of the call, of its params and of the metadata
     assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others), LIMITS), Call)
     assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others + 1), LIMITS), Malformed)
 
 
 @pytest.mark.parametrize("text", [b",", b"{", b"[1,{", b'\\",', b"\\\\,"])
-def test_a_text_may_hold_what_stands_between_values(text: bytes) -> None:
+def test_separators_inside_texts_do_not_count(text: bytes) -> None:
     frame = edited(b'{"k":"' + text * (1_000_000 // len(text)) + b'"}')
     assert isinstance(jsonrpc.decode(frame, LIMITS), Call)

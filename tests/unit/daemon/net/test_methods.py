@@ -67,7 +67,7 @@ async def filled(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize(("kind", "method", "params", "facts"), REFUSALS)
-async def test_a_refusal_has_its_code_kind_and_facts_and_changes_nothing(
+async def test_rejected_call_has_its_data_and_changes_nothing(
     tmp_path: Path, kind: str, method: str, params: dict[str, Any], facts: dict[str, Any]
 ) -> None:
     log = TouchyLog()
@@ -83,7 +83,7 @@ async def test_a_refusal_has_its_code_kind_and_facts_and_changes_nothing(
 
 
 @pytest.mark.parametrize("method", ["task.list", "task.get", "task.explain"])
-async def test_a_read_waits_for_its_version_and_holds_up_no_other(running: Engine, method: str) -> None:
+async def test_read_waits_for_its_version(running: Engine, method: str) -> None:
     peer, other = await running.connect(), await running.connect()
     await filled(peer)
     version = (await peer.result("task.list", conversation=C))["version"]
@@ -97,7 +97,7 @@ async def test_a_read_waits_for_its_version_and_holds_up_no_other(running: Engin
     assert answer["id"] == 7 and "newer" in str(answer["result"])
 
 
-async def test_a_version_that_does_not_come_is_told_with_the_one_that_is_there(
+async def test_missing_version_error_has_the_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("punchlistd.engine.reading.queries.REACHED_S", 0.01)
@@ -112,7 +112,7 @@ async def test_a_version_that_does_not_come_is_told_with_the_one_that_is_there(
         ] == "version_conflict"
 
 
-async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
+async def test_disk_errors_have_their_codes(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -134,14 +134,14 @@ async def test_refusals_of_the_disk_have_their_codes(tmp_path: Path) -> None:
         (b"[" + b",".join([b"{}"] * 101) + b"]", "limit_exceeded"),
     ],
 )
-async def test_a_frame_that_is_no_call_is_refused(peer: Peer, frame: bytes, kind: str) -> None:
+async def test_invalid_frame_is_rejected(peer: Peer, frame: bytes, kind: str) -> None:
     peer.write(frame + b"\n")
     error = (await peer.receive())["error"]
     assert (error["code"], error["data"]["kind"]) == (ERRORS[kind].code, kind)
     await peer.quiet()
 
 
-async def test_hello_tells_who_answers_and_the_limits_in_force(tmp_path: Path) -> None:
+async def test_hello_returns_identity_and_limits(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(batch=7, frame_seconds=3.5)) as running:
         peer = await running.connect()
         told = await peer.result("daemon.hello", client={"name": "me", "version": "1"})
@@ -152,12 +152,12 @@ async def test_hello_tells_who_answers_and_the_limits_in_force(tmp_path: Path) -
         assert added["message"]["actor"] == "me"
 
 
-async def test_discover_gives_the_whole_contract(running: Engine) -> None:
+async def test_discover_returns_the_whole_contract(running: Engine) -> None:
     document = await (await running.connect()).result("rpc.discover")
     assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
 
 
-async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
+async def test_connection_above_the_limit_is_closed_with_an_error(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(connections=3)) as running:
         peers = [await running.connect() for _ in range(3)]
         for peer in peers:
@@ -178,7 +178,7 @@ async def test_one_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> 
         await (await running.connect()).quiet()
 
 
-async def test_a_connection_has_a_limit_of_subscriptions(tmp_path: Path) -> None:
+async def test_subscriptions_of_a_connection_are_limited(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(subscriptions=2)) as running:
         peer = await running.connect()
         for _ in range(2):
@@ -188,7 +188,7 @@ async def test_a_connection_has_a_limit_of_subscriptions(tmp_path: Path) -> None
         assert (await peer.result("event.subscribe"))["subscription"] == "3"
 
 
-async def test_a_subscription_begins_with_the_list_of_its_position(peer: Peer) -> None:
+async def test_subscription_starts_with_its_list(peer: Peer) -> None:
     await filled(peer)
     shown = await peer.result("event.subscribe", conversation=C, view="list", after=1)
     listed = await peer.result("task.list", conversation=C)
@@ -198,7 +198,7 @@ async def test_a_subscription_begins_with_the_list_of_its_position(peer: Peer) -
     await peer.quiet()
 
 
-async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
+async def test_status_figures_are_real(tmp_path: Path) -> None:
     def look(path: str) -> dict[str, Any]:
         peer, other = Raw(path), Raw(path)
         try:
@@ -223,7 +223,7 @@ async def test_the_figures_of_the_status_are_real(tmp_path: Path) -> None:
     assert msgspec.json.encode(told)
 
 
-async def test_a_shutdown_for_the_idle_is_not_made_beside_others_or_claims(running: Engine) -> None:
+async def test_idle_shutdown_waits_for_connections_and_claims(running: Engine) -> None:
     peer, other = await running.connect(), await running.connect()
     assert await peer.result("daemon.shutdown", if_idle=True) == {"stopping": False}
     await other.result("task.add", conversation="c", title="a")
@@ -237,13 +237,13 @@ async def test_a_shutdown_for_the_idle_is_not_made_beside_others_or_claims(runni
         await running.stopping.wait()
 
 
-async def test_shutdown_is_answered_and_asks_the_daemon_to_stop(running: Engine) -> None:
+async def test_shutdown_is_answered_before_the_stop(running: Engine) -> None:
     assert await (await running.connect()).result("daemon.shutdown") == {"stopping": True}
     with anyio.fail_after(30):
         await running.stopping.wait()
 
 
-async def test_a_client_of_language_servers_is_greeted_gives_up_a_call_and_leaves(running: Engine) -> None:
+async def test_language_server_client_can_cancel_and_exit(running: Engine) -> None:
     editor = await running.connect(headers=True)
     told: dict[str, Any] = {
         "processId": 1,
@@ -274,7 +274,7 @@ async def test_a_client_of_language_servers_is_greeted_gives_up_a_call_and_leave
     assert event["actor"] == "helix", "and the daemon goes on"
 
 
-async def test_a_preview_of_an_undo_names_the_calls_that_the_undo_takes_back(peer: Peer) -> None:
+async def test_undo_preview_names_its_calls(peer: Peer) -> None:
     await peer.result("task.add", conversation=C, title="a")
     many = [{"title": "b"}, {"title": "c"}]
     last = (await peer.result("task.add_many", conversation=C, tasks=many))["version"]

@@ -88,7 +88,7 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("method", "params", "data"), TABLE)
-def test_a_refusal_names_the_field_what_was_expected_and_the_nearest_name(
+def test_error_names_field_expectation_and_nearest_name(
     method: str, params: dict[str, Any], data: dict[str, str]
 ) -> None:
     assert refusal(method, **params).data == data
@@ -98,7 +98,7 @@ WRONG: tuple[Any, ...] = (None, True, 1.5, -1, "", "x" * 70_000, [], [None], {},
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_wrong_value_of_every_parameter_is_explained(method: str) -> None:
+def test_every_invalid_parameter_is_explained(method: str) -> None:
     fields = METHODS[method].params.__struct_fields__
     good = {"conversation": "c", "task": "1", "title": "a", "session": "s", "status": "pending", "owner": "o"}
     base = {name: value for name, value in good.items() if name in fields}
@@ -111,7 +111,7 @@ def test_every_wrong_value_of_every_parameter_is_explained(method: str) -> None:
                 assert str(parsed.data["field"]).split(".")[0].split("[")[0] in fields
 
 
-def test_the_message_says_what_to_do() -> None:
+def test_message_says_what_to_do() -> None:
     assert refusal("task.add", conversation="c", titel="a").message == "Unknown parameter; did you mean title?"
     assert "known are conversation, task" in refusal("task.get", zzz="a").message
     assert refusal("task.get", conversation=1).message == "conversation is wrong: expected string."
@@ -119,13 +119,13 @@ def test_the_message_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 1_000_000, "a` - at `$.task", "a`b", "\n", "\u202e", "tasks[3].x", "$"])
-def test_strange_names_are_cut_and_do_no_harm(name: str) -> None:
+def test_hostile_names_are_truncated(name: str) -> None:
     rejection = refusal("task.get", **{name: 1})
     assert len(str(rejection.data["field"])) <= 100
     assert "nearest" not in rejection.data
 
 
-def test_an_unknown_method_is_cut_and_compared_only_when_it_is_short() -> None:
+def test_long_unknown_method_is_truncated() -> None:
     assert param_errors.unknown_method("tasks.list").data["nearest"] == "task.list"
     far = param_errors.unknown_method("x" * 1_000_000)
     assert far.data == {"method": "x" * 64}

@@ -30,7 +30,7 @@ def add(title: str) -> dict[str, Any]:
     return {"conversation": C, "title": title}
 
 
-async def test_notifications_are_executed_and_never_answered(peer: Peer) -> None:
+async def test_notifications_are_executed_without_reply(peer: Peer) -> None:
     peer.send("task.add", add("a"), id=None)
     peer.send("task.add", {"conversation": C}, id=None)
     peer.write(peer.frame([{"jsonrpc": "2.0", "method": "task.add", "params": add("b")}] * 2))
@@ -38,14 +38,14 @@ async def test_notifications_are_executed_and_never_answered(peer: Peer) -> None
     assert [task["title"] for task in listed["tasks"]] == ["a", "b", "b"]
 
 
-async def test_a_fault_of_ours_is_an_internal_error_and_no_end(running: Engine, peer: Peer) -> None:
+async def test_exception_becomes_an_internal_error(running: Engine, peer: Peer) -> None:
     refused = await peer.refusal("daemon.status")  # nobody reports here
     assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
     await peer.quiet()
     assert "daemon.status" in running.metrics.errors[0]
 
 
-async def test_an_exception_is_answered_and_the_next_call_served(
+async def test_next_call_is_served_after_an_exception(
     running: Engine, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = running.router.table
@@ -56,7 +56,7 @@ async def test_an_exception_is_answered_and_the_next_call_served(
 
 
 @pytest.mark.parametrize(("method", "member", "seen"), [("task.list", "tasks", 2), ("event.read", "events", 3)])
-async def test_a_read_behind_a_write_of_its_connection_sees_it(
+async def test_read_after_a_write_sees_it(
     tmp_path: Path, method: str, member: str, seen: int
 ) -> None:
     log = TouchyLog()
@@ -72,7 +72,7 @@ async def test_a_read_behind_a_write_of_its_connection_sees_it(
         assert len((await peer.receive())["result"][member]) == seen
 
 
-def test_every_method_of_the_contract_has_a_row_that_answers_it() -> None:
+def test_every_method_has_a_handler() -> None:
     rows = build_table(
         cast(ConnectionMethods, Anything()),
         cast(Queries, Anything()),

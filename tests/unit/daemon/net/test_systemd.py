@@ -51,23 +51,23 @@ def inherit(listening: socket.socket, pid: str = "str(os.getpid())", count: str 
     return ended.stdout
 
 
-def test_the_socket_is_taken_and_handed_to_no_child(listening: socket.socket) -> None:
+def test_inherited_socket_is_not_passed_to_children(listening: socket.socket) -> None:
     assert inherit(listening) == f"{listening.getsockname()} False []\n"
 
 
 @pytest.mark.parametrize("pid", ["'1'", "''", "'junk'", "'-1'"])
-def test_sockets_meant_for_another_process_are_not_ours(listening: socket.socket, pid: str) -> None:
+def test_sockets_of_another_process_are_ignored(listening: socket.socket, pid: str) -> None:
     assert inherit(listening, pid=pid) == "None True []\n"
 
 
 @pytest.mark.parametrize("count", ["0", "2", "", "junk"])
-def test_any_number_but_one_is_refused(listening: socket.socket, count: str) -> None:
+def test_any_count_but_one_is_rejected(listening: socket.socket, count: str) -> None:
     assert inherit(listening, count=count) == (
         f"refused: The service manager passed LISTEN_FDS={count!r}; exactly one socket can be served.\n"
     )
 
 
-def test_without_systemd_there_is_nothing_to_inherit() -> None:
+def test_nothing_is_inherited_without_systemd() -> None:
     assert systemd.take_inherited_socket({}) is None
 
 
@@ -80,7 +80,7 @@ def abstract_address(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("address", [path_address, abstract_address])
-def test_words_go_out_as_one_datagram(tmp_path: Path, address: Callable[[Path], str]) -> None:
+def test_notification_is_one_datagram(tmp_path: Path, address: Callable[[Path], str]) -> None:
     name = address(tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(5)
@@ -89,11 +89,11 @@ def test_words_go_out_as_one_datagram(tmp_path: Path, address: Callable[[Path], 
         assert manager.recv(100) == b"READY=1\nSTATUS=Serving /a b"
 
 
-def test_nobody_is_told_where_nobody_listens() -> None:
+def test_nothing_is_sent_without_a_manager() -> None:
     assert not systemd.notify({}, "READY=1")
 
 
-def test_a_manager_that_is_gone_or_does_not_listen_is_no_fault_of_ours(
+def test_unreachable_manager_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert not systemd.notify({"NOTIFY_SOCKET": str(tmp_path / "nothing")}, "WATCHDOG=1")
@@ -117,5 +117,5 @@ def test_a_manager_that_is_gone_or_does_not_listen_is_no_fault_of_ours(
         ({"WATCHDOG_USEC": "2500000", "WATCHDOG_PID": "1"}, None),
     ],
 )
-def test_the_watchdog_interval_is_read_if_it_is_meant_for_us(env: dict[str, str], expected: float | None) -> None:
+def test_watchdog_interval_is_read_for_this_process(env: dict[str, str], expected: float | None) -> None:
     assert systemd.watchdog_s(env) == expected

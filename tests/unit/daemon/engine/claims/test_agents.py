@@ -65,7 +65,7 @@ async def names(peer: Peer, **params: Any) -> list[tuple[str, bool]]:
     return [(each["name"], "left_at" in each) for each in listed]
 
 
-async def test_a_lost_connection_starts_the_grace(running: Engine, ann: Peer) -> None:
+async def test_lost_connection_starts_the_grace_period(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 1})
     agent = await entered(running, A)
     await claim(agent, A)
@@ -79,7 +79,7 @@ async def test_a_lost_connection_starts_the_grace(running: Engine, ann: Peer) ->
     assert (await task(ann))["status"] == "pending"
 
 
-async def test_who_says_it_leaves_has_left(running: Engine, ann: Peer) -> None:
+async def test_agent_leave_takes_effect_immediately(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
     await ann.result("agent.leave", agent=A)
@@ -89,7 +89,7 @@ async def test_who_says_it_leaves_has_left(running: Engine, ann: Peer) -> None:
     assert await names(ann) == [("ann", False), (A, True)]
 
 
-async def test_one_open_connection_keeps_an_agent(running: Engine, ann: Peer) -> None:
+async def test_one_open_connection_keeps_an_agent_present(running: Engine, ann: Peer) -> None:
     first, second = await entered(running, A), await entered(running, A)
     await claim(first, A)
     await left(running, first)
@@ -98,7 +98,7 @@ async def test_one_open_connection_keeps_an_agent(running: Engine, ann: Peer) ->
     assert "left_at" in await task(ann)
 
 
-async def test_who_comes_back_has_the_full_time(running: Engine, ann: Peer) -> None:
+async def test_returning_agent_gets_the_full_grace_period(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     claimed = await claim(agent, A)
     await left(running, agent)
@@ -110,7 +110,7 @@ async def test_who_comes_back_has_the_full_time(running: Engine, ann: Peer) -> N
     assert done["task"]["status"] == "completed"
 
 
-async def test_a_claim_before_its_agent_enters_ends_with_the_session(running: Engine, ann: Peer) -> None:
+async def test_claim_made_before_entering_ends_with_the_session(running: Engine, ann: Peer) -> None:
     early = await running.connect()
     await claim(early, A)
     agent = await entered(running, A)
@@ -118,7 +118,7 @@ async def test_a_claim_before_its_agent_enters_ends_with_the_session(running: En
     assert (await task(ann))["left_at"]
 
 
-async def test_a_renewal_brings_a_claim_back(running: Engine, ann: Peer) -> None:
+async def test_renewal_restores_a_claim(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
     await left(running, agent)
@@ -135,14 +135,14 @@ async def test_sub_agents_leave_with_their_session(running: Engine, ann: Peer) -
     assert "left_at" not in await task(ann, "2")
 
 
-async def test_an_agent_of_a_shorter_name_takes_no_session_along(running: Engine, ann: Peer) -> None:
+async def test_agent_of_a_shorter_name_ends_no_other_session(running: Engine, ann: Peer) -> None:
     agent, short = await entered(running, A), await entered(running, "claude-code")
     await claim(agent, A)
     await left(running, short)
     assert "left_at" not in await task(ann)
 
 
-async def test_a_kept_claim_without_a_session_stays(running: Engine, ann: Peer) -> None:
+async def test_kept_claim_without_a_session_stays(running: Engine, ann: Peer) -> None:
     command = await running.connect()
     await claim(command, "ann")
     await left(running, command)
@@ -151,7 +151,7 @@ async def test_a_kept_claim_without_a_session_stays(running: Engine, ann: Peer) 
     assert "left_at" not in await task(ann)
 
 
-async def test_a_left_task_is_given_to_who_names_it(running: Engine, ann: Peer) -> None:
+async def test_abandoned_task_is_claimed_by_id(running: Engine, ann: Peer) -> None:
     agent, other = await entered(running, A), await entered(running, B)
     lost = await claim(agent, A, task="1")
     await claim(ann, "ann", task="2")
@@ -170,7 +170,7 @@ async def test_a_left_task_is_given_to_who_names_it(running: Engine, ann: Peer) 
     assert late["kind"] == "lease_held"
 
 
-async def test_a_serial_list_gives_a_left_task_too(running: Engine, ann: Peer) -> None:
+async def test_abandoned_task_of_a_serial_list_is_claimed_by_id(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"execution": "serial"})
     agent = await entered(running, A)
     await claim(agent, A)
@@ -179,7 +179,7 @@ async def test_a_serial_list_gives_a_left_task_too(running: Engine, ann: Peer) -
     assert (taken["task"]["owner"], taken["task"]["status"]) == ("ann", "in_progress")
 
 
-async def test_a_session_that_misses_its_claim_leaves_at_once(running: Engine, ann: Peer, log: TouchyLog) -> None:
+async def test_session_without_claim_leaves_immediately(running: Engine, ann: Peer, log: TouchyLog) -> None:
     agent = await entered(running, A)
     gate = log.hold()
     agent.send("task.claim", {**C, "owner": A, "keep": True, "lease_ms": LEASE_MS})
@@ -190,7 +190,7 @@ async def test_a_session_that_misses_its_claim_leaves_at_once(running: Engine, a
     assert "left_at" in await task(ann)
 
 
-async def test_an_undo_gives_nothing_back_to_who_has_left(running: Engine, ann: Peer) -> None:
+async def test_undo_restores_no_claim_of_a_departed_agent(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
     await ann.result("task.set_status", **C, task="1", status="paused", actor="ann")
@@ -222,7 +222,7 @@ async def test_watchers_see_agents_leave_and_return(running: Engine, ann: Peer) 
         assert "left_at" not in shown[0]
 
 
-async def test_resumed_rows_tell_who_has_left(running: Engine, ann: Peer) -> None:
+async def test_resumed_rows_show_departures(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
     seq = (await ann.result("task.list", **C))["seq"]
@@ -261,7 +261,7 @@ async def test_boards_see_agents_leave_and_return(running: Engine, ann: Peer) ->
     assert (await eve.push())["params"]["card"]["conversation"] == "hers", "the other list was not shown"
 
 
-async def test_the_index_keeps_no_departure(tmp_path: Path, log: TouchyLog) -> None:
+async def test_index_stores_no_departure(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log) as made:
         agent = await entered(made, A)
         await agent.result("task.add", **C, title="a")
@@ -273,7 +273,7 @@ async def test_the_index_keeps_no_departure(tmp_path: Path, log: TouchyLog) -> N
         assert await card(await made.connect()) == [(A, False)]
 
 
-async def test_a_left_task_that_goes_is_not_pushed(running: Engine, ann: Peer) -> None:
+async def test_deleted_abandoned_task_is_not_pushed(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A)
     await left(running, agent)
@@ -288,7 +288,7 @@ async def test_a_left_task_that_goes_is_not_pushed(running: Engine, ann: Peer) -
     assert gone == ["1"]
 
 
-async def test_a_restart_renews_no_session_that_stays_away(tmp_path: Path, log: TouchyLog) -> None:
+async def test_restart_renews_no_absent_session(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, kill=True) as before:
         peer = await entered(before, A)
         await peer.result("agent.enter", agent=B)
@@ -308,7 +308,7 @@ async def test_a_restart_renews_no_session_that_stays_away(tmp_path: Path, log: 
         assert (await task(back, "2"))["owner"] == B
 
 
-async def test_a_restarted_daemon_gives_a_session_the_grace_to_return(tmp_path: Path, log: TouchyLog) -> None:
+async def test_restarted_daemon_grants_sessions_a_grace_period(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, kill=True) as before:
         peer = await entered(before, A)
         await peer.result("task.add", **C, title="a")
@@ -320,7 +320,7 @@ async def test_a_restarted_daemon_gives_a_session_the_grace_to_return(tmp_path: 
         assert "left_at" not in await task(asking)
 
 
-async def test_a_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10_000_000
     monkeypatch.setattr(leases, "now_ms", lambda: now)
 
@@ -338,7 +338,7 @@ async def test_a_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.Monke
     assert left_s(0) == 3_600, "an older version did not record when it was made"
 
 
-async def test_the_claims_of_a_silent_machine_are_given_to_who_names_them() -> None:
+async def test_claims_of_a_silent_machine_are_claimable_by_id() -> None:
     state, member = State("c"), Member()
     state.claims["1"] = Claim("ann", 7, LEASE_MS, keep=True, keeper="mb_1")
     kept = Leases(10.0, lambda _write: None)
@@ -354,7 +354,7 @@ async def test_the_claims_of_a_silent_machine_are_given_to_who_names_them() -> N
     assert lease.left_at is None, "another daemon keeps its time"
 
 
-async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> None:
+async def test_list_shows_who_works_on_what(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A, host="claude-code", directory="/home/ann/site", branch="main")
     await claim(agent, A, actor=A)
     await claim(agent, f"{A}/reviewer", actor=f"{A}/reviewer")
@@ -378,7 +378,7 @@ async def test_the_list_tells_who_works_on_what(running: Engine, ann: Peer) -> N
         assert 299_000 < one["lease_expires_at"] - one["left_at"] <= 301_000
 
 
-async def test_who_only_called_is_listed_as_left(running: Engine, ann: Peer) -> None:
+async def test_agent_that_only_called_is_listed_as_left(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await bob.result("task.add", **C, title="c", actor="bob")
     await left(running, bob)
@@ -396,7 +396,7 @@ async def test_users_see_their_own_agents(running: Engine) -> None:
     assert len(await names(trusted)) == 3
 
 
-async def test_the_same_name_of_two_users_is_two_agents(running: Engine) -> None:
+async def test_same_name_of_two_users_is_two_agents(running: Engine) -> None:
     of_ann, of_bob = await entered(running, "bot", "ann"), await entered(running, "bot", "bob")
     for peer, name in ((of_ann, "list-a"), (of_bob, "list-b")):
         await peer.result("task.add", conversation=name, title="t")
@@ -410,7 +410,7 @@ async def test_the_same_name_of_two_users_is_two_agents(running: Engine) -> None
     assert shown[0] and not shown[1]
 
 
-async def test_names_that_left_are_bounded_and_age(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_departed_names_are_bounded_and_expire(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "MAX_LEFT", 3)
     for number in range(5):
         await ann.result("task.note", **C, task="1", text="x", actor=f"p{number}")
@@ -419,7 +419,7 @@ async def test_names_that_left_are_bounded_and_age(running: Engine, ann: Peer, m
     assert await names(ann) == [("ann", False)]
 
 
-async def test_agents_are_bounded(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_agents_is_limited(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "MAX_PRESENT", 1)
     agent = await entered(running, A)
     refused = await agent.refusal("agent.enter", agent=B)
@@ -427,7 +427,7 @@ async def test_agents_are_bounded(running: Engine, ann: Peer, monkeypatch: pytes
     await agent.result("agent.enter", agent=A)
 
 
-async def test_a_claim_that_a_redo_brings_back_ends_with_its_session(running: Engine, ann: Peer) -> None:
+async def test_redone_claim_ends_with_its_session(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A, task="1", actor=A)
     await ann.result("list.undo", **C, of=A, claims=True)
@@ -437,7 +437,7 @@ async def test_a_claim_that_a_redo_brings_back_ends_with_its_session(running: En
     assert (await task(ann))["left_at"]
 
 
-async def test_a_resumed_task_is_its_sessions_again_and_ends_with_it(running: Engine, ann: Peer) -> None:
+async def test_resumed_task_returns_to_its_session(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await claim(agent, A, task="1", actor=A)
     for to in ("paused", "in_progress"):
@@ -448,7 +448,7 @@ async def test_a_resumed_task_is_its_sessions_again_and_ends_with_it(running: En
     assert (await task(ann))["left_at"]
 
 
-async def test_a_task_that_is_resumed_after_its_session_is_free(running: Engine, ann: Peer) -> None:
+async def test_task_resumed_after_its_session_is_free(running: Engine, ann: Peer) -> None:
     agent, other = await entered(running, A), await entered(running, B)
     await claim(agent, A, task="1", actor=A)
     await ann.result("task.set_status", **C, task="1", status="paused")
@@ -458,7 +458,7 @@ async def test_a_task_that_is_resumed_after_its_session_is_free(running: Engine,
     assert (await claim(other, B))["task"]["id"] == "1"
 
 
-async def test_a_resume_after_a_restart_knows_sessions(tmp_path: Path, log: TouchyLog) -> None:
+async def test_resume_after_a_restart_finds_sessions(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log) as first:
         agent = await entered(first, A)
         await agent.result("task.add", **C, title="a")
@@ -470,7 +470,7 @@ async def test_a_resume_after_a_restart_knows_sessions(tmp_path: Path, log: Touc
         assert (resumed["status"], resumed.get("owner")) == ("pending", None)
 
 
-async def test_a_reservation_ends_with_its_sessions_grace(running: Engine, ann: Peer) -> None:
+async def test_reservation_ends_with_its_sessions_grace_period(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     agent, other = await entered(running, A), await entered(running, B)
     for name, owner in (("1", A), ("2", "zoe")):
@@ -483,7 +483,7 @@ async def test_a_reservation_ends_with_its_sessions_grace(running: Engine, ann: 
     assert (await task(ann, "2"))["owner"] == "zoe"
 
 
-async def test_a_session_that_returns_keeps_its_reservation(running: Engine, ann: Peer) -> None:
+async def test_returning_session_keeps_its_reservation(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await ann.result("task.edit", **C, task="1", owner=A)
     await left(running, agent)
@@ -500,7 +500,7 @@ async def test_a_session_that_returns_keeps_its_reservation(running: Engine, ann
     assert not running.claims.reservations._timers  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_a_left_sessions_task_is_given_to_who_names_it(running: Engine, ann: Peer) -> None:
+async def test_departed_sessions_task_is_claimed_by_id(running: Engine, ann: Peer) -> None:
     agent, other = await entered(running, A), await entered(running, B)
     await ann.result("task.edit", **C, task="1", owner=A)
     assert (await other.refusal("task.claim", **C, task="1", owner=B, keep=True))["reserved"]
@@ -508,7 +508,7 @@ async def test_a_left_sessions_task_is_given_to_who_names_it(running: Engine, an
     assert (await claim(other, B, task="1"))["task"]["owner"] == B
 
 
-async def test_what_is_reserved_for_a_session_that_is_long_gone_is_free(running: Engine, ann: Peer) -> None:
+async def test_task_reserved_for_an_old_session_is_free(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     agent = await entered(running, A)
     await left(running, agent)
@@ -517,7 +517,7 @@ async def test_what_is_reserved_for_a_session_that_is_long_gone_is_free(running:
     assert got["task"]["notes"][0]["text"].startswith(f"It was reserved for {A}")
 
 
-async def test_a_restart_ends_the_reservations_of_sessions_that_stay_away(tmp_path: Path, log: TouchyLog) -> None:
+async def test_restart_ends_reservations_of_absent_sessions(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log) as first:
         agent = await entered(first, A)
         await agent.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b", "owner": A}])
@@ -529,7 +529,7 @@ async def test_a_restart_ends_the_reservations_of_sessions_that_stay_away(tmp_pa
         assert (await claim(peer, B, wait_ms=30_000))["task"]["id"] == "2"
 
 
-async def test_lists_tell_that_a_reserved_tasks_session_has_left(running: Engine, ann: Peer) -> None:
+async def test_lists_show_departed_sessions_of_reserved_tasks(running: Engine, ann: Peer) -> None:
     agent = await entered(running, A)
     await ann.result("task.edit", **C, task="1", owner=A)
     await left(running, agent)
@@ -538,7 +538,7 @@ async def test_lists_tell_that_a_reserved_tasks_session_has_left(running: Engine
     assert [("left_at" in one) for one in (await ann.result("task.list", **C))["tasks"]] == [False, False]
 
 
-async def test_a_reservation_from_before_its_session_entered_ends_with_it(running: Engine, ann: Peer) -> None:
+async def test_earlier_reservation_ends_with_its_session(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     await ann.result("task.edit", **C, task="1", owner=A)
     agent, other = await entered(running, A), await entered(running, B)
@@ -548,7 +548,7 @@ async def test_a_reservation_from_before_its_session_entered_ends_with_it(runnin
     assert (await other.answer(9))["result"]["task"]["owner"] == B
 
 
-async def test_another_grace_holds_for_a_session_that_has_left(running: Engine, ann: Peer) -> None:
+async def test_changed_grace_period_applies_to_departed_sessions(running: Engine, ann: Peer) -> None:
     agent, other = await entered(running, A), await entered(running, B)
     await ann.result("task.edit", **C, task="1", owner=A)
     await left(running, agent)
@@ -563,7 +563,7 @@ async def gone(running: Engine, agent: str) -> None:
     await left(running, await entered(running, agent))
 
 
-async def test_a_persons_task_in_progress_is_never_freed(running: Engine, ann: Peer) -> None:
+async def test_persons_task_in_progress_is_never_released(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     await ann.result("task.add", **C, title="c", status="in_progress", owner="zoe")
     await gone(running, A)
@@ -575,7 +575,7 @@ async def test_a_persons_task_in_progress_is_never_freed(running: Engine, ann: P
     assert (shown["status"], shown["owner"], "left_at" in shown) == ("in_progress", "zoe", False)
 
 
-async def test_a_left_sessions_unclaimed_task_in_progress_is_freed(running: Engine, ann: Peer) -> None:
+async def test_departed_sessions_unclaimed_task_is_released(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0})
     await gone(running, A)
     other = await entered(running, B)
@@ -585,7 +585,7 @@ async def test_a_left_sessions_unclaimed_task_in_progress_is_freed(running: Engi
 
 
 @pytest.mark.parametrize("execution", ["manual", "serial"])
-async def test_a_left_sessions_unclaimed_task_in_progress_is_given_to_who_names_it(
+async def test_departed_sessions_unclaimed_task_is_claimed_by_id(
     running: Engine, ann: Peer, execution: str
 ) -> None:
     await ann.result("conversation.configure", **C, settings={"execution": execution})
@@ -599,7 +599,7 @@ async def test_a_left_sessions_unclaimed_task_in_progress_is_given_to_who_names_
     assert (await claim(other, B, task="1"))["task"]["owner"] == B
 
 
-async def test_what_is_reserved_for_a_name_that_only_called_stays(running: Engine, ann: Peer) -> None:
+async def test_reservation_for_a_plain_caller_stays(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"leave_grace": 0}, actor="bob")
     await gone(running, A)
     await ann.result("task.edit", **C, task="1", owner="bob")
@@ -610,12 +610,12 @@ async def test_what_is_reserved_for_a_name_that_only_called_stays(running: Engin
     assert (shown["owner"], "left_at" in shown) == ("bob", False)
 
 
-async def test_the_answer_to_a_reservation_tells_that_its_session_has_left(running: Engine, ann: Peer) -> None:
+async def test_response_to_a_reservation_shows_the_departure(running: Engine, ann: Peer) -> None:
     await gone(running, A)
     assert "left_at" in (await ann.result("task.edit", **C, task="1", owner=A))["task"]
 
 
-async def test_the_last_reservation_leaves_no_timer(running: Engine, ann: Peer) -> None:
+async def test_last_reservation_leaves_no_timer(running: Engine, ann: Peer) -> None:
     await gone(running, A)
     reservations = running.claims.reservations
     await ann.result("task.edit", **C, task="1", owner=A)

@@ -46,7 +46,7 @@ async def end_of_claim(running: Engine) -> dict[str, Any]:
                     return event["event"]
 
 
-async def test_a_claim_tells_its_number_and_how_long_it_lasts(ann: Peer) -> None:
+async def test_claim_returns_its_number_and_duration(ann: Peer) -> None:
     claimed = await claim(ann, lease_ms=5_000)
     task = claimed["task"]
     assert (task["id"], task["owner"], task["status"], task["attempts"]) == ("1", "ann", "in_progress", 1)
@@ -60,14 +60,14 @@ async def test_a_claim_tells_its_number_and_how_long_it_lasts(ann: Peer) -> None
     assert set(cut["tasks"][0]) == {"id", "lease_expires_at"}
 
 
-async def test_many_claims_have_a_number_each(ann: Peer) -> None:
+async def test_several_claims_have_their_own_numbers(ann: Peer) -> None:
     claimed = await claim(ann, count=5)
     assert [task["id"] for task in claimed["tasks"]] == ["1", "2"]
     assert claimed["fences"] == [claimed["seq"] - 1, claimed["seq"]]
     assert (claimed["fence"], claimed["task"]["id"]) == (claimed["fences"][0], "1")
 
 
-async def test_a_held_task_says_by_whom_and_until_when(running: Engine, ann: Peer) -> None:
+async def test_claimed_task_shows_owner_and_expiry(running: Engine, ann: Peer) -> None:
     until = (await claim(ann))["task"]["lease_expires_at"]
     bob = await running.connect()
     refused = await bob.refusal("task.claim", **C, owner="bob", task="1")
@@ -75,14 +75,14 @@ async def test_a_held_task_says_by_whom_and_until_when(running: Engine, ann: Pee
     assert 0 <= refused["expires_at"] - until < 2_000
 
 
-async def test_a_lease_runs_out_without_a_sign_of_life(running: Engine, ann: Peer) -> None:
+async def test_lease_expires_without_a_heartbeat(running: Engine, ann: Peer) -> None:
     await claim(ann, lease_ms=1_000)
     released = await end_of_claim(running)
     assert (released["task"], released["owner"], released["reason"]) == ("1", "ann", "expired")
     assert (await claim(ann, "bob"))["task"]["attempts"] == 2
 
 
-async def test_any_call_of_the_connection_keeps_its_claims(running: Engine, ann: Peer) -> None:
+async def test_any_call_of_the_connection_renews_its_claims(running: Engine, ann: Peer) -> None:
     await claim(ann, lease_ms=1_000)
     until = anyio.current_time() + 1.2
     while anyio.current_time() < until:  # no time-out round it: one that ends a call leaves its answer unread
@@ -92,21 +92,21 @@ async def test_any_call_of_the_connection_keeps_its_claims(running: Engine, ann:
     await ann.result("task.set_status", **C, task="1", status="completed")
 
 
-async def test_a_renewal_is_no_event_and_sets_the_time_anew(ann: Peer) -> None:
+async def test_renewal_adds_no_event_and_restarts_the_lease(ann: Peer) -> None:
     claimed = await claim(ann, lease_ms=1_000)
     renewed = await ann.result("task.renew", **C, task="1", owner="ann", lease_ms=60_000, fence=claimed["fence"])
     assert renewed["version"] == claimed["version"]
     assert renewed["task"]["lease_expires_at"] - claimed["task"]["lease_expires_at"] > 50_000
 
 
-async def test_a_closed_connection_loses_its_claims_after_the_grace(running: Engine, ann: Peer) -> None:
+async def test_closed_connection_loses_its_claims_after_the_grace_period(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob")
     bob.close()
     assert (await end_of_claim(running))["reason"] == "disconnected"
 
 
-async def test_a_kept_claim_outlives_its_connection(running: Engine, ann: Peer) -> None:
+async def test_kept_claim_outlives_its_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob", keep=True)
     bob.close()
@@ -115,7 +115,7 @@ async def test_a_kept_claim_outlives_its_connection(running: Engine, ann: Peer) 
     await ann.result("task.set_status", **C, task="1", status="completed", actor="bob")
 
 
-async def test_a_late_owner_cannot_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
+async def test_late_owner_can_not_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
     lost = await claim(ann, "agent-A", keep=True)
     await ann.result("task.release", **C, task="1", owner="agent-A")
     bob = await running.connect()
@@ -129,7 +129,7 @@ async def test_a_late_owner_cannot_finish_the_next_owners_work(running: Engine, 
     assert (shown["status"], shown["fence"]) == ("in_progress", held["fence"])
 
 
-async def test_a_kept_claim_is_finished_by_its_owner_its_connection_or_its_number(running: Engine, ann: Peer) -> None:
+async def test_owner_connection_or_number_finishes_a_kept_claim(running: Engine, ann: Peer) -> None:
     await ann.result("task.add_many", **C, tasks=[{"title": "c"}])
     bob = await running.connect()
     first, second, third = [await claim(bob, "bob", keep=True) for _ in range(3)]
@@ -143,7 +143,7 @@ async def test_a_kept_claim_is_finished_by_its_owner_its_connection_or_its_numbe
     await ann.result("task.set_status", task=third["task"]["id"], fence=fence, **done)
 
 
-async def test_one_of_several_changes_cannot_finish_what_another_holds(running: Engine, ann: Peer) -> None:
+async def test_apply_can_not_finish_another_owners_task(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     held = await claim(bob, "bob", task="2")
     edit = {"method": "task.edit", "task": "1", "title": "x"}
@@ -157,13 +157,13 @@ async def test_one_of_several_changes_cannot_finish_what_another_holds(running: 
     assert (await bob.refusal("task.renew", **C, task="2", owner="bob", fence=held["fence"]))["kind"] == "lease_lost"
 
 
-async def test_with_its_number_one_of_several_changes_finishes_a_claim(running: Engine, ann: Peer) -> None:
+async def test_apply_finishes_a_claim_by_its_number(running: Engine, ann: Peer) -> None:
     fence = (await claim(await running.connect(), "bob", task="2"))["fence"]
     done = {"method": "task.set_status", "task": "2", "status": "completed", "fence": fence}
     assert (await ann.result("list.apply", **C, changes=[done]))["tasks"][0]["status"] == "completed"
 
 
-async def test_a_kept_claim_belongs_to_no_connection_once_it_is_closed(running: Engine, ann: Peer) -> None:
+async def test_kept_claim_is_detached_from_a_closed_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob", keep=True)
     bob.close()
@@ -172,7 +172,7 @@ async def test_a_kept_claim_belongs_to_no_connection_once_it_is_closed(running: 
     assert len(running.claims.leases) == 1
 
 
-async def test_who_comes_back_within_the_grace_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:
+async def test_owner_who_returns_within_the_grace_period_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, grace_s=30.0) as running:
         bob = await running.connect()
         await bob.result("task.add", **C, title="a")
@@ -188,7 +188,7 @@ async def test_who_comes_back_within_the_grace_keeps_the_task(tmp_path: Path, lo
         await other.result("task.set_status", **C, task="1", status="completed", fence=fence)
 
 
-async def test_a_restart_gives_a_grace_and_then_offers_the_task_again(tmp_path: Path, log: TouchyLog) -> None:
+async def test_restart_grants_grace_before_offering_the_task(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, kill=True) as before:
         peer = await before.connect()
         await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
@@ -204,7 +204,7 @@ async def test_a_restart_gives_a_grace_and_then_offers_the_task_again(tmp_path: 
         assert (again["task"]["id"], again["task"]["attempts"]) == ("1", 2)
 
 
-async def test_a_kept_claim_has_its_time_anew_after_a_restart(tmp_path: Path, log: TouchyLog) -> None:
+async def test_kept_claim_restarts_its_lease_after_a_restart(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, kill=True) as before:
         peer = await before.connect()
         await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
@@ -218,7 +218,7 @@ async def test_a_kept_claim_has_its_time_anew_after_a_restart(tmp_path: Path, lo
         assert len(after.claims.leases) == 1
 
 
-async def test_a_claim_asked_for_again_by_its_key_belongs_to_the_new_connection(running: Engine, ann: Peer) -> None:
+async def test_claim_repeated_by_key_moves_to_the_new_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     first = await claim(bob, "bob", key="k")
     again = await running.connect()
@@ -230,7 +230,7 @@ async def test_a_claim_asked_for_again_by_its_key_belongs_to_the_new_connection(
     await again.result("task.set_status", **C, task="1", status="completed")
 
 
-async def test_a_claim_that_was_not_written_is_not_held(ann: Peer, log: TouchyLog) -> None:
+async def test_failed_write_leaves_no_claim(ann: Peer, log: TouchyLog) -> None:
     log.refusal = StorageFull()
     assert (await ann.refusal("task.claim", **C, owner="ann"))["kind"] == "storage_full"
     log.refusal = None
@@ -238,7 +238,7 @@ async def test_a_claim_that_was_not_written_is_not_held(ann: Peer, log: TouchyLo
     assert (await claim(ann, "bob"))["task"]["id"] == "1"
 
 
-async def test_a_full_disk_delays_the_end_of_a_claim_and_does_not_lose_it(
+async def test_full_disk_delays_the_end_of_a_claim(
     running: Engine, ann: Peer, log: TouchyLog
 ) -> None:
     bob = await running.connect()
@@ -252,7 +252,7 @@ async def test_a_full_disk_delays_the_end_of_a_claim_and_does_not_lose_it(
     assert (await end_of_claim(running))["task"] == "1"
 
 
-async def test_a_renewal_that_came_first_stands_against_the_end_of_a_claim(running: Engine, ann: Peer) -> None:
+async def test_earlier_renewal_wins_over_expiry(running: Engine, ann: Peer) -> None:
     fence = (await claim(ann))["fence"]
     asked: list[Any] = []
     leases = running.claims.leases
@@ -264,7 +264,7 @@ async def test_a_renewal_that_came_first_stands_against_the_end_of_a_claim(runni
     assert leases.select_due(params).claims == ()
 
 
-async def test_clearing_and_erasing_leave_nothing_behind(running: Engine, ann: Peer) -> None:
+async def test_clear_and_erase_leave_no_leases(running: Engine, ann: Peer) -> None:
     await claim(ann, count=2)
     await ann.result("list.clear", **C)
     assert running.claims.leases.of("c") == {}
@@ -275,7 +275,7 @@ async def test_clearing_and_erasing_leave_nothing_behind(running: Engine, ann: P
     assert running.claims.leases.of("c") == {}
 
 
-async def test_claims_that_come_and_go_leave_no_heap_of_old_times(running: Engine, ann: Peer) -> None:
+async def test_ended_claims_leave_no_old_deadlines(running: Engine, ann: Peer) -> None:
     for _ in mostly_untraced(1_200):
         ann.send("task.claim", {**C, "owner": "ann", "task": "1"}, id=1)
         ann.send("task.release", {**C, "task": "1", "owner": "ann"}, id=2)
@@ -304,7 +304,7 @@ async def rung(running: Engine) -> None:
     await until(lambda: leases._timer is not timer)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_claims_that_ran_out_while_the_machine_stood_still_can_be_renewed_afterwards(
+async def test_claims_expired_during_suspension_can_be_renewed(
     tmp_path: Path, log: TouchyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Standstill(monkeypatch)
@@ -321,7 +321,7 @@ async def test_claims_that_ran_out_while_the_machine_stood_still_can_be_renewed_
         assert "Released" not in {event["event"]["type"] for event in events}
 
 
-async def test_after_a_standstill_a_claim_without_a_sign_of_life_still_ends_once(
+async def test_unrenewed_claim_ends_once_after_suspension(
     running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Standstill(monkeypatch)
@@ -335,7 +335,7 @@ async def test_after_a_standstill_a_claim_without_a_sign_of_life_still_ends_once
     assert [event["event"]["type"] for event in events].count("Released") == 1
 
 
-async def test_a_claim_with_two_deadlines_in_the_past_ends_once(
+async def test_claim_with_two_past_deadlines_ends_once(
     running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # no grace: both deadlines count
@@ -350,7 +350,7 @@ async def test_a_claim_with_two_deadlines_in_the_past_ends_once(
     assert [event["event"]["type"] for event in events].count("Released") == 1
 
 
-async def test_a_sign_of_life_that_waits_in_the_socket_is_heard_before_a_claim_ends(
+async def test_buffered_heartbeat_is_read_before_expiry(
     running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Standstill(monkeypatch)

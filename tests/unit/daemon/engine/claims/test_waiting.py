@@ -44,7 +44,7 @@ async def got(peer: Peer) -> str | None:
     return None if task is None else task["id"]
 
 
-async def test_waiting_claims_are_served_in_the_order_in_which_they_came(running: Engine, ann: Peer) -> None:
+async def test_waiting_claims_are_served_in_order(running: Engine, ann: Peer) -> None:
     line = [await waiting(running, name) for name in "abcd"]
     await add(ann, "1", "2")
     assert [await got(peer) for peer in line[:2]] == ["1", "2"]
@@ -54,7 +54,7 @@ async def test_waiting_claims_are_served_in_the_order_in_which_they_came(running
     assert len(running.claims.waiting) == 0
 
 
-async def test_a_newcomer_does_not_overtake_who_waits(running: Engine, ann: Peer) -> None:
+async def test_new_claim_does_not_overtake_waiting_ones(running: Engine, ann: Peer) -> None:
     first = await waiting(running, "first")
     ann.write(
         ann.request("task.add", {**C, "title": "a"}, id=1) + ann.request("task.claim", {**C, "owner": "new"}, id=2)
@@ -64,7 +64,7 @@ async def test_a_newcomer_does_not_overtake_who_waits(running: Engine, ann: Peer
     assert await got(first) == "1"
 
 
-async def test_a_newcomer_gets_what_is_left(running: Engine, ann: Peer) -> None:
+async def test_new_claim_gets_the_remaining_tasks(running: Engine, ann: Peer) -> None:
     first = await waiting(running, "first")
     tasks = [{"title": "a"}, {"title": "b"}]
     ann.write(
@@ -75,7 +75,7 @@ async def test_a_newcomer_gets_what_is_left(running: Engine, ann: Peer) -> None:
     assert taken == {"1", "2"}
 
 
-async def test_the_answer_is_null_when_the_time_is_over(running: Engine, ann: Peer) -> None:
+async def test_claim_returns_null_at_its_timeout(running: Engine, ann: Peer) -> None:
     await add(ann, "a")
     await ann.result("task.claim", **C, owner="ann")
     assert (await ann.result("task.claim", **C, owner="b", wait_ms=20))["task"] is None
@@ -84,7 +84,7 @@ async def test_the_answer_is_null_when_the_time_is_over(running: Engine, ann: Pe
 
 
 @pytest.mark.parametrize("how", ["complete_blocker", "release", "resume_parent", "delete_blocker", "failed_retry"])
-async def test_whatever_makes_a_task_ready_wakes_who_waits(running: Engine, ann: Peer, how: str) -> None:
+async def test_any_ready_task_wakes_a_waiting_claim(running: Engine, ann: Peer, how: str) -> None:
     await ann.result("task.add", **C, title="first")
     second: dict[str, Any] = {"parent": "1"} if how == "resume_parent" else {"blocked_by": ["1"]}
     await ann.result("task.add", **C, title="second", **second)
@@ -104,7 +104,7 @@ async def test_whatever_makes_a_task_ready_wakes_who_waits(running: Engine, ann:
     assert await got(peer) == ("1" if how in ("release", "failed_retry") else "2")
 
 
-async def test_a_claim_may_wait_for_one_task(running: Engine, ann: Peer) -> None:
+async def test_claim_may_wait_for_one_task(running: Engine, ann: Peer) -> None:
     await add(ann, "a", "b")
     await ann.result("task.claim", **C, owner="ann", task="2")
     peer = await waiting(running, "w", task="2")
@@ -117,7 +117,7 @@ async def test_a_claim_may_wait_for_one_task(running: Engine, ann: Peer) -> None
     assert (await other.answer(7))["error"]["data"]["kind"] == "illegal_transition"
 
 
-async def test_a_cancelled_claim_gets_nothing_and_makes_room(running: Engine, ann: Peer) -> None:
+async def test_cancelled_claim_gets_nothing(running: Engine, ann: Peer) -> None:
     first, second = await waiting(running, "a"), await waiting(running, "b")
     first.send("rpc.cancel", {"id": 7}, id=8)
     answers = [await first.receive(), await first.receive()]
@@ -129,7 +129,7 @@ async def test_a_cancelled_claim_gets_nothing_and_makes_room(running: Engine, an
     assert await got(second) == "1"
 
 
-async def test_who_hangs_up_gets_nothing(running: Engine, ann: Peer) -> None:
+async def test_closed_connection_gets_nothing(running: Engine, ann: Peer) -> None:
     gone = await waiting(running, "gone")
     gone.close()
     await until(lambda: len(running.claims.waiting) == 0)
@@ -137,7 +137,7 @@ async def test_who_hangs_up_gets_nothing(running: Engine, ann: Peer) -> None:
     assert (await ann.result("task.claim", **C, owner="ann"))["task"]["attempts"] == 1
 
 
-async def test_a_claim_given_up_during_its_commit_is_given_back_at_once(
+async def test_claim_cancelled_during_its_commit_is_released(
     running: Engine, ann: Peer, log: TouchyLog
 ) -> None:
     await add(ann, "x")
@@ -154,7 +154,7 @@ async def test_a_claim_given_up_during_its_commit_is_given_back_at_once(
     assert [event["reason"] for event in events if event["type"] == "Released"] == ["released"]
 
 
-async def test_a_refused_append_is_told_and_nobody_waits_on(running: Engine, ann: Peer, log: TouchyLog) -> None:
+async def test_rejected_append_ends_the_wait(running: Engine, ann: Peer, log: TouchyLog) -> None:
     peer = await waiting(running, "w")
     gate = log.hold()
     ann.send("task.add", {**C, "title": "x"}, id=1)
@@ -167,14 +167,14 @@ async def test_a_refused_append_is_told_and_nobody_waits_on(running: Engine, ann
     assert await got(peer) == "1"
 
 
-async def test_a_shutdown_tells_who_waits(tmp_path: Path) -> None:
+async def test_shutdown_ends_waiting_claims(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await waiting(running, "w")
         running.connections.close()
         assert (await peer.answer(7))["error"]["data"]["kind"] == "shutting_down"
 
 
-async def test_other_calls_of_the_connection_go_on_and_a_serial_list_hands_one_out_at_a_time(running: Engine) -> None:
+async def test_other_calls_proceed_while_a_claim_waits(running: Engine) -> None:
     peers = [await waiting(running, name) for name in "ab"]
     await peers[0].result("conversation.open", **C, settings={"execution": "serial"})
     await peers[0].result("conversation.configure", **C, settings={"execution": "serial"})
@@ -187,7 +187,7 @@ async def test_other_calls_of_the_connection_go_on_and_a_serial_list_hands_one_o
     assert await got(peers[1]) == "2"
 
 
-async def test_a_claim_waits_past_tasks_of_others(running: Engine, ann: Peer) -> None:
+async def test_claim_waits_past_tasks_of_others(running: Engine, ann: Peer) -> None:
     eve, bob = await waiting(running, "eve"), await waiting(running, "bob")
     await add_for(ann, "bob", "1")
     assert (await got(bob), len(running.claims.waiting)) == ("1", 1), "an earlier claim of another is not in the way"
@@ -204,7 +204,7 @@ async def add_for(peer: Peer, owner: str, title: str) -> None:
     await peer.result("task.add", **C, title=title, owner=owner)
 
 
-async def test_a_newcomer_takes_its_own_past_the_line(running: Engine, ann: Peer) -> None:
+async def test_new_claim_takes_its_reserved_task_first(running: Engine, ann: Peer) -> None:
     eve = await waiting(running, "eve")
     await add_for(ann, "bob", "1")
     assert (await ann.result("task.claim", **C, owner="bob"))["task"]["id"] == "1"

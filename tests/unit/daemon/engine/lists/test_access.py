@@ -19,7 +19,7 @@ async def of(peer: Peer, name: str) -> str:
     return (await peer.result("conversation.get", conversation=name))["conversation"]["conversation"]
 
 
-async def test_another_users_conversation_is_not_there_whatever_is_asked(running: Engine, log: TouchyLog) -> None:
+async def test_another_users_conversation_is_not_found(running: Engine, log: TouchyLog) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     await alice.result("task.add", conversation=C, title="a")
     head = log.head
@@ -49,13 +49,13 @@ async def test_another_users_conversation_is_not_there_whatever_is_asked(running
     assert len((await (await running.connect()).result("event.read", after=0))["events"]) == 2
 
 
-async def test_an_unknown_conversation_opened_by_a_bound_connection_is_its_users(running: Engine) -> None:
+async def test_bound_connection_opens_conversations_for_its_user(running: Engine) -> None:
     alice = await running.connect(user="alice")
     opened = await alice.result("conversation.open", conversation=C)
     assert opened["conversation"]["user"] == "alice"
 
 
-async def test_what_reaches_outside_the_scope_is_forbidden(running: Engine) -> None:
+async def test_calls_outside_the_scope_are_forbidden(running: Engine) -> None:
     alice = await running.connect(user="alice")
     for method, params in [
         ("conversation.open", {"conversation": C, "user": "bob"}),
@@ -129,7 +129,7 @@ def told(answer: Any, name: str) -> str:
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("method", named_methods(), ids=lambda method: method.name)
-async def test_what_is_anothers_is_answered_as_what_never_was(running: Engine, method: Method, indexed: bool) -> None:
+async def test_other_users_lists_look_nonexistent(running: Engine, method: Method, indexed: bool) -> None:
     bob, alice = await bobs(running), await running.connect(user="alice")
     if indexed:
         await bob.result("conversation.list")
@@ -154,7 +154,7 @@ async def test_what_is_anothers_is_answered_as_what_never_was(running: Engine, m
     assert (await of(bob, "bob-session")) == "bob-list"
 
 
-async def test_the_key_of_another_user_is_no_key(running: Engine) -> None:
+async def test_key_of_another_user_is_ignored(running: Engine) -> None:
     await bobs(running)
     alice = await running.connect(user="alice")
     for title in ("secret", "other"):
@@ -162,7 +162,7 @@ async def test_the_key_of_another_user_is_no_key(running: Engine) -> None:
         assert (refused["kind"], refused["id"]) == ("not_found", "bob-list")
 
 
-async def test_a_claim_repeated_by_another_user_moves_no_lease(running: Engine) -> None:
+async def test_claim_repeated_by_another_user_moves_no_lease(running: Engine) -> None:
     bob = await bobs(running)
     alice = await running.connect(user="alice")
     refused = await alice.refusal("task.claim", conversation="bob-list", owner="bob", key="claim")
@@ -170,7 +170,7 @@ async def test_a_claim_repeated_by_another_user_moves_no_lease(running: Engine) 
     await bob.result("task.set_status", conversation="bob-list", task="1", status="completed")
 
 
-async def test_a_claim_that_waits_ends_when_the_list_becomes_somebody_elses(running: Engine) -> None:
+async def test_waiting_claim_ends_when_the_list_changes_its_user(running: Engine) -> None:
     alice, root = await running.connect(user="alice"), await running.connect()
     await alice.result("conversation.open", conversation=C)
     alice.send("task.claim", {"conversation": C, "owner": "a", "wait_ms": 60_000}, id=1)
@@ -183,7 +183,7 @@ async def test_a_claim_that_waits_ends_when_the_list_becomes_somebody_elses(runn
     assert not running.claims.waiting
 
 
-async def test_a_list_opened_by_another_in_the_same_batch_is_not_there(running: Engine, log: TouchyLog) -> None:
+async def test_list_opened_by_another_in_the_batch_is_not_found(running: Engine, log: TouchyLog) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     gate = log.hold()
     await (await running.connect()).quiet()
@@ -194,7 +194,7 @@ async def test_a_list_opened_by_another_in_the_same_batch_is_not_there(running: 
     assert sorted("error" in answer for answer in answers) == [False, True]
 
 
-async def test_a_cursor_of_another_user_shows_nothing_of_theirs(running: Engine) -> None:
+async def test_cursor_of_another_user_reveals_nothing(running: Engine) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     for name in ("b1", "b2"):
         await bob.result("task.add", conversation=name, title="secret")
@@ -202,7 +202,7 @@ async def test_a_cursor_of_another_user_shows_nothing_of_theirs(running: Engine)
     assert (await alice.result("conversation.list", cursor=cursor))["conversations"] == []
 
 
-async def test_what_concerns_everybody_is_not_for_one_user(running: Engine) -> None:
+async def test_daemon_wide_calls_are_forbidden_to_users(running: Engine) -> None:
     alice = await running.connect(user="alice")
     await bobs(running)
     for method, params in OF_ALL.items():
@@ -210,7 +210,7 @@ async def test_what_concerns_everybody_is_not_for_one_user(running: Engine) -> N
         assert (refused["kind"], refused["what"]) == ("forbidden", "daemon")
 
 
-async def test_the_conversations_of_a_user_are_those_of_now_whatever_the_index_says(
+async def test_users_conversations_are_current_despite_the_index(
     running: Engine, log: TouchyLog
 ) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
@@ -226,7 +226,7 @@ async def test_the_conversations_of_a_user_are_those_of_now_whatever_the_index_s
 
 
 @pytest.mark.parametrize("kill", [False, True])
-async def test_a_user_hears_of_the_end_of_a_list_whenever_they_come_back(tmp_path: Path, kill: bool) -> None:
+async def test_returning_user_learns_that_a_list_was_deleted(tmp_path: Path, kill: bool) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, kill=kill) as running:
         bob = await bobs(running)
@@ -248,7 +248,7 @@ async def test_a_user_hears_of_the_end_of_a_list_whenever_they_come_back(tmp_pat
 # sessions of each user
 
 
-async def test_each_user_has_sessions_of_their_own(running: Engine) -> None:
+async def test_each_user_has_separate_sessions(running: Engine) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     await alice.result("conversation.attach", conversation="hers", session="s")
     await bob.result("conversation.attach", conversation="his", session="s")
@@ -258,7 +258,7 @@ async def test_each_user_has_sessions_of_their_own(running: Engine) -> None:
     assert (await bob.result("task.list", conversation="s"))["tasks"] == []
 
 
-async def test_a_session_keeps_nobody_from_the_name(running: Engine) -> None:
+async def test_session_does_not_block_a_list_name(running: Engine) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     await bob.result("task.add", conversation="bob-list", title="secret")
     for session in ("bob-next", "bob-list"):
@@ -269,7 +269,7 @@ async def test_a_session_keeps_nobody_from_the_name(running: Engine) -> None:
     assert len((await bob.result("task.list", conversation="bob-list"))["tasks"]) == 1
 
 
-async def test_an_unbound_connection_finds_the_sessions_of_users(running: Engine) -> None:
+async def test_unbound_connection_finds_users_sessions(running: Engine) -> None:
     bob, root = await running.connect(user="bob"), await running.connect()
     await bob.result("conversation.attach", conversation="his", session="s")
     assert await of(root, "s") == "his"
@@ -280,7 +280,7 @@ async def test_an_unbound_connection_finds_the_sessions_of_users(running: Engine
 
 
 @pytest.mark.parametrize("kill", [False, True])
-async def test_sessions_of_the_same_name_are_found_after_a_restart(tmp_path: Path, kill: bool) -> None:
+async def test_equal_session_names_are_found_after_a_restart(tmp_path: Path, kill: bool) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, kill=kill) as running:
         for user, name in (("alice", "hers"), ("bob", "his")):
@@ -295,7 +295,7 @@ async def test_sessions_of_the_same_name_are_found_after_a_restart(tmp_path: Pat
 # lists of one's own
 
 
-async def test_two_users_have_a_list_of_the_same_name_each(running: Engine) -> None:
+async def test_two_users_may_use_the_same_list_name(running: Engine) -> None:
     alice, bob, root = await running.connect(user="alice"), await running.connect(user="bob"), await running.connect()
     await root.result("task.add", conversation="default", title="nobody's")
     for name in ("default", "my:todos"):
@@ -309,7 +309,7 @@ async def test_two_users_have_a_list_of_the_same_name_each(running: Engine) -> N
     assert (await root.result("task.list", conversation="of:bob:todos"))["tasks"][0]["title"] == "his"
 
 
-async def test_nobody_can_take_or_probe_a_list_of_anothers_own(running: Engine) -> None:
+async def test_private_lists_can_be_neither_taken_nor_probed(running: Engine) -> None:
     alice, bob, root = await running.connect(user="alice"), await running.connect(user="bob"), await running.connect()
     await root.result("task.list", conversation="of:bob:never")
     await bob.result("task.add", conversation="my:todos", title="his")
@@ -319,7 +319,7 @@ async def test_nobody_can_take_or_probe_a_list_of_anothers_own(running: Engine) 
             assert (refused["kind"], refused["id"]) == ("not_found", name)
 
 
-async def test_who_has_a_list_of_an_older_version_under_the_bare_name_keeps_it(running: Engine) -> None:
+async def test_older_list_under_the_bare_name_is_kept(running: Engine) -> None:
     alice, bob, root = await running.connect(user="alice"), await running.connect(user="bob"), await running.connect()
     await root.result("conversation.open", conversation="default", user="alice")
     await alice.result("task.add", conversation="default", title="old")
@@ -329,7 +329,7 @@ async def test_who_has_a_list_of_an_older_version_under_the_bare_name_keeps_it(r
 
 
 @pytest.mark.parametrize("user", ["../..", "a b", "é", "\x1b[2J", "x-1", "A" * 128, "of:bob", "a:b", "\u202e"])
-async def test_hostile_users_have_lists_of_their_own_all_the_same(running: Engine, user: str) -> None:
+async def test_hostile_user_names_get_private_lists(running: Engine, user: str) -> None:
     hostile, bob = await running.connect(user=user), await running.connect(user="bob")
     await bob.result("task.add", conversation="default", title="his")
     await hostile.result("task.add", conversation="default", title="hostile")
@@ -361,13 +361,13 @@ def test_different_users_and_names_have_different_ids() -> None:
 
 
 @pytest.mark.parametrize("name", ["my:", "my:" + "n" * 125])
-async def test_the_name_of_an_own_list_is_bounded(running: Engine, name: str) -> None:
+async def test_private_list_names_are_limited(running: Engine, name: str) -> None:
     alice = await running.connect(user="alice")
     refused = await alice.refusal("task.add", conversation=name, title="x")
     assert (refused["kind"], refused["field"]) == ("invalid_params", "conversation")
 
 
-async def test_a_list_of_ones_own_is_no_session(running: Engine) -> None:
+async def test_private_list_is_not_a_session(running: Engine) -> None:
     alice = await running.connect(user="alice")
     for session in ("default", "my:todos"):
         refused = await alice.refusal("conversation.attach", conversation=C, session=session)
@@ -377,7 +377,7 @@ async def test_a_list_of_ones_own_is_no_session(running: Engine) -> None:
 # sessions
 
 
-async def test_a_session_finds_its_list_wherever_a_conversation_is_named(running: Engine, peer: Peer) -> None:
+async def test_session_resolves_wherever_a_conversation_does(running: Engine, peer: Peer) -> None:
     await peer.result("conversation.attach", conversation=C, session="s")
     await peer.result("task.add", conversation="s", title="a")
     for method in READS:
@@ -390,7 +390,7 @@ async def test_a_session_finds_its_list_wherever_a_conversation_is_named(running
     assert (await peer.events(1))[0]["conversation"] == C
 
 
-async def test_a_session_moves_from_list_to_list(running: Engine, peer: Peer) -> None:
+async def test_session_moves_between_lists(running: Engine, peer: Peer) -> None:
     await peer.result("conversation.attach", conversation="one", session="s")
     await peer.result("conversation.attach", conversation="two", session="s")
     assert await of(peer, "s") == "two"
@@ -401,7 +401,7 @@ async def test_a_session_moves_from_list_to_list(running: Engine, peer: Peer) ->
 
 
 @pytest.mark.parametrize("refused", [{"expect_version": 9}, {"key": "used"}])
-async def test_a_refused_attach_leaves_the_session_where_it_is(
+async def test_rejected_attach_moves_no_session(
     running: Engine, peer: Peer, refused: dict[str, Any]
 ) -> None:
     await peer.result("task.add", conversation="two", title="a", key="used")
@@ -411,7 +411,7 @@ async def test_a_refused_attach_leaves_the_session_where_it_is(
     assert (await peer.result("conversation.get", conversation="one"))["conversation"]["version"] == 2
 
 
-async def test_a_conversation_is_no_session(running: Engine, peer: Peer) -> None:
+async def test_conversation_is_not_a_session(running: Engine, peer: Peer) -> None:
     await peer.result("task.add", conversation="real", title="a")
     refused = await peer.refusal("conversation.attach", conversation=C, session="real")
     assert (refused["kind"], refused["field"]) == ("invalid_params", "session")
@@ -419,7 +419,7 @@ async def test_a_conversation_is_no_session(running: Engine, peer: Peer) -> None
 
 @pytest.mark.parametrize("kill", [False, True])
 @pytest.mark.parametrize("recover", [False, True])
-async def test_sessions_are_found_after_a_restart_and_gone_ones_are_not(
+async def test_only_attached_sessions_are_found_after_a_restart(
     tmp_path: Path, kill: bool, recover: bool
 ) -> None:
     log = TouchyLog()
@@ -437,7 +437,7 @@ async def test_sessions_are_found_after_a_restart_and_gone_ones_are_not(
         assert found == [C, "leaves", "other", "other"]
 
 
-async def test_a_detached_session_is_gone_at_once(running: Engine, peer: Peer) -> None:
+async def test_detached_session_is_gone_immediately(running: Engine, peer: Peer) -> None:
     await peer.result("conversation.attach", conversation=C, session="s")
     await peer.result("conversation.list")
     await peer.result("conversation.detach", conversation=C, session="s")
@@ -471,7 +471,7 @@ async def test_all_spellings_of_a_guid_name_one_list(running: Engine, user: str 
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
-async def test_a_list_with_an_older_spelling_is_found(user: str | None, tmp_path: Path) -> None:
+async def test_list_with_an_older_spelling_is_found(user: str | None, tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect(user=user)
         digits, upper = SPELLINGS[1:3]
@@ -486,7 +486,7 @@ async def test_a_list_with_an_older_spelling_is_found(user: str | None, tmp_path
             assert await of(peer, spelling) == spelling, "each of two lists is found by its own spelling"
 
 
-async def test_a_users_own_list_has_one_name(running: Engine) -> None:
+async def test_private_list_has_one_name(running: Engine) -> None:
     ann, bob = await running.connect(user="ann"), await running.connect(user="bob")
     for spelling in SPELLINGS[:4]:
         await ann.result("task.add", conversation=f"my:{spelling}", title="a")
@@ -497,7 +497,7 @@ async def test_a_users_own_list_has_one_name(running: Engine) -> None:
         assert (await ann.refusal("task.add", conversation=spelling, title="a"))["kind"] == "not_found"
 
 
-async def test_a_session_named_by_a_guid_leads_to_its_list(running: Engine) -> None:
+async def test_session_named_by_a_guid_resolves_to_its_list(running: Engine) -> None:
     peer = await running.connect()
     session = SPELLINGS[2]
     await peer.result("conversation.open", conversation="plan")

@@ -11,7 +11,7 @@ from punchlistd.engine.writing.inbox import Inbox
 C = "c"
 
 
-async def test_what_nobody_used_is_let_go_and_loaded_again_when_needed(tmp_path: Path) -> None:
+async def test_unused_lists_are_evicted_and_reloaded(tmp_path: Path) -> None:
     async with engine(tmp_path, loaded_s=-1.0) as running:
         peer = await running.connect()
         for number in range(5):
@@ -22,7 +22,7 @@ async def test_what_nobody_used_is_let_go_and_loaded_again_when_needed(tmp_path:
         assert len((await peer.result("task.list", conversation=C))["tasks"]) == 5
 
 
-async def test_loading_gives_the_same_list_from_snapshot_and_tail(tmp_path: Path) -> None:
+async def test_snapshot_and_tail_load_the_same_list(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -35,13 +35,13 @@ async def test_loading_gives_the_same_list_from_snapshot_and_tail(tmp_path: Path
         assert await (await running.connect()).result("task.list", conversation=C) == listed
 
 
-async def test_two_who_load_the_same_get_the_same() -> None:
+async def test_concurrent_loads_share_one_list() -> None:
     log = MemoryLog()
     conversations = Conversations(log, History(log), Inbox().wait_until_settled)
     assert await conversations.load(C) is await conversations.load(C) is await conversations.durable(C)
 
 
-async def test_a_damaged_conversation_reads_as_far_as_it_is_whole_and_refuses_changes(
+async def test_damaged_conversation_is_readable_but_read_only(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     for title in ("a", "b", "c"):
@@ -58,7 +58,7 @@ async def test_a_damaged_conversation_reads_as_far_as_it_is_whole_and_refuses_ch
     await peer.result("task.add", conversation="fine", title="y")
 
 
-def test_a_snapshot_is_taken_when_enough_happened() -> None:
+def test_snapshot_follows_enough_events() -> None:
     opened = LoadedConversation(initial_state(C), "", 0, 0)
     for version, full in ((1, False), (SNAPSHOT_EVENTS, True)):
         opened.state.version = version
@@ -67,7 +67,7 @@ def test_a_snapshot_is_taken_when_enough_happened() -> None:
     assert is_snapshot_due(opened, everything=True)
 
 
-def test_the_oldest_kept_answer_goes_first() -> None:
+def test_oldest_cached_response_is_dropped_first() -> None:
     opened = LoadedConversation(initial_state(C), "", 0, 0)
     for number in range(REPLIES_KEPT + 1):
         opened.remember(str(number), "call", b"{}")
@@ -81,7 +81,7 @@ class List:
         self.forgotten += 1
 
 
-def test_the_oldest_go_when_there_is_too_much_together() -> None:
+def test_cache_drops_the_oldest_above_its_size() -> None:
     kept, lists = Listings(10), [List() for _ in range(4)]
     for each in (*lists[:3], lists[0]):
         kept.add(each, 3)
@@ -93,7 +93,7 @@ def test_the_oldest_go_when_there_is_too_much_together() -> None:
     assert [each.forgotten for each in lists] == [0, 1, 0, 0]
 
 
-def test_a_single_large_one_is_kept() -> None:
+def test_single_large_response_is_kept() -> None:
     kept, small, large = Listings(10), List(), List()
     kept.add(small, 1)
     kept.add(large, 100)

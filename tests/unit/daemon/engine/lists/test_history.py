@@ -48,7 +48,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
-async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slice(
+async def test_long_history_is_read_in_slices(
     running: Engine, peer: Peer, method: str, params: dict[str, Any]
 ) -> None:
     """Counted in events between two turns of the loop, so it is the same on every machine."""
@@ -65,7 +65,7 @@ async def test_no_reader_of_a_long_history_holds_the_loop_for_longer_than_a_slic
 
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
-async def test_a_change_beside_an_undo_of_everything_waits_for_no_more_than_what_it_records(
+async def test_change_waits_only_for_the_writes_of_an_undo(
     running: Engine, peer: Peer, *, clear: bool
 ) -> None:
     """What is taken back is worked out beside the writer too: a change of another list waits for a few slices."""
@@ -89,7 +89,7 @@ async def test_a_change_beside_an_undo_of_everything_waits_for_no_more_than_what
         assert len(waits) >= 3
 
 
-async def test_what_an_undo_of_everything_records_is_recorded_in_slices_and_seen_as_one(
+async def test_full_undo_is_written_in_slices_and_seen_at_once(
     running: Engine, peer: Peer
 ) -> None:
     await filled(peer)
@@ -104,7 +104,7 @@ async def test_what_an_undo_of_everything_records_is_recorded_in_slices_and_seen
     assert versions <= {LENGTH + 2, undone["version"]} and undone["version"] > 2 * LENGTH
 
 
-async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snapshot(
+async def test_past_version_starts_from_the_nearest_state(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await filled(peer)
@@ -126,7 +126,7 @@ async def test_a_past_version_starts_from_the_one_shown_before_or_from_the_snaps
     assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
 
 
-async def test_few_pasts_are_kept_and_none_of_what_is_erased(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_few_past_versions_are_kept_and_no_erased_ones(running: Engine, peer: Peer, log: TouchyLog) -> None:
     past = running.history
     for number in range(PASTS_KEPT + 2):
         await filled(peer, f"c{number}", 2)
@@ -144,7 +144,7 @@ async def test_few_pasts_are_kept_and_none_of_what_is_erased(running: Engine, pe
     assert (await peer.result("task.list", conversation="c3", at_version=2))["tasks"] == []
 
 
-async def test_all_versions_are_what_they_were_in_any_order(running: Engine, peer: Peer) -> None:
+async def test_past_versions_are_exact_in_any_order(running: Engine, peer: Peer) -> None:
     wanted = {1: await peer.result("task.add", conversation=C, title="0")}
     for number in range(1, 30):
         added = await peer.result("task.add", conversation=C, title=str(number))
@@ -169,7 +169,7 @@ class Cut(MemoryLog):
         return [stored for stored in found if stored.seq <= self.last]
 
 
-async def test_an_answer_that_ends_early_is_asked_on_and_what_is_missing_is_damage() -> None:
+async def test_short_read_continues_and_a_missing_event_is_damage() -> None:
     log, found = Cut(7), list[int]()
     scribe, past = Scribe(log), History(log)
     for number in range(5):
@@ -189,14 +189,14 @@ async def test_an_answer_that_ends_early_is_asked_on_and_what_is_missing_is_dama
     await past.follow("a", take, 7, 9, whole=False)
 
 
-def test_an_event_of_a_later_version_is_kept_as_it_is() -> None:
+def test_unknown_event_types_are_kept() -> None:
     wire = b'{"seq":7,"conversation":"c","version":3,"at":1,"actor":"x","event":{"type":"Future","a":1}}'
     fact = fact_of(Stored(7, seal("", wire, Side())[0]))
     assert (fact.seq, fact.version, fact.actor) == (7, 3, "x")
     assert isinstance(fact.event, UnknownEvent) and bytes(fact.event.raw) == b'{"type":"Future","a":1}'
 
 
-async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_each_other() -> None:
+async def test_few_past_versions_are_computed_concurrently() -> None:
     """Each is as large as its list: sixty of them beside each other would take the memory of sixty lists."""
 
     class Watched(MemoryLog):
@@ -226,7 +226,7 @@ async def test_of_the_pasts_that_many_ask_for_at_once_few_are_worked_out_beside_
     assert log.told == len(names) and 1 < log.most <= MAX_PASTS
 
 
-async def test_the_same_past_is_worked_out_once_for_all_who_ask_for_it(running: Engine, peer: Peer) -> None:
+async def test_same_past_version_is_computed_once(running: Engine, peer: Peer) -> None:
     await filled(peer)
     others = [await running.connect() for _ in range(8)]
     async with turns(*WORK) as counted:

@@ -45,11 +45,11 @@ async def add(peer: Peer, conversation: str, title: str = "a") -> dict[str, Any]
         (f"of:ann:{A}", ""),
     ],
 )
-def test_only_a_repositorys_id_has_a_stem(id: str, stem: str) -> None:
+def test_only_repository_ids_have_short_names(id: str, stem: str) -> None:
     assert stem_of(id) == stem
 
 
-async def test_a_short_name_finds_the_list(ann: Peer) -> None:
+async def test_short_name_resolves_to_its_list(ann: Peer) -> None:
     await add(ann, A)
     assert (await id_of(ann, "website"), await name_of(ann, A)) == (A, "website")
     assert await name_of(ann, "website") == "website"
@@ -62,7 +62,7 @@ async def test_a_short_name_finds_the_list(ann: Peer) -> None:
     assert ([one["conversation"] for one in listed["conversations"]], listed["names"]) == ([A], {A: "website"})
 
 
-async def test_a_name_of_two_lists_is_none_of_theirs(ann: Peer) -> None:
+async def test_ambiguous_short_name_is_rejected(ann: Peer) -> None:
     await add(ann, A)
     assert await id_of(ann, "website") == A
     await add(ann, B)
@@ -86,7 +86,7 @@ async def test_a_name_of_two_lists_is_none_of_theirs(ann: Peer) -> None:
         ("message.append", {"role": "user", "content": "a"}),
     ],
 )
-async def test_a_shared_name_makes_no_third_list(ann: Peer, method: str, members: dict[str, Any]) -> None:
+async def test_ambiguous_short_name_creates_no_list(ann: Peer, method: str, members: dict[str, Any]) -> None:
     await add(ann, A)
     await add(ann, B)
     refused = await ann.refusal(method, conversation="website", **members)
@@ -94,14 +94,14 @@ async def test_a_shared_name_makes_no_third_list(ann: Peer, method: str, members
     assert {one["conversation"] for one in (await ann.result("conversation.list"))["conversations"]} == {A, B}
 
 
-async def test_a_list_that_has_the_shared_name_is_meant(ann: Peer) -> None:
+async def test_list_with_the_exact_name_wins(ann: Peer) -> None:
     for name in ("website", A, B):
         await add(ann, name)
     await add(ann, "website", "b")
     assert len((await ann.result("task.list", conversation="website"))["tasks"]) == 2
 
 
-async def test_a_user_may_have_a_list_of_a_shared_name(running: Engine, ann: Peer) -> None:
+async def test_user_may_own_a_list_with_an_ambiguous_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     await add(ann, B)
     eve = await running.connect(user="eve")
@@ -109,7 +109,7 @@ async def test_a_user_may_have_a_list_of_a_shared_name(running: Engine, ann: Pee
     assert len((await eve.result("task.list", conversation="website"))["tasks"]) == 1
 
 
-async def test_a_subscriber_follows_by_the_short_name(running: Engine, ann: Peer) -> None:
+async def test_subscriber_follows_by_short_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     eve = await running.connect()
     await eve.result("event.subscribe", conversation="website")
@@ -118,13 +118,13 @@ async def test_a_subscriber_follows_by_the_short_name(running: Engine, ann: Peer
     assert event["conversation"] == A
 
 
-async def test_an_exact_id_wins(ann: Peer) -> None:
+async def test_exact_id_wins(ann: Peer) -> None:
     await add(ann, "website")
     await add(ann, A)
     assert (await id_of(ann, "website"), await name_of(ann, A)) == ("website", A)
 
 
-async def test_a_name_that_was_empty_before_is_found(ann: Peer) -> None:
+async def test_formerly_unused_short_name_is_found(ann: Peer) -> None:
     assert await id_of(ann, "website") == "website"
     await add(ann, A)
     assert await id_of(ann, "website") == A
@@ -141,7 +141,7 @@ async def test_users_lists_have_no_short_names(running: Engine, ann: Peer) -> No
     assert (await eve.result("conversation.get", conversation="website"))["conversation"]["version"] == 0
 
 
-async def test_an_exact_id_wins_after_a_restart(tmp_path: Path) -> None:
+async def test_exact_id_wins_after_a_restart(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         await add(peer, "website")
@@ -154,7 +154,7 @@ async def test_an_exact_id_wins_after_a_restart(tmp_path: Path) -> None:
         peer.close()
 
 
-async def test_short_names_outlive_a_restart(tmp_path: Path) -> None:
+async def test_short_names_survive_a_restart(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         await add(peer, A)
@@ -167,7 +167,7 @@ async def test_short_names_outlive_a_restart(tmp_path: Path) -> None:
         peer.close()
 
 
-async def test_a_users_list_takes_no_short_name(running: Engine, ann: Peer) -> None:
+async def test_users_list_takes_no_short_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     eve = await running.connect(user="eve")
     await add(eve, "website", "hers")

@@ -44,19 +44,19 @@ async def filled(peer: Peer) -> None:
         ({"status": "pending", "owner": "me", "ready": True}, "1"),
     ],
 )
-async def test_a_list_is_filtered_and_cut(peer: Peer, params: dict[str, Any], expected: str) -> None:
+async def test_list_is_filtered_and_limited(peer: Peer, params: dict[str, Any], expected: str) -> None:
     await filled(peer)
     assert await ids(peer, **params) == list(expected)
 
 
-async def test_a_list_shows_only_the_members_asked_for_and_counts_everything(peer: Peer) -> None:
+async def test_list_returns_requested_members_and_full_counts(peer: Peer) -> None:
     await filled(peer)
     listed = await peer.result("task.list", conversation=C, fields=["title"], limit=1)
     assert listed["tasks"] == [{"id": "1", "title": "a"}]
     assert (listed["total"], listed["counts"]["pending"], listed["version"], listed["seq"]) == (5, 3, 6, 6)
 
 
-async def test_a_list_of_the_past_is_as_it_was(peer: Peer) -> None:
+async def test_past_list_is_exact(peer: Peer) -> None:
     shown: list[Any] = []
     for number in range(6):
         await peer.result("task.add", conversation=C, title=str(number))
@@ -68,7 +68,7 @@ async def test_a_list_of_the_past_is_as_it_was(peer: Peer) -> None:
     assert (await peer.result("task.list", conversation=C, at_version=0))["tasks"] == []
 
 
-async def test_an_unknown_conversation_is_an_empty_one_at_version_0(peer: Peer, log: TouchyLog) -> None:
+async def test_unknown_conversation_is_empty_at_version_0(peer: Peer, log: TouchyLog) -> None:
     listed = await peer.result("task.list", conversation="new")
     assert (listed["tasks"], listed["version"]) == ([], 0)
     assert (await peer.result("conversation.get", conversation="new"))["conversation"]["version"] == 0
@@ -77,7 +77,7 @@ async def test_an_unknown_conversation_is_an_empty_one_at_version_0(peer: Peer, 
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-async def test_a_page_of_long_messages_ends_where_it_is_long_enough(peer: Peer, order: str) -> None:
+async def test_page_of_messages_is_limited_in_size(peer: Peer, order: str) -> None:
     sizes = (400_000, 10, 300_000, 10, 10, 700_000, 20, 100_000, 450_000)
     for number, size in enumerate(sizes):
         await peer.result("message.append", conversation=C, role="user", content=f"{number} " + "m" * size)
@@ -123,7 +123,7 @@ async def test_events_are_read_in_pages_of_whole_calls(peer: Peer) -> None:
         assert page["next"] == 27
 
 
-async def test_the_newest_conversation_is_the_first_though_the_clock_went_back_a_year(
+async def test_newest_conversation_is_first_despite_the_clock(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = calls.now_ms()
@@ -140,7 +140,7 @@ async def test_the_newest_conversation_is_the_first_though_the_clock_went_back_a
     assert listed[1]["updated_at"] < listed[2]["updated_at"]
 
 
-async def test_conversations_are_listed_with_what_was_just_acknowledged(peer: Peer) -> None:
+async def test_conversation_list_includes_acknowledged_changes(peer: Peer) -> None:
     for number in range(5):
         await peer.result("task.add", conversation=f"c{number}", title="x")
     await peer.result("task.set_status", conversation="c0", task="1", status="completed")
@@ -155,7 +155,7 @@ async def test_conversations_are_listed_with_what_was_just_acknowledged(peer: Pe
     assert [each["counts"]["pending"] for each in found] == [1]
 
 
-async def test_events_wait_for_a_bound_user_alone(running: Engine) -> None:
+async def test_event_wait_ignores_other_users(running: Engine) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     alice.send("event.wait", {"after": 0, "timeout_ms": 5_000}, id=1)
     await bob.result("task.add", conversation="his", title="x")
@@ -167,7 +167,7 @@ async def test_events_wait_for_a_bound_user_alone(running: Engine) -> None:
     assert {event["conversation"] for event in answer["events"]} == {"hers"} and answer["next"] == 4
 
 
-async def test_a_wait_of_a_bound_user_passes_over_any_number_of_events_of_others(running: Engine) -> None:
+async def test_event_wait_skips_many_events_of_others(running: Engine) -> None:
     bob, ann = await running.connect(user="bob"), await running.connect(user="ann")
     for number in range(5):
         await bob.result("task.add", conversation="his", title=str(number))
@@ -176,7 +176,7 @@ async def test_a_wait_of_a_bound_user_passes_over_any_number_of_events_of_others
     assert [event["conversation"] for event in found["events"]] == ["hers", "hers"]
 
 
-async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) -> None:
+async def test_damaged_history_is_a_typed_error(peer: Peer, log: TouchyLog) -> None:
     await peer.result("message.append", conversation=C, role="user", content=1)
     log.damaged[C] = 1
     for method, params in [
@@ -189,7 +189,7 @@ async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) 
         assert (refused["kind"], refused["code"], refused["conversation"]) == ("damaged", -32016, C)
 
 
-async def test_a_reader_of_all_events_is_told_what_it_can_not_have_and_goes_on_behind(tmp_path: Path) -> None:
+async def test_event_reader_gets_gaps_and_continues(tmp_path: Path) -> None:
     await damaged_log(tmp_path / "data")
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -204,7 +204,7 @@ async def test_a_reader_of_all_events_is_told_what_it_can_not_have_and_goes_on_b
         peer.close()
 
 
-async def test_a_damaged_conversation_is_read_up_to_its_damage_past_that_of_another(tmp_path: Path) -> None:
+async def test_conversation_is_read_past_damage_of_others(tmp_path: Path) -> None:
     """Where its own rows can't be told any more, the whole log is looked through."""
     await damaged_log(tmp_path / "data", spoiled=(1, 3))
     async with running_daemon(tmp_path) as daemon:
@@ -215,7 +215,7 @@ async def test_a_damaged_conversation_is_read_up_to_its_damage_past_that_of_anot
         peer.close()
 
 
-async def test_an_explanation_tells_until_when_who_has_what_and_knows_no_foreign_tasks(peer: Peer) -> None:
+async def test_explanation_shows_owners_and_expiry(peer: Peer) -> None:
     await peer.result("task.add", conversation=C, title="a")
     await peer.result("task.add", conversation=C, title="b", blocked_by=["1"])
     claim = await peer.result("task.claim", conversation=C, owner="ann", task="1")
@@ -262,12 +262,12 @@ async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
 
 
 @pytest.mark.parametrize("label", ["", " x", "x ", "a,b", "a\nb", "x" * 65, "x" * 10_000])
-async def test_a_label_that_is_no_word_is_refused(peer: Peer, label: str) -> None:
+async def test_invalid_label_is_rejected(peer: Peer, label: str) -> None:
     refused = await peer.refusal("task.add", conversation=C, title="a", labels=[label])
     assert (refused["kind"], refused["field"].startswith("labels")) == ("invalid_params", True)
 
 
-async def test_one_message_is_had_by_its_id(peer: Peer) -> None:
+async def test_message_is_found_by_id(peer: Peer) -> None:
     for number in range(3):
         content = {"n": number}
         await peer.result("message.append", conversation=C, role="user", content=content, message=f"m{number}")
@@ -278,7 +278,7 @@ async def test_one_message_is_had_by_its_id(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-async def test_messages_of_some_roles_are_found_among_many_others_in_pages(peer: Peer, order: str) -> None:
+async def test_messages_of_some_roles_are_paged(peer: Peer, order: str) -> None:
     for number in range(140):
         role = "user" if number % 50 == 7 else "step"
         await peer.result("message.append", conversation=C, role=role, content=number, message=f"m{number}")
@@ -300,7 +300,7 @@ async def test_messages_of_some_roles_are_found_among_many_others_in_pages(peer:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-async def test_what_is_superseded_or_retracted_is_left_out_unless_all_is_asked_for(
+async def test_superseded_and_retracted_messages_are_hidden(
     running: Engine, peer: Peer, dropped: bool
 ) -> None:
     for name, role, more in (
@@ -331,7 +331,7 @@ async def test_what_is_superseded_or_retracted_is_left_out_unless_all_is_asked_f
     assert (got["content"], got["superseded_by"]) == ("t1", "t2")
 
 
-async def test_what_a_call_did_is_found_by_its_key(peer: Peer) -> None:
+async def test_events_of_a_call_are_found_by_key(peer: Peer) -> None:
     tasks = [{"title": "a"}, {"title": "b"}]
     await peer.result("task.add", conversation=C, title="before")
     await peer.result("task.add_many", conversation=C, tasks=tasks, key="k1")

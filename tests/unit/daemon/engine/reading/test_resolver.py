@@ -6,7 +6,7 @@ from punchlist_testing.engine import Engine, Peer
 from punchlist_testing.repositories import repository, worktree
 
 
-async def test_a_directory_means_the_list_that_clients_take_there(peer: Peer, tmp_path: Path) -> None:
+async def test_directory_resolves_like_in_clients(peer: Peer, tmp_path: Path) -> None:
     website = repository(tmp_path / "website")
     found = await peer.result("conversation.resolve", path=str(worktree(website, tmp_path / "fix") / "page.html"))
     assert found["conversation"].startswith("website-")
@@ -19,7 +19,7 @@ async def test_a_directory_means_the_list_that_clients_take_there(peer: Peer, tm
     assert nothing == {"conversation": None, **expected}
 
 
-async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_path: Path) -> None:
+async def test_project_file_permission_is_reported(peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / project_file.NAME
     for name, exists, allowed in (("used", True, False), ("unused", False, True), ("default", False, False)):
         file.write_text(project_file.text_for(name))
@@ -31,7 +31,7 @@ async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_
         )
 
 
-async def test_to_a_bound_connection_it_is_the_users_own_list_of_that_name(running: Engine, tmp_path: Path) -> None:
+async def test_bound_connection_resolves_to_its_private_list(running: Engine, tmp_path: Path) -> None:
     (tmp_path / project_file.NAME).write_text(project_file.text_for("bobs"))
     bob, alice = await running.connect(user="bob"), await running.connect(user="alice")
     unused = await alice.result("conversation.resolve", path=str(tmp_path))
@@ -42,7 +42,7 @@ async def test_to_a_bound_connection_it_is_the_users_own_list_of_that_name(runni
     assert await alice.result("conversation.resolve", path=str(tmp_path)) == unused
 
 
-async def test_a_directory_that_can_not_be_used_is_refused_with_what_to_do(peer: Peer, tmp_path: Path) -> None:
+async def test_unusable_directory_is_rejected_with_advice(peer: Peer, tmp_path: Path) -> None:
     (tmp_path / project_file.NAME).symlink_to("/etc/passwd")
     refused = (await peer.call("conversation.resolve", path=str(tmp_path)))["error"]
     assert refused["data"] == {"kind": "invalid_params", "field": "path"}
@@ -51,7 +51,7 @@ async def test_a_directory_that_can_not_be_used_is_refused_with_what_to_do(peer:
         assert (await peer.call("conversation.resolve", path=path))["error"]["data"]["field"] == "path"
 
 
-async def test_a_path_that_is_no_text_is_shown_as_it_can_be(peer: Peer, tmp_path: Path) -> None:
+async def test_undecodable_path_is_shown_escaped(peer: Peer, tmp_path: Path) -> None:
     named = tmp_path / os.fsdecode(b"\xff")
     repository(named)
     (tmp_path / "link").symlink_to(named)

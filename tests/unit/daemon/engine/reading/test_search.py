@@ -50,7 +50,7 @@ async def plan(peer: Peer, name: str, *titles: str) -> None:
     await peer.result("task.add_many", conversation=name, tasks=[{"title": title} for title in titles])
 
 
-async def test_words_are_found_in_every_text_of_a_task_without_regard_to_case_accents_and_endings(
+async def test_words_match_without_case_accents_and_endings(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as running:
@@ -71,14 +71,14 @@ async def test_words_are_found_in_every_text_of_a_task_without_regard_to_case_ac
 
 
 @pytest.mark.parametrize("query", ['"', "*", "NEAR(", "a AND", "title:x", "-", "^", "'", "\0", "\u200d", '""" OR "'])
-async def test_no_query_is_a_program(tmp_path: Path, query: str) -> None:
+async def test_queries_are_never_fts_syntax(tmp_path: Path, query: str) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", "plain")
         assert await found(peer, query + "x") == []
 
 
-async def test_a_list_is_followed_through_changes_deletion_clearing_and_undo(tmp_path: Path) -> None:
+async def test_search_follows_changes_deletion_clear_and_undo(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", "alpha", "beta")
@@ -95,7 +95,7 @@ async def test_a_list_is_followed_through_changes_deletion_clearing_and_undo(tmp
         assert refused["kind"] == "invalid_params"
 
 
-async def test_the_best_comes_first_and_what_the_limit_leaves_out_is_counted(tmp_path: Path) -> None:
+async def test_best_match_is_first_and_the_rest_is_counted(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await peer.result("task.add", conversation="a", title="something", description="about a needle, long " * 20)
@@ -105,7 +105,7 @@ async def test_the_best_comes_first_and_what_the_limit_leaves_out_is_counted(tmp
         assert "needle" in result["hits"][0]["excerpt"]
 
 
-async def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
+async def test_other_users_tasks_are_not_found(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         alice = await running.connect(user="alice")
         bob = await running.connect(user="bob")
@@ -118,7 +118,7 @@ async def test_nobody_finds_what_is_anothers(tmp_path: Path) -> None:
         assert (await bob.result("task.search", query="secret"))["total"] == 0
 
 
-async def test_erased_words_are_in_none_of_the_files_and_found_by_nobody(tmp_path: Path) -> None:
+async def test_erased_words_are_in_no_file(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", *(f"xyzzyplugh{number}" for number in range(50)))
@@ -132,7 +132,7 @@ async def test_erased_words_are_in_none_of_the_files_and_found_by_nobody(tmp_pat
         assert b"xyzzy" not in path.read_bytes(), path
 
 
-async def test_the_index_is_kept_between_daemons_and_is_for_us_alone(
+async def test_search_index_persists_with_owner_permissions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as running:
@@ -153,7 +153,7 @@ async def test_the_index_is_kept_between_daemons_and_is_for_us_alone(
     assert updates == []
 
 
-async def test_a_search_beside_a_deletion_waits_for_it_and_neither_holds_up_the_other(tmp_path: Path) -> None:
+async def test_search_and_deletion_run_concurrently(tmp_path: Path) -> None:
     log = TouchyLog()
     with anyio.fail_after(30):  # neither would ever end, nor would the engine
         async with engine(tmp_path, log) as running:
@@ -179,7 +179,7 @@ async def _delete_beside_a_search(running: Engine, log: TouchyLog) -> None:
     assert [hit["conversation"] for hit in hits] == ["kept"]
 
 
-async def test_an_index_that_a_deletion_found_unreadable_is_made_whole_by_the_search_beside_it(
+async def test_concurrent_search_rebuilds_an_unreadable_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as running:
@@ -215,7 +215,7 @@ async def test_an_index_that_a_deletion_found_unreadable_is_made_whole_by_the_se
 
 
 @pytest.mark.parametrize("harm", ["garbage", "cut", "another log", "not closed"])
-async def test_an_index_that_can_not_be_trusted_is_made_again(tmp_path: Path, harm: str) -> None:
+async def test_untrusted_index_is_rebuilt(tmp_path: Path, harm: str) -> None:
     async with serving(tmp_path) as running:
         await plan(await running.connect(), "c", "alpha")
         await found(await running.connect(), "alpha")
@@ -236,7 +236,7 @@ async def test_an_index_that_can_not_be_trusted_is_made_again(tmp_path: Path, ha
         assert await found(await running.connect(), "alpha") == ["c#1"]
 
 
-async def test_damage_that_shows_while_it_is_in_use_and_a_full_disk_are_got_over(
+async def test_damage_in_use_and_a_full_disk_are_survived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as running:
@@ -258,12 +258,12 @@ async def test_damage_that_shows_while_it_is_in_use_and_a_full_disk_are_got_over
         assert len(await found(peer, "alpha")) == 43
 
 
-def test_words_are_quoted_and_signs_alone_ask_for_nothing() -> None:
+def test_punctuation_alone_finds_nothing() -> None:
     assert match_expression('a "b c" d"e') == '"a"* "b c"* "d"* "e"*'
     assert match_expression('* - "!"') == ""
 
 
-def test_a_list_that_nobody_indexed_is_forgotten_without_a_word(tmp_path: Path) -> None:
+def test_unindexed_list_is_dropped_silently(tmp_path: Path) -> None:
     index = SearchIndex(str(tmp_path / "s"), "log")
     index.update("c", 1, 1, [Words("1", "a", "", "", "", "")], None)
     index.forget(["other"])

@@ -33,7 +33,7 @@ async def woken(watcher: Peer, after: int = 0) -> dict[str, Any]:
                     return event
 
 
-async def test_a_deferred_task_becomes_ready_by_itself_and_a_waiting_claim_gets_it(tmp_path: Path) -> None:
+async def test_deferred_task_becomes_ready_for_a_waiting_claim(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
         at = now() + SOON_MS
@@ -51,7 +51,7 @@ async def test_a_deferred_task_becomes_ready_by_itself_and_a_waiting_claim_gets_
         assert running.deferrals.due == {}
 
 
-async def test_after_a_restart_a_list_that_nobody_asks_for_wakes_all_the_same(tmp_path: Path) -> None:
+async def test_unloaded_list_wakes_after_a_restart(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         await peer.result("task.add", **C, title="a", not_before=now() + RESTART_MS)
@@ -68,7 +68,7 @@ def deferred(at: int) -> State:
     return state
 
 
-async def test_a_clock_set_back_lets_a_task_wait_until_its_time_comes_once_more() -> None:
+async def test_clock_set_back_delays_a_deferred_task() -> None:
     submitted: list[Write] = []
     clock = [1_000]
     deferrals = Deferrals(submitted.append, lambda: clock[0])
@@ -85,7 +85,7 @@ async def test_a_clock_set_back_lets_a_task_wait_until_its_time_comes_once_more(
     deferrals.close()
 
 
-async def test_what_could_not_be_written_is_tried_again() -> None:
+async def test_failed_wake_is_retried() -> None:
     submitted: list[Write] = []
     deferrals = Deferrals(submitted.append, lambda: 2_000)
     deferrals.follow(deferred(1_000))

@@ -41,7 +41,7 @@ async def cleared(running: Engine) -> dict[str, Any]:
                     return event
 
 
-async def test_a_finished_list_is_shown_whole_and_cleared_once_it_is_idle(tmp_path: Path) -> None:
+async def test_finished_list_is_cleared_once_idle(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=SOON) as running:
         peer = await running.connect()
         version = await finished(peer)
@@ -51,7 +51,7 @@ async def test_a_finished_list_is_shown_whole_and_cleared_once_it_is_idle(tmp_pa
         assert len(running.idle) == 0
 
 
-async def test_until_then_the_closing_look_shows_all_that_was_done(tmp_path: Path) -> None:
+async def test_finished_list_is_complete_until_cleared(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
@@ -59,7 +59,7 @@ async def test_until_then_the_closing_look_shows_all_that_was_done(tmp_path: Pat
         assert len(running.idle) == 1
 
 
-async def test_any_change_begins_the_time_anew_and_one_that_opens_work_ends_it(tmp_path: Path) -> None:
+async def test_changes_restart_the_idle_time_and_new_work_ends_it(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
@@ -74,7 +74,7 @@ async def test_any_change_begins_the_time_anew_and_one_that_opens_work_ends_it(t
         assert len(idle) == 0
 
 
-async def test_a_change_that_comes_before_the_clearing_wins(tmp_path: Path) -> None:
+async def test_earlier_change_prevents_the_clear(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         version = await finished(peer)
@@ -83,7 +83,7 @@ async def test_a_change_that_comes_before_the_clearing_wins(tmp_path: Path) -> N
         assert await shown(peer) == ["completed", "completed"]
 
 
-async def test_the_end_of_a_turn_clears_at_once_and_nothing_but_such_a_list(tmp_path: Path) -> None:
+async def test_end_of_turn_clears_idle_lists_immediately(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect(confirm=True)
         assert (await peer.result("turn.end", **C))["cleared"] == 0
@@ -99,7 +99,7 @@ async def test_the_end_of_a_turn_clears_at_once_and_nothing_but_such_a_list(tmp_
         assert await shown(peer) == []
 
 
-async def test_a_failure_that_stops_the_queue_keeps_the_list(tmp_path: Path) -> None:
+async def test_stopped_queue_keeps_the_list(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer, on_failure="stop")
@@ -110,7 +110,7 @@ async def test_a_failure_that_stops_the_queue_keeps_the_list(tmp_path: Path) -> 
         assert len(running.idle) == 1
 
 
-async def test_a_clearing_that_is_undone_is_not_done_again(tmp_path: Path) -> None:
+async def test_undone_clear_is_not_repeated(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
@@ -121,7 +121,7 @@ async def test_a_clearing_that_is_undone_is_not_done_again(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kill", [True, False])
-async def test_after_a_restart_the_time_begins_anew_though_nobody_looks(
+async def test_restart_restarts_the_idle_time(
     tmp_path: Path, log: TouchyLog, kill: bool
 ) -> None:
     async with engine(tmp_path, log, kill=kill, idle_clear_s=NEVER) as before:
@@ -131,7 +131,7 @@ async def test_after_a_restart_the_time_begins_anew_though_nobody_looks(
         assert (await cleared(after))["version"] == version + 1
 
 
-async def test_a_closed_one_clears_nothing(tmp_path: Path) -> None:
+async def test_closed_timer_clears_nothing(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
@@ -144,7 +144,7 @@ async def test_a_closed_one_clears_nothing(tmp_path: Path) -> None:
 AGENT: dict[str, Any] = {"client": {"name": MCP_CLIENT, "version": "1"}}
 
 
-async def test_a_list_is_not_cleared_in_the_middle_of_an_agents_turn(tmp_path: Path) -> None:
+async def test_list_is_not_cleared_during_an_agents_turn(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=SOON) as running:
         agent, person = await running.connect(**AGENT), await running.connect()
         await finished(agent)
@@ -162,7 +162,7 @@ async def test_a_list_is_not_cleared_in_the_middle_of_an_agents_turn(tmp_path: P
         assert (await agent.result("turn.end", **C))["cleared"] == 2
 
 
-async def test_it_is_cleared_once_the_agent_is_gone(tmp_path: Path) -> None:
+async def test_list_is_cleared_once_the_agent_left(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=SOON) as running:
         agent = await running.connect(**AGENT)
         version = await finished(agent)
@@ -171,7 +171,7 @@ async def test_it_is_cleared_once_the_agent_is_gone(tmp_path: Path) -> None:
         assert (event["version"], event["actor"]) == (version + 1, "punchlistd")
 
 
-async def test_an_agent_that_stays_keeps_it_for_a_bounded_time(tmp_path: Path) -> None:
+async def test_present_agent_delays_the_clear_for_a_limited_time(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=SOON) as running:
         running.idle._agents_s = 2 * SOON  # pyright: ignore[reportPrivateUsage]
         await finished(await running.connect(**AGENT))

@@ -28,7 +28,7 @@ def left(running: Engine, connections: int) -> Callable[[], Any]:
     return lambda: len(running.connections.live) == connections
 
 
-async def test_who_subscribes_is_there_until_they_unsubscribe_or_hang_up(running: Engine) -> None:
+async def test_subscriber_is_present_until_it_ends(running: Engine) -> None:
     asking, ann, bob = [await named(running, name) for name in ("asking", "ann", "bob")]
     assert await present(asking) == []
     before = now_ms()
@@ -47,7 +47,7 @@ async def test_who_subscribes_is_there_until_they_unsubscribe_or_hang_up(running
     assert await present(asking) == []
 
 
-async def test_an_actor_with_two_connections_is_told_once_from_its_oldest_subscription(
+async def test_actor_with_two_connections_is_listed_once(
     running: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriptions, "now_ms", count(1000).__next__)
@@ -61,7 +61,7 @@ async def test_an_actor_with_two_connections_is_told_once_from_its_oldest_subscr
     ]
 
 
-async def test_who_follows_all_lists_or_another_is_not_at_this_one(running: Engine) -> None:
+async def test_followers_of_other_lists_are_not_present(running: Engine) -> None:
     asking, ann = await named(running, "asking"), await named(running, "ann")
     await ann.result("event.subscribe")
     await ann.result("event.subscribe", view="board")
@@ -69,7 +69,7 @@ async def test_who_follows_all_lists_or_another_is_not_at_this_one(running: Engi
     assert (await present(asking), await present(asking, "other")) == ([], [("ann", 1)])
 
 
-async def test_a_session_leads_to_who_is_at_its_list(running: Engine) -> None:
+async def test_presence_resolves_sessions(running: Engine) -> None:
     ann = await named(running, "ann")
     await ann.result("conversation.open", conversation=C)
     await ann.result("conversation.attach", conversation=C, session="s")
@@ -77,7 +77,7 @@ async def test_a_session_leads_to_who_is_at_its_list(running: Engine) -> None:
     assert await present(ann) == await present(ann, "s") == [("ann", 1)]
 
 
-async def test_a_bound_user_hears_of_nobody_at_what_is_not_theirs(running: Engine) -> None:
+async def test_bound_user_sees_no_presence_of_others_lists(running: Engine) -> None:
     root, ann, bob = [await named(running, *who) for who in (("root",), ("ann", "ann"), ("bob", "bob"))]
     for peer in (root, ann, bob):
         await peer.result("event.subscribe", conversation=C)
@@ -90,7 +90,7 @@ async def test_a_bound_user_hears_of_nobody_at_what_is_not_theirs(running: Engin
         assert sorted(await present(peer)) == [("ann", 1), ("root", 1)], "bob is told nothing of it: he is not there"
 
 
-async def test_one_that_takes_no_bytes_is_there_all_the_same(running: Engine) -> None:
+async def test_stuck_subscriber_is_present(running: Engine) -> None:
     asking, stuck = await named(running, "asking"), await named(running, "stuck")
     await stuck.result("event.subscribe", conversation=C, view="list")
     (connection,) = (each for each in running.connections.live if each.actor == "stuck")
@@ -112,7 +112,7 @@ async def told(peer: Peer) -> list[tuple[str, int]]:
     return [(each["actor"], each["connections"]) for each in push["params"]["present"]]
 
 
-async def test_who_watches_presence_is_pushed_each_coming_and_going_and_is_seen_too(running: Engine) -> None:
+async def test_presence_watchers_get_each_change_and_are_present(running: Engine) -> None:
     watcher, ann = await watching(running), await named(running, "ann")
     assert await told(watcher) == [("watching", 1)]
     rows = await ann.result("event.subscribe", conversation=C, view="rows")
@@ -128,7 +128,7 @@ async def test_who_watches_presence_is_pushed_each_coming_and_going_and_is_seen_
     assert await present(watcher) == [("watching", 1)]
 
 
-async def test_nothing_is_pushed_for_changes_of_the_list_or_for_who_follows_another_one(running: Engine) -> None:
+async def test_unrelated_changes_push_no_presence(running: Engine) -> None:
     watcher, ann = await watching(running), await named(running, "ann")
     assert await told(watcher) == [("watching", 1)]
     await ann.result("task.add", conversation=C, title="t")
@@ -138,7 +138,7 @@ async def test_nothing_is_pushed_for_changes_of_the_list_or_for_who_follows_anot
     assert sorted(await told(watcher)) == [("ann", 1), ("watching", 1)], "the only push since"
 
 
-async def test_many_connections_of_one_actor_that_come_together_are_one_push(running: Engine) -> None:
+async def test_simultaneous_connections_of_an_actor_are_one_push(running: Engine) -> None:
     watcher = await watching(running)
     assert await told(watcher) == [("watching", 1)]
     crowd = [await named(running, "ann") for _ in range(40)]
@@ -155,7 +155,7 @@ async def test_many_connections_of_one_actor_that_come_together_are_one_push(run
     await watcher.quiet()
 
 
-async def test_one_that_comes_and_goes_at_once_is_not_told(running: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_brief_presence_is_not_pushed(running: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "GATHER_S", 3600)
     watcher, ann = await watching(running), await named(running, "ann")
     assert await told(watcher) == [("watching", 1)]
@@ -165,7 +165,7 @@ async def test_one_that_comes_and_goes_at_once_is_not_told(running: Engine, monk
     await watcher.quiet()
 
 
-async def test_a_bound_user_is_pushed_nobody_at_what_is_not_theirs(running: Engine) -> None:
+async def test_bound_user_gets_no_presence_pushes_of_others(running: Engine) -> None:
     ann, bob = await watching(running, "ann", "ann"), await watching(running, "bob", "bob")
     assert (await told(ann), await told(bob)) == ([("ann", 1)], [("bob", 1)]), "whose list it will be is open"
     root = await watching(running, "root")
@@ -187,7 +187,7 @@ async def test_a_bound_user_is_pushed_nobody_at_what_is_not_theirs(running: Engi
     await ann.quiet()
 
 
-async def test_a_watcher_that_takes_no_bytes_is_told_the_newest_alone_afterwards(running: Engine) -> None:
+async def test_stuck_watcher_later_gets_only_the_newest_presence(running: Engine) -> None:
     watcher = await watching(running)
     assert await told(watcher) == [("watching", 1)]
     (connection,) = running.connections.live
@@ -201,7 +201,7 @@ async def test_a_watcher_that_takes_no_bytes_is_told_the_newest_alone_afterwards
     await watcher.quiet()
 
 
-async def test_who_nobody_watches_costs_no_timer_and_no_names(running: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unwatched_presence_costs_nothing(running: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(*_: object) -> list[object]:
         raise AssertionError("nobody asked")
 

@@ -40,7 +40,7 @@ class Reader:
         return self.events
 
 
-def test_the_life_of_a_subscription_ends_and_every_phase_of_it_can_be_reached() -> None:
+def test_every_phase_of_a_subscription_is_reachable() -> None:
     assert set(NEXT) == set(Phase) == frozenset[Phase]().union(*NEXT.values())
     assert [phase for phase, following in NEXT.items() if not following] == [Phase.OVER]
 
@@ -55,7 +55,7 @@ async def test_every_subscriber_gets_every_event_once_in_order(running: Engine, 
         assert seqs(await reader.upto(31)) == list(range(1, 32))
 
 
-async def test_a_push_is_encoded_once_for_many_subscribers(running: Engine, peer: Peer) -> None:
+async def test_push_is_encoded_once_for_many_subscribers(running: Engine, peer: Peer) -> None:
     watching = [*[await running.connect() for _ in range(10)], await running.connect(headers=True)]
     await until(lambda: len(running.connections.live) == 12)
     pushed: list[bytes] = []
@@ -79,7 +79,7 @@ async def test_other_conversations_are_not_pushed(running: Engine, peer: Peer) -
 
 @pytest.mark.parametrize("conversation", [C, None])
 @pytest.mark.parametrize("recent_bytes", [0, 4 << 20], ids=["from the log", "from memory"])
-async def test_resuming_from_any_position_misses_nothing_and_splits_no_call(
+async def test_resume_misses_nothing_and_splits_no_call(
     tmp_path: Path, conversation: str | None, recent_bytes: int
 ) -> None:
     async with engine(tmp_path, recent_bytes=recent_bytes, chunk_bytes=700) as running:
@@ -102,7 +102,7 @@ async def test_resuming_from_any_position_misses_nothing_and_splits_no_call(
 
 @pytest.mark.parametrize("view", ["events", "list"])
 @pytest.mark.parametrize("recent_bytes", [10_000, 4 << 20], ids=["far behind", "a little behind"])
-async def test_a_stuck_reader_costs_little_and_later_gets_everything(
+async def test_stuck_reader_costs_little_and_later_gets_everything(
     tmp_path: Path, view: str, recent_bytes: int
 ) -> None:
     async with engine(tmp_path, recent_bytes=recent_bytes) as running:
@@ -133,7 +133,7 @@ async def test_a_stuck_reader_costs_little_and_later_gets_everything(
         assert (await stuck.push())["params"]["subscription"] == "1"
 
 
-async def test_a_connection_that_is_filled_by_one_of_its_subscriptions_gets_everything_on_the_others(
+async def test_full_connection_still_gets_all_subscriptions(
     running: Engine, peer: Peer
 ) -> None:
     stuck = await running.connect()
@@ -151,7 +151,7 @@ async def test_a_connection_that_is_filled_by_one_of_its_subscriptions_gets_ever
     assert told == dict.fromkeys("123", list(range(1, 62)))
 
 
-async def test_an_event_that_comes_while_the_log_is_read_is_not_lost(tmp_path: Path) -> None:
+async def test_event_committed_during_a_log_read_is_not_lost(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), Reader(await running.connect())
@@ -166,7 +166,7 @@ async def test_an_event_that_comes_while_the_log_is_read_is_not_lost(tmp_path: P
         assert seqs(await reader.upto(9)) == [4, 5, 6, 7, 8, 9]
 
 
-async def test_what_is_durable_but_not_published_comes_once(tmp_path: Path) -> None:
+async def test_committed_unpublished_event_is_pushed_once(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), Reader(await running.connect())
@@ -183,7 +183,7 @@ async def test_what_is_durable_but_not_published_comes_once(tmp_path: Path) -> N
         await reader.peer.quiet()
 
 
-async def test_a_list_view_is_told_the_newest_list_of_every_conversation(running: Engine, peer: Peer) -> None:
+async def test_list_view_gets_the_newest_lists(running: Engine, peer: Peer) -> None:
     reader = await running.connect()
     await reader.result("event.subscribe", view="list")
     await peer.result("task.add", **add("a", "one"))
@@ -194,7 +194,7 @@ async def test_a_list_view_is_told_the_newest_list_of_every_conversation(running
 
 
 @pytest.mark.parametrize("recent_bytes", [0, 4 << 20])
-async def test_a_list_view_of_all_resumes_with_what_changed_since(tmp_path: Path, recent_bytes: int) -> None:
+async def test_list_view_resumes_with_changed_lists(tmp_path: Path, recent_bytes: int) -> None:
     async with engine(tmp_path, recent_bytes=recent_bytes) as running:
         peer, reader = await running.connect(), await running.connect()
         for name in ("one", "two", "three"):
@@ -205,7 +205,7 @@ async def test_a_list_view_of_all_resumes_with_what_changed_since(tmp_path: Path
         await until(lambda: subscriptions(running)[0].position == 6)
 
 
-async def test_a_deleted_list_is_told_as_an_empty_one(running: Engine, peer: Peer) -> None:
+async def test_deleted_list_is_pushed_as_empty(running: Engine, peer: Peer) -> None:
     reader = await running.connect()
     await peer.result("task.add", **add("a"))
     await reader.result("event.subscribe", conversation=C, view="list")
@@ -214,7 +214,7 @@ async def test_a_deleted_list_is_told_as_an_empty_one(running: Engine, peer: Pee
     assert (await reader.push())["params"]["tasks"] == []
 
 
-async def test_unsubscribing_ends_the_pushes_also_those_under_way(tmp_path: Path) -> None:
+async def test_unsubscribe_ends_pushes_in_flight(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), await running.connect()
@@ -230,7 +230,7 @@ async def test_unsubscribing_ends_the_pushes_also_those_under_way(tmp_path: Path
         assert not subscriptions(running)
 
 
-async def test_a_damaged_conversation_ends_its_subscriptions_and_nothing_else(tmp_path: Path) -> None:
+async def test_damage_ends_only_its_own_subscriptions(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), await running.connect()
@@ -246,7 +246,7 @@ async def test_a_damaged_conversation_ends_its_subscriptions_and_nothing_else(tm
         assert seqs(await Reader(reader).upto(4)) == [3, 4]
 
 
-async def test_who_follows_everything_is_told_what_it_can_not_have_and_goes_on_behind(tmp_path: Path) -> None:
+async def test_follower_of_everything_gets_gaps_and_continues(tmp_path: Path) -> None:
     await damaged_log(tmp_path / "data")
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -267,7 +267,7 @@ async def test_who_follows_everything_is_told_what_it_can_not_have_and_goes_on_b
 # users
 
 
-async def test_a_bound_subscriber_sees_its_users_events_live_and_from_the_log(tmp_path: Path) -> None:
+async def test_bound_subscriber_gets_its_users_events(tmp_path: Path) -> None:
     async with engine(tmp_path, recent_bytes=2_000) as running:
         alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
         for number in range(20):
@@ -284,7 +284,7 @@ async def test_a_bound_subscriber_sees_its_users_events_live_and_from_the_log(tm
 
 
 @pytest.mark.parametrize("hello", [{}, {"user": "ann"}], ids=["view list", "bound"])
-async def test_a_connection_that_closes_while_its_list_loads_is_not_subscribed(
+async def test_connection_closed_during_load_is_not_subscribed(
     running: Engine, log: TouchyLog, hello: dict[str, Any]
 ) -> None:
     gate = log.hold_loads()
@@ -301,7 +301,7 @@ async def test_a_connection_that_closes_while_its_list_loads_is_not_subscribed(
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_a_conversation_that_became_another_users_is_not_shown(running: Engine, peer: Peer, named: bool) -> None:
+async def test_conversation_of_a_new_user_is_not_shown(running: Engine, peer: Peer, named: bool) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     await alice.result("task.add", **add("a"))
     await alice.result("event.subscribe", **({"conversation": C} if named else {}))
@@ -318,7 +318,7 @@ async def test_a_conversation_that_became_another_users_is_not_shown(running: En
     await alice.quiet()
 
 
-async def test_what_was_erased_is_in_the_tail_no_more(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_erased_events_leave_the_tail(running: Engine, peer: Peer, log: TouchyLog) -> None:
     async def pushed(**params: Any) -> str:
         watcher = await running.connect()
         await watcher.result("event.subscribe", after=0, **params)

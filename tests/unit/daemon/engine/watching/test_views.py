@@ -76,7 +76,7 @@ async def listed(peer: Peer) -> tuple[list[dict[str, Any]], int, int]:
 
 
 @pytest.mark.parametrize("piece", [700, 24 << 10])
-async def test_the_fold_of_the_pushes_is_the_list_after_every_one_of_many_random_calls(
+async def test_folded_pushes_equal_the_list_after_random_calls(
     tmp_path: Path, piece: int
 ) -> None:
     random = Random(seed := int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4)))
@@ -111,7 +111,7 @@ async def test_the_fold_of_the_pushes_is_the_list_after_every_one_of_many_random
                 assert whole.seq == seq
 
 
-async def test_a_long_list_comes_in_pieces_and_a_change_in_between_is_in_what_they_give(
+async def test_long_list_in_pieces_includes_changes_between(
     tmp_path: Path,
 ) -> None:
     async with engine(tmp_path, chunk_bytes=2_000) as running:
@@ -128,7 +128,7 @@ async def test_a_long_list_comes_in_pieces_and_a_change_in_between_is_in_what_th
         assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
 
 
-async def test_a_reader_that_resumes_gets_what_changed_and_one_from_before_a_clear_the_whole_list(
+async def test_resume_gets_changes_or_the_list_after_a_clear(
     running: Engine, peer: Peer
 ) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 20)
@@ -144,7 +144,7 @@ async def test_a_reader_that_resumes_gets_what_changed_and_one_from_before_a_cle
     assert (found["reset"], [row["title"] for row in found["rows"]]) == (True, ["new"])
 
 
-async def test_a_list_that_was_deleted_and_made_again_is_told_whole(running: Engine, peer: Peer) -> None:
+async def test_recreated_list_is_pushed_whole(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "old"}] * 3)
     follower = Folded()
     await follower.begin(running)
@@ -160,7 +160,7 @@ async def test_a_list_that_was_deleted_and_made_again_is_told_whole(running: Eng
     assert [task["title"] for task in tasks] == ["new"]
 
 
-async def test_of_more_changes_than_a_list_remembers_only_the_whole_list_can_tell(
+async def test_too_many_changes_push_the_whole_list(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "MAX_CHANGES", kept := 20)
@@ -180,7 +180,7 @@ async def test_of_more_changes_than_a_list_remembers_only_the_whole_list_can_tel
     assert (found["reset"], len(found["rows"])) == (True, 8)
 
 
-async def test_a_change_of_many_rows_is_told_whole_or_not_at_all(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_of_many_rows_is_pushed_whole(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One event changes more rows than a list remembers: the position before it is no place to go on from."""
     monkeypatch.setattr(state, "MAX_CHANGES", 5)
     await peer.result("task.add", conversation=C, title="first")
@@ -192,7 +192,7 @@ async def test_a_change_of_many_rows_is_told_whole_or_not_at_all(peer: Peer, mon
     assert (found["reset"], len(found["rows"])) == (True, 9)
 
 
-async def test_what_changed_since_a_position_takes_no_filter_and_no_position_of_another_log(peer: Peer) -> None:
+async def test_changes_since_reject_filters_and_foreign_positions(peer: Peer) -> None:
     await peer.result("task.add", conversation=C, title="a")
     for wrong in ({"status": "pending"}, {"at_version": 1}, {"limit": 1}, {"fields": ["title"]}):
         refused = await peer.refusal("task.list", conversation=C, since=0, **wrong)
@@ -201,13 +201,13 @@ async def test_what_changed_since_a_position_takes_no_filter_and_no_position_of_
     assert (await peer.refusal("task.list", conversation=C, since=1, epoch="other"))["kind"] == "wrong_epoch"
 
 
-async def test_rows_are_of_one_conversation_and_the_board_of_all(peer: Peer) -> None:
+async def test_rows_cover_one_conversation_and_the_board_all(peer: Peer) -> None:
     for wrong in ({"view": "rows"}, {"view": "board", "conversation": C}):
         refused = await peer.refusal("event.subscribe", **wrong)
         assert (refused["kind"], refused["field"]) == ("invalid_params", "conversation")
 
 
-async def test_the_board_tells_each_list_that_changes_with_what_is_being_worked_on(running: Engine, peer: Peer) -> None:
+async def test_board_shows_changed_lists_with_current_work(running: Engine, peer: Peer) -> None:
     watching = await running.connect()
     await watching.result("event.subscribe", view="board")
     await peer.result("task.add", conversation="a", title="write", active_form="Writing", owner="ann")
@@ -224,7 +224,7 @@ async def test_the_board_tells_each_list_that_changes_with_what_is_being_worked_
     assert (await watching.push())["params"]["gone"] is True
 
 
-async def test_a_board_that_is_cut_anywhere_and_resumed_misses_no_list(running: Engine, peer: Peer) -> None:
+async def test_resumed_board_misses_no_list(running: Engine, peer: Peer) -> None:
     names = [f"list-{number}" for number in range(30)]
     for name in names:
         await peer.result("task.add", conversation=name, title="x")
@@ -245,7 +245,7 @@ async def test_a_board_that_is_cut_anywhere_and_resumed_misses_no_list(running: 
     assert position == running.subscriptions.head
 
 
-async def test_a_user_sees_their_own_lists_on_the_board_alone(running: Engine, log: TouchyLog) -> None:
+async def test_board_shows_users_only_their_lists(running: Engine, log: TouchyLog) -> None:
     theirs, other = await running.connect(), await running.connect()
     for reader, user in ((theirs, "ann"), (other, "bob")):
         await reader.result("daemon.hello", user=user)
@@ -256,7 +256,7 @@ async def test_a_user_sees_their_own_lists_on_the_board_alone(running: Engine, l
     await theirs.quiet()
 
 
-async def test_no_board_shows_the_threads_of_chats(running: Engine, peer: Peer) -> None:
+async def test_board_hides_chat_threads(running: Engine, peer: Peer) -> None:
     watching = await running.connect()
     await watching.result("event.subscribe", view="board")
     await peer.result("conversation.open", conversation="chat-1", kind="chat")
@@ -269,7 +269,7 @@ async def test_no_board_shows_the_threads_of_chats(running: Engine, peer: Peer) 
     assert len((await peer.result("conversation.list", kind="any"))["conversations"]) == 2
 
 
-async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_once(
+async def test_equal_followers_share_one_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[list[str]] = []
@@ -299,7 +299,7 @@ async def test_followers_who_are_equally_far_are_told_the_same_and_it_is_made_on
         assert told[0][0]["rows"][0]["title"] == "b" and told[0][1]["card"]["version"] == 3
 
 
-async def test_followers_who_are_not_equally_far_are_told_what_each_lacks(tmp_path: Path) -> None:
+async def test_followers_get_what_each_lacks(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         writer = await running.connect()
         for title in ("a", "b", "c"):

@@ -34,7 +34,7 @@ async def filled(running: Engine) -> Peer:
         ("conversation.delete", {}, "erase the conversation c with its 2 tasks, 0 messages and its whole history"),
     ],
 )
-async def test_destruction_takes_two_steps(
+async def test_destructive_calls_take_two_steps(
     running: Engine, log: TouchyLog, method: str, params: dict[str, Any], said: str
 ) -> None:
     peer = await filled(running)
@@ -54,14 +54,14 @@ async def test_changes_that_delete_nothing_take_one_step(running: Engine) -> Non
     assert asked["summary"] == "make 1 change of the list c"
 
 
-async def test_without_asking_for_it_only_erasing_takes_two_steps(running: Engine, peer: Peer) -> None:
+async def test_only_erasing_takes_two_steps_by_default(running: Engine, peer: Peer) -> None:
     await peer.result("task.add", conversation=C, title="a")
     await peer.result("task.delete", conversation=C, task="1")
     await peer.result("list.clear", conversation=C)
     assert (await peer.refusal("conversation.delete", conversation=C))["kind"] == "confirmation_required"
 
 
-async def test_a_token_is_good_for_its_call_alone(running: Engine) -> None:
+async def test_token_is_valid_for_its_call_only(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("task.delete", conversation=C, task="1"))["token"]
     for method, params in [
@@ -77,7 +77,7 @@ async def test_a_token_is_good_for_its_call_alone(running: Engine) -> None:
     await peer.result("task.delete", conversation=C, task="1", confirm=token)
 
 
-async def test_a_token_for_another_list_confirms_nothing(running: Engine, log: TouchyLog) -> None:
+async def test_token_of_another_list_confirms_nothing(running: Engine, log: TouchyLog) -> None:
     peer = await filled(running)
     await peer.result("task.add_many", conversation="other", tasks=[{"title": "a"}, {"title": "b"}])
     calls: list[tuple[str, dict[str, Any]]] = [
@@ -93,7 +93,7 @@ async def test_a_token_for_another_list_confirms_nothing(running: Engine, log: T
     assert log.head == head
 
 
-async def test_a_list_that_changed_meanwhile_asks_again(running: Engine) -> None:
+async def test_changed_list_asks_again(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("list.clear", conversation=C))["token"]
     await peer.result("task.add", conversation=C, title="c")
@@ -102,21 +102,21 @@ async def test_a_list_that_changed_meanwhile_asks_again(running: Engine) -> None
     await peer.result("list.clear", conversation=C, confirm=again["token"])
 
 
-async def test_a_token_runs_out(tmp_path: Path) -> None:
+async def test_token_expires(tmp_path: Path) -> None:
     async with engine(tmp_path, confirm_s=-1.0) as running:
         peer = await filled(running)
         token = (await peer.refusal("list.clear", conversation=C))["token"]
         assert (await peer.refusal("list.clear", conversation=C, confirm=token))["kind"] == "confirmation_required"
 
 
-async def test_nobody_is_asked_to_confirm_what_would_be_refused(running: Engine) -> None:
+async def test_rejected_calls_need_no_confirmation(running: Engine) -> None:
     peer = await filled(running)
     assert (await peer.refusal("conversation.delete", conversation="nowhere"))["kind"] == "not_found"
     assert (await peer.refusal("task.delete", conversation=C, task="9"))["kind"] == "not_found"
     assert (await peer.refusal("list.clear", conversation=C, expect_version=1))["kind"] == "version_conflict"
 
 
-async def test_the_user_of_a_key_confirms_with_the_same_key(running: Engine) -> None:
+async def test_keyed_call_is_confirmed_with_its_key(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("list.clear", conversation=C, key="k"))["token"]
     first = await peer.result("list.clear", conversation=C, key="k", confirm=token)
@@ -126,7 +126,7 @@ async def test_the_user_of_a_key_confirms_with_the_same_key(running: Engine) -> 
 # one answer to one question
 
 
-async def test_a_token_is_good_once(running: Engine) -> None:
+async def test_token_is_valid_once(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("task.delete", conversation=C, task="1"))["token"]
     await peer.result("task.delete", conversation=C, task="1", confirm=token)
@@ -134,7 +134,7 @@ async def test_a_token_is_good_once(running: Engine) -> None:
     assert (await peer.refusal("task.delete", conversation=C, task="1", confirm=token))["token"] != token
 
 
-async def test_a_token_erases_what_was_shown_and_nothing_else(running: Engine, peer: Peer) -> None:
+async def test_token_erases_only_what_was_shown(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": title} for title in "abc"])
     token = (await peer.refusal("conversation.delete", conversation=C))["token"]
     await peer.result("task.delete", conversation=C, tasks=["1", "2", "3"])
@@ -146,7 +146,7 @@ async def test_a_token_erases_what_was_shown_and_nothing_else(running: Engine, p
     assert (await peer.refusal("conversation.delete", conversation=C, confirm=asked["token"]))["token"]
 
 
-async def test_a_task_that_changed_meanwhile_is_asked_about_again_and_others_do_not_matter(running: Engine) -> None:
+async def test_only_changed_target_tasks_ask_again(running: Engine) -> None:
     peer = await filled(running)
     first = (await peer.refusal("task.delete", conversation=C, task="1"))["token"]
     second = (await peer.refusal("task.delete", conversation=C, task="2"))["token"]
@@ -155,7 +155,7 @@ async def test_a_task_that_changed_meanwhile_is_asked_about_again_and_others_do_
     await peer.result("task.delete", conversation=C, task="2", confirm=second)
 
 
-async def test_a_token_is_of_the_user_who_was_asked(running: Engine) -> None:
+async def test_token_belongs_to_the_asked_user(running: Engine) -> None:
     ann, bob, root = await running.connect(user="ann"), await running.connect(user="bob"), await running.connect()
     await ann.result("task.add", conversation=C, title="hers")
     asked = await ann.refusal("task.delete", conversation=C, task="1", ask=True)
@@ -186,7 +186,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), ASKED)
-async def test_whoever_asks_is_asked_and_can_not_answer_at_once(
+async def test_asking_agent_can_not_confirm_immediately(
     running: Engine, peer: Peer, method: str, params: dict[str, Any]
 ) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "a"}, {"title": "b"}])
@@ -200,7 +200,7 @@ async def test_whoever_asks_is_asked_and_can_not_answer_at_once(
     assert running.log.head > head
 
 
-async def test_the_persons_own_words_stand_for_an_answer_and_are_kept(running: Engine, peer: Peer) -> None:
+async def test_persons_quote_confirms_and_is_stored(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "a"}, {"title": "b"}])
     words = "yes, delete task 1"
     await peer.result("task.edit", conversation=C, task="1", title="x", ask=True, quote="rename it, sure")
@@ -219,7 +219,7 @@ def caller(user: str | None = None, pid: int = 1) -> Caller:
     return cast(Caller, SimpleNamespace(user=user, confirm=False, holder=SimpleNamespace(pid=pid)))
 
 
-def test_time_goes_by_the_monotonic_clock_and_another_process_is_another_turn() -> None:
+def test_tokens_use_monotonic_time_and_turns_end_with_processes() -> None:
     now = 100.0
     confirmer = Confirmer(300, 5, clock=lambda: now)
     recorder = Recorder()
@@ -246,7 +246,7 @@ def test_time_goes_by_the_monotonic_clock_and_another_process_is_another_turn() 
     assert ask(held, pid=2) is not None and isinstance(confirmer.get(None, held, 0), Rejection)
 
 
-def test_open_questions_are_bounded_for_each_user() -> None:
+def test_open_questions_are_limited_for_each_user() -> None:
     confirmer, recorder = Confirmer(300, 5), Recorder()
     recorder.do(p.TaskAdd(conversation=recorder.state.conversation, title="a"))
     params = p.TaskDelete(conversation=recorder.state.conversation, task="1", ask=True)

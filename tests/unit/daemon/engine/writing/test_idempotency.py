@@ -42,7 +42,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), CALLS, ids=[method for method, _ in CALLS])
-async def test_a_repeated_call_gives_its_first_answer_byte_for_byte_from_memory_and_from_the_log(
+async def test_repeated_call_returns_its_first_response(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     log = TouchyLog()
@@ -68,7 +68,7 @@ async def test_a_repeated_call_gives_its_first_answer_byte_for_byte_from_memory_
         assert log.head == head + 2
 
 
-async def test_a_repeat_in_the_same_batch_is_done_once(tmp_path: Path) -> None:
+async def test_repeat_in_the_same_batch_is_done_once(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -77,7 +77,7 @@ async def test_a_repeat_in_the_same_batch_is_done_once(tmp_path: Path) -> None:
         assert len(set(answers)) == 1 and log.head == 2
 
 
-async def test_a_repeat_is_known_after_many_other_keys_even_within_one_batch(tmp_path: Path) -> None:
+async def test_repeat_is_found_after_many_other_keys(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -90,7 +90,7 @@ async def test_a_repeat_is_known_after_many_other_keys_even_within_one_batch(tmp
         assert answers["again"]["result"] == answers[0]["result"] and log.head == 301
 
 
-async def test_a_repeat_is_told_of_a_failed_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeat_gets_the_disk_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> NoReturn:
         raise StorageFailed("EIO")
 
@@ -103,7 +103,7 @@ async def test_a_repeat_is_told_of_a_failed_disk(tmp_path: Path, monkeypatch: py
         assert (await peer.refusal("task.add", **add("a", key="k")))["kind"] == "outcome_unknown"
 
 
-async def test_a_key_with_other_content_is_refused_now_and_after_a_restart(tmp_path: Path) -> None:
+async def test_key_reused_with_other_content_is_rejected(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -117,14 +117,14 @@ async def test_a_key_with_other_content_is_refused_now_and_after_a_restart(tmp_p
         assert log.head == 2
 
 
-async def test_a_refused_call_leaves_its_key_free(tmp_path: Path) -> None:
+async def test_rejected_call_leaves_its_key_unused(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
         assert (await peer.refusal("task.add", **add("a", parent="9", key="k")))["kind"] == "not_found"
         assert (await peer.result("task.add", **add("b", key="k")))["task"]["title"] == "b"
 
 
-async def test_a_keyed_call_without_events_is_answered_again(tmp_path: Path) -> None:
+async def test_keyed_call_without_events_is_answered_again(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -142,7 +142,7 @@ async def test_keys_belong_to_their_conversation(tmp_path: Path) -> None:
         assert (await peer.result("task.add", **other))["seq"] == 4
 
 
-async def test_a_deletion_is_repeatable_and_frees_the_other_keys(tmp_path: Path) -> None:
+async def test_deletion_is_repeatable_and_frees_other_keys(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -156,7 +156,7 @@ async def test_a_deletion_is_repeatable_and_frees_the_other_keys(tmp_path: Path)
         assert (await peer.result("task.add", **add("other", key="k")))["version"] == 5
 
 
-async def test_a_repeat_that_needs_a_damaged_history_is_told_so(tmp_path: Path) -> None:
+async def test_repeat_over_damaged_history_is_an_error(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -171,7 +171,7 @@ async def test_a_repeat_that_needs_a_damaged_history_is_told_so(tmp_path: Path) 
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize(("first", "second"), [("s", C), (C, "s")])
-async def test_a_key_is_the_same_by_whichever_name_the_list_is_called(
+async def test_key_is_found_by_any_name_of_the_list(
     tmp_path: Path, restart: bool, first: str, second: str
 ) -> None:
     log = TouchyLog()
@@ -188,7 +188,7 @@ async def test_a_key_is_the_same_by_whichever_name_the_list_is_called(
         assert refused["kind"] == "key_conflict"
 
 
-async def test_a_repeat_does_not_move_a_session_back(tmp_path: Path) -> None:
+async def test_repeat_does_not_move_a_session_back(tmp_path: Path) -> None:
     log = TouchyLog()
     attach = {"conversation": "one", "session": "s", "key": "k"}
     async with engine(tmp_path, log) as running:
@@ -202,7 +202,7 @@ async def test_a_repeat_does_not_move_a_session_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_a_repeat_after_its_session_has_moved_finds_the_list_in_which_the_key_was_used(
+async def test_repeat_after_a_moved_session_finds_its_list(
     tmp_path: Path, restart: bool
 ) -> None:
     log = TouchyLog()
@@ -227,7 +227,7 @@ async def test_a_repeat_after_its_session_has_moved_finds_the_list_in_which_the_
         assert titles == {"one": ["a"], "two": ["new", "a"], "three": []}
 
 
-async def test_a_key_of_another_users_list_is_never_found_through_a_session(tmp_path: Path) -> None:
+async def test_session_reveals_no_key_of_another_user(tmp_path: Path) -> None:
     async with engine(tmp_path, TouchyLog()) as running:
         root, bob = await running.connect(), await running.connect(user="bob")
         await root.result("conversation.attach", conversation="plain", session="s")
@@ -243,13 +243,13 @@ async def test_a_key_of_another_users_list_is_never_found_through_a_session(tmp_
 ADD = TaskAdd(conversation="c", title="a", key="k")
 
 
-def test_a_repeat_has_the_same_fingerprint_whatever_its_key_or_confirmation() -> None:
+def test_fingerprint_ignores_key_and_confirmation() -> None:
     assert fingerprint("task.add", ADD) == fingerprint("task.add", TaskAdd(conversation="c", title="a", key="other"))
     asked, confirmed = ListClear(conversation="c", key="k"), ListClear(conversation="c", key="k", confirm="t")
     assert fingerprint("list.clear", asked) == fingerprint("list.clear", confirmed)
 
 
-def test_the_order_of_members_makes_no_other_call() -> None:
+def test_fingerprint_ignores_the_order_of_members() -> None:
     one, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
     first = fingerprint("task.add", TaskAdd(conversation="c", title="a", metadata=one))
     assert first == fingerprint("task.add", TaskAdd(conversation="c", title="a", metadata=two))

@@ -10,7 +10,7 @@ from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.writing.inbox import Inbox, Signal
 
 
-async def test_a_signal_given_before_it_is_taken_is_not_lost_and_counts_once() -> None:
+async def test_early_signal_is_kept_once() -> None:
     signal = Signal()
     signal.give()
     signal.give()
@@ -21,7 +21,7 @@ async def test_a_signal_given_before_it_is_taken_is_not_lost_and_counts_once() -
     assert waited.cancelled_caught
 
 
-async def test_everybody_who_waits_is_woken_and_one_who_left_takes_nothing_along() -> None:
+async def test_signal_wakes_all_waiters() -> None:
     signal = Signal()
     woken: list[int] = []
 
@@ -39,7 +39,7 @@ async def test_everybody_who_waits_is_woken_and_one_who_left_takes_nothing_along
     assert woken == [0, 2]
 
 
-async def test_a_barrier_is_passed_when_everything_before_it_is_published(
+async def test_barrier_opens_when_earlier_writes_are_published(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     gate = log.hold()
@@ -54,7 +54,7 @@ async def test_a_barrier_is_passed_when_everything_before_it_is_published(
     assert running.subscriptions.head == log.head > 0
 
 
-async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:
+async def test_barrier_opens_at_shutdown() -> None:
     inbox = Inbox()
     inbox.close()
     with anyio.fail_after(30):
@@ -62,7 +62,7 @@ async def test_nobody_waits_at_a_barrier_of_a_daemon_that_stops() -> None:
     assert refused is not None and refused.kind == "shutting_down"
 
 
-def test_posts_of_a_list_keep_their_order_behind_a_call_that_lets_others_first() -> None:
+def test_posts_of_a_list_keep_their_order() -> None:
     inbox, add = Inbox(), TaskAdd(conversation="c", title="a")
     long = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), is_long=True)
     posts = [Arrival(name, 1, Place(), Place(), [], lambda _: None) for name in ("a", "b", "a")]

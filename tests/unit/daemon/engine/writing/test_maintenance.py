@@ -18,7 +18,7 @@ async def until(check: Any) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_the_log_is_indexed_a_moment_after_the_last_change(tmp_path: Path) -> None:
+async def test_log_is_indexed_shortly_after_the_last_change(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, index_delay_s=0.01) as running:
         await (await running.connect()).result("task.add", conversation=C, title="a")
@@ -26,7 +26,7 @@ async def test_the_log_is_indexed_a_moment_after_the_last_change(tmp_path: Path)
         await until(lambda: log.unindexed == 0)
 
 
-async def test_the_log_is_indexed_at_once_when_much_is_not(tmp_path: Path) -> None:
+async def test_large_backlog_is_indexed_immediately(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, index_delay_s=1_000.0, index_events=10) as running:
         peer = await running.connect()
@@ -35,7 +35,7 @@ async def test_the_log_is_indexed_at_once_when_much_is_not(tmp_path: Path) -> No
         assert log.unindexed < 10
 
 
-async def test_changes_of_many_lists_are_indexed_when_there_are_some_of_each(tmp_path: Path) -> None:
+async def test_changes_of_many_lists_are_indexed_together(tmp_path: Path) -> None:
     async with engine(tmp_path, index_delay_s=1_000.0, index_events=20) as running:
         peer, log = await running.connect(), running.log
         most = list[int]()
@@ -45,7 +45,7 @@ async def test_changes_of_many_lists_are_indexed_when_there_are_some_of_each(tmp
         assert max(most) in (EVENTS_EACH * 12 - 1, EVENTS_EACH * 12), "there were enough, and four of each"
 
 
-async def test_changes_of_very_many_lists_are_not_waited_for_for_ever(tmp_path: Path) -> None:
+async def test_wait_for_changes_of_many_lists_is_limited(tmp_path: Path) -> None:
     async with engine(tmp_path, index_delay_s=1_000.0, index_events=20) as running:
         peer, log = await running.connect(), running.log
         most = list[int]()
@@ -55,7 +55,7 @@ async def test_changes_of_very_many_lists_are_not_waited_for_for_ever(tmp_path: 
         assert EVENTS_EACH * 20 - 2 <= max(most) <= EVENTS_EACH * 20 + 2
 
 
-async def test_while_much_is_written_indexing_is_put_off(tmp_path: Path) -> None:
+async def test_indexing_is_postponed_under_load(tmp_path: Path) -> None:
     async with engine(tmp_path, index_delay_s=1_000.0) as running:
         peer, maintenance = await running.connect(), running.maintenance
         await peer.result("task.add", conversation=C, title="the first")
@@ -65,7 +65,7 @@ async def test_while_much_is_written_indexing_is_put_off(tmp_path: Path) -> None
             assert maintenance.is_due is due
 
 
-async def test_a_full_disk_puts_indexing_off_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_full_disk_postpones_indexing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = TouchyLog()
 
     async def no_room(snapshots: Any) -> None:
@@ -83,7 +83,7 @@ async def test_a_full_disk_puts_indexing_off_and_stops_nothing(tmp_path: Path, m
         assert len((await peer.result("conversation.list"))["conversations"]) == 1
 
 
-async def test_closing_leaves_a_full_snapshot_of_everything(tmp_path: Path) -> None:
+async def test_close_leaves_full_snapshots(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         await (await running.connect()).result("task.add", conversation=C, title="a")
@@ -91,7 +91,7 @@ async def test_closing_leaves_a_full_snapshot_of_everything(tmp_path: Path) -> N
     assert (loaded.version, loaded.newer, log.unindexed) == (2, [], 0)
 
 
-async def test_the_work_in_all_conversations_is_followed_change_by_change(tmp_path: Path) -> None:
+async def test_totals_follow_every_change(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -104,7 +104,7 @@ async def test_the_work_in_all_conversations_is_followed_change_by_change(tmp_pa
         assert running.totals[-4:] == [(2, 0), (2, 1), (3, 1), (2, 0)]
 
 
-async def test_totals_are_right_after_a_kill_a_refused_append_and_a_deletion(tmp_path: Path) -> None:
+async def test_totals_survive_kills_rejections_and_deletions(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, kill=True) as running:
         peer = await running.connect()
@@ -124,7 +124,7 @@ async def test_totals_are_right_after_a_kill_a_refused_append_and_a_deletion(tmp
         assert running.totals[-1] == (1, 0)
 
 
-async def test_what_was_deleted_and_not_erased_is_erased_after_the_next_start(tmp_path: Path) -> None:
+async def test_pending_erasure_finishes_after_the_next_start(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()

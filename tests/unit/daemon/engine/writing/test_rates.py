@@ -21,7 +21,7 @@ def limited(most: int) -> State:
     return state
 
 
-def test_the_limit_refills_evenly_and_is_each_actors_own() -> None:
+def test_each_actor_has_its_own_refilling_limit() -> None:
     now = [0.0]
     rates, state = Rates(lambda: now[0]), limited(6)
     assert [rates.check(state, ADD, "bot") is None for _ in range(7)] == [True] * 6 + [False]
@@ -48,14 +48,14 @@ def test_the_limit_refills_evenly_and_is_each_actors_own() -> None:
         Wake(**C),
     ],
 )
-def test_what_keeps_gives_back_or_lifts_the_limit_is_free(free: p.Mutation) -> None:
+def test_renewals_releases_and_settings_are_not_limited(free: p.Mutation) -> None:
     rates, state = Rates(lambda: 0.0), limited(1)
     assert rates.check(state, ADD, "bot") is None
     assert rates.check(state, free, "bot") is None
     assert rates.check(state, ADD, "bot") is not None
 
 
-def test_no_more_buckets_are_kept_than_a_bound() -> None:
+def test_number_of_buckets_is_limited() -> None:
     rates, state = Rates(lambda: 0.0), limited(1)
     for number in range(MAX_BUCKETS + 1):
         assert rates.check(state, ADD, f"bot{number}") is None
@@ -63,7 +63,7 @@ def test_no_more_buckets_are_kept_than_a_bound() -> None:
     assert rates.check(state, ADD, "bot0") is None
 
 
-async def test_a_list_that_limits_its_actors_refuses_one_and_goes_on_with_the_others(running: Engine) -> None:
+async def test_rate_limit_rejects_one_actor_only(running: Engine) -> None:
     peer = await running.connect()
     await peer.result("conversation.configure", **C, settings={"rate_limit": 2})
     for title in "ab":

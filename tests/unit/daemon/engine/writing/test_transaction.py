@@ -7,7 +7,7 @@ from punchlistd.store.record import verify
 C = "c"
 
 
-async def test_a_call_is_one_group_whose_lines_tell_how_many_follow(peer: Peer, log: TouchyLog) -> None:
+async def test_call_is_one_group_of_lines(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 3, key="k")
     stored = await log.read(0, 100)
     sides = [side_of(line) for line in stored]
@@ -15,7 +15,7 @@ async def test_a_call_is_one_group_whose_lines_tell_how_many_follow(peer: Peer, 
     assert [side.key for side in sides] == ["k", "", "", ""] and sides[0].call
 
 
-async def test_every_conversation_is_a_chain_also_across_batches_and_conversations(peer: Peer, log: TouchyLog) -> None:
+async def test_conversations_are_chains_across_batches(peer: Peer, log: TouchyLog) -> None:
     for number in range(10):
         for name in ("a", "b"):
             peer.send("task.add", {"conversation": name, "title": str(number)}, id=number)
@@ -30,7 +30,7 @@ async def test_every_conversation_is_a_chain_also_across_batches_and_conversatio
         assert versions == list(range(1, 12))
 
 
-async def test_what_is_stored_is_what_is_pushed(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_stored_and_pushed_events_are_equal(running: Engine, peer: Peer, log: TouchyLog) -> None:
     watcher = await running.connect()
     await watcher.result("event.subscribe")
     await peer.result("task.add", conversation=C, title='"\\é', description="\u2028\n\t", actor="me")
@@ -40,7 +40,7 @@ async def test_what_is_stored_is_what_is_pushed(running: Engine, peer: Peer, log
     assert msgspec.json.decode(line.wire)["actor"] == "me"
 
 
-async def test_an_undo_says_in_the_log_what_it_took_back_and_is_itself_no_call_to_undo(
+async def test_undo_records_its_calls_and_is_not_undoable(
     peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("task.add", conversation=C, title="a")
@@ -52,14 +52,14 @@ async def test_an_undo_says_in_the_log_what_it_took_back_and_is_itself_no_call_t
     assert (await peer.result("task.list", conversation=C))["tasks"] == []
 
 
-async def test_a_list_that_becomes_serial_starts_its_next_task_in_the_same_call(peer: Peer) -> None:
+async def test_list_made_serial_starts_its_next_task(peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "a"}, {"title": "b"}])
     done = await peer.result("conversation.configure", conversation=C, settings={"execution": "serial"})
     assert (done["conversation"]["counts"]["in_progress"], done["version"]) == (1, 5)
     assert (await peer.result("task.get", conversation=C, task="1"))["task"]["status"] == "in_progress"
 
 
-async def test_a_deletion_leaves_a_tombstone_and_the_numbers_go_on(peer: Peer, log: TouchyLog) -> None:
+async def test_deletion_leaves_a_tombstone_and_continues_numbers(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", conversation=C, title="a")
     token = (await peer.refusal("conversation.delete", conversation=C))["token"]
     deleted = await peer.result("conversation.delete", conversation=C, confirm=token)

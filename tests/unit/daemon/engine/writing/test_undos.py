@@ -39,7 +39,7 @@ def folds() -> Generator[list[int]]:
 
 
 @pytest.mark.parametrize("deleted_by", ["one call", "a call each"])
-async def test_an_undo_folds_each_event_once_however_many_calls_left_nothing_to_undo(
+async def test_undo_folds_each_event_once(
     tmp_path: Path, deleted_by: str
 ) -> None:
     """A few of them used to make it fold the whole history for each call that it passed over."""
@@ -60,7 +60,7 @@ async def test_an_undo_folds_each_event_once_however_many_calls_left_nothing_to_
     assert costs[200] <= 4 * costs[50]
 
 
-async def test_an_undo_of_what_came_behind_the_snapshot_folds_no_more_than_that(running: Engine, peer: Peer) -> None:
+async def test_undo_after_the_snapshot_folds_only_later_events(running: Engine, peer: Peer) -> None:
     for number in range(100):
         await peer.result("task.add", **add(str(number)))
     await running.maintenance.refresh()
@@ -71,7 +71,7 @@ async def test_an_undo_of_what_came_behind_the_snapshot_folds_no_more_than_that(
     assert (await peer.result("list.undo", conversation=C))["undone"] == ['removed #100 "99"'], "which lies before it"
 
 
-async def test_an_undo_of_a_long_history_makes_the_next_ones_cheap(
+async def test_long_undo_makes_the_next_ones_cheap(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "BASE_EVENTS", 20)
@@ -91,7 +91,7 @@ async def test_an_undo_of_a_long_history_makes_the_next_ones_cheap(
     assert (await peer.result("list.undo", conversation=C))["undone"] == ['removed #1 "new"']
 
 
-async def test_calls_beyond_the_first_look_are_found_by_looking_farther_back(
+async def test_older_calls_are_found_by_a_longer_lookback(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "EXTRA_CALLS", 1)
@@ -106,7 +106,7 @@ async def test_calls_beyond_the_first_look_are_found_by_looking_farther_back(
     assert await peer.result("list.undo", conversation=C, of="ann", count=1, key="k") == undone
 
 
-async def test_the_history_is_read_while_others_write_and_what_they_wrote_counts(
+async def test_undo_considers_writes_during_its_read(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     other = await running.connect()
@@ -120,7 +120,7 @@ async def test_the_history_is_read_while_others_write_and_what_they_wrote_counts
 
 
 @pytest.mark.parametrize("tries", [8, 0], ids=["beside the writer", "in its turn"])
-async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
+async def test_undo_considers_changes_during_its_computation(
     running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch, tries: int
 ) -> None:
     monkeypatch.setattr(undos, "MAX_ATTEMPTS", tries)
@@ -144,7 +144,7 @@ async def test_an_undo_whose_list_moved_while_it_was_worked_out_counts_that_too(
     assert (await peer.answer(2))["result"]["undone"] == ['removed #1 "a"']
 
 
-async def test_an_undo_that_comes_too_late_eight_times_is_worked_out_in_its_turn(
+async def test_undo_runs_in_its_turn_after_eight_retries(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever keeps changing a list can't keep the others from taking their calls back."""
@@ -164,7 +164,7 @@ async def test_an_undo_that_comes_too_late_eight_times_is_worked_out_in_its_turn
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["in a row", "in a batch"])
-async def test_what_is_sent_behind_an_undo_is_done_behind_it(peer: Peer, batch: bool) -> None:
+async def test_calls_after_an_undo_run_after_it(peer: Peer, batch: bool) -> None:
     await peer.result("task.add", **add("a"))
     calls = [("list.undo", {"conversation": C}), ("task.add", add("b")), ("task.list", {"conversation": C})]
     requests = [
@@ -181,7 +181,7 @@ async def test_what_is_sent_behind_an_undo_is_done_behind_it(peer: Peer, batch: 
     assert [task["title"] for task in told[2]["tasks"]] == ["b"]
 
 
-async def test_who_pressed_undo_is_recorded_and_whose_calls_went_is_asked_for(peer: Peer, log: TouchyLog) -> None:
+async def test_undo_records_its_actor_and_target(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("hers", "ann"))
     await peer.result("task.add", **add("his", "bob"))
     undone = await peer.result("list.undo", conversation=C, of="ann", actor="cat")
@@ -193,7 +193,7 @@ async def test_who_pressed_undo_is_recorded_and_whose_calls_went_is_asked_for(pe
     assert (await peer.result("list.undo", conversation=C, of="nobody", actor="cat"))["undone"] == []
 
 
-async def test_an_undo_that_is_reading_when_its_list_is_erased_brings_nothing_back(
+async def test_undo_during_erasure_restores_nothing(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     other = await running.connect()

@@ -31,7 +31,7 @@ def add(title: str, conversation: str = C, **more: Any) -> dict[str, Any]:
 # deciding
 
 
-async def test_later_calls_of_a_batch_see_what_earlier_ones_did(peer: Peer, log: TouchyLog) -> None:
+async def test_later_calls_of_a_batch_see_earlier_ones(peer: Peer, log: TouchyLog) -> None:
     peer.write(
         peer.request("task.add", add("a"), id=1)
         + peer.request("task.set_status", {"conversation": C, "task": "1", "status": "completed"}, id=2)
@@ -58,13 +58,13 @@ async def adding_during_a_commit(running: Engine, log: TouchyLog, count: int) ->
         assert "result" in await peer.answer(0)
 
 
-async def test_what_comes_during_a_commit_shares_the_next_one(running: Engine, log: TouchyLog) -> None:
+async def test_calls_during_a_commit_share_the_next_one(running: Engine, log: TouchyLog) -> None:
     async with adding_during_a_commit(running, log, 9):
         pass
     assert log.sizes_of_appends == [2, 9]
 
 
-async def test_once_the_disk_is_quick_again_commits_are_made_at_once_again_under_load(
+async def test_fast_disk_commits_immediately_again(
     running: Engine, log: TouchyLog
 ) -> None:
     async with adding_during_a_commit(running, log, 2):
@@ -94,7 +94,7 @@ class Returning(Nobody):
         self.ask(self._turns)
 
 
-async def test_those_who_were_answered_together_and_ask_again_share_a_commit_again(tmp_path: Path) -> None:
+async def test_callers_answered_together_share_the_next_commit(tmp_path: Path) -> None:
     log = TouchyLog()
     log.at_once = True
     async with engine(tmp_path, log) as running:
@@ -105,7 +105,7 @@ async def test_those_who_were_answered_together_and_ask_again_share_a_commit_aga
         assert running.metrics.commits == ROUNDS
 
 
-async def test_somebody_who_asks_alone_is_waited_for_by_nobody(tmp_path: Path) -> None:
+async def test_single_caller_is_not_delayed(tmp_path: Path) -> None:
     log = TouchyLog()
     log.at_once = True
     async with engine(tmp_path, log) as running:
@@ -115,7 +115,7 @@ async def test_somebody_who_asks_alone_is_waited_for_by_nobody(tmp_path: Path) -
         assert running.metrics.commits == ROUNDS and not running.inbox.queue
 
 
-async def test_a_refused_call_changes_nothing_and_is_not_in_the_log(peer: Peer, log: TouchyLog) -> None:
+async def test_rejected_call_changes_nothing(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a"))
     head = log.head
     assert (await peer.refusal("task.set_status", conversation=C, task="9", status="completed"))["kind"] == "not_found"
@@ -124,7 +124,7 @@ async def test_a_refused_call_changes_nothing_and_is_not_in_the_log(peer: Peer, 
     assert log.head == head and await titles(peer) == ["a"]
 
 
-async def test_a_fault_in_one_call_is_an_internal_error_and_the_others_go_on(
+async def test_exception_in_one_call_spares_the_others(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = transaction.decide
@@ -144,7 +144,7 @@ async def test_a_fault_in_one_call_is_an_internal_error_and_the_others_go_on(
 # durable first
 
 
-async def test_nothing_undurable_is_ever_read(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_only_durable_state_is_read(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a"))
     reader = await running.connect()
     gate = log.hold()
@@ -172,14 +172,14 @@ async def test_reads_of_other_conversations_do_not_wait_for_a_commit(
     gate.open()
 
 
-async def test_a_read_sees_everything_acknowledged_before_it(running: Engine) -> None:
+async def test_read_sees_everything_acknowledged_before_it(running: Engine) -> None:
     one, two = await running.connect(), await running.connect()
     for number in range(50):
         await one.result("task.add", **add(str(number)))
         assert len(await titles(two)) == number + 1
 
 
-async def test_pipelined_calls_take_effect_in_their_order_with_reads_between_writes(peer: Peer) -> None:
+async def test_pipelined_calls_take_effect_in_order(peer: Peer) -> None:
     calls: list[bytes] = []
     for number in range(40):
         calls.append(peer.request("task.list", {"conversation": C}, id=f"before {number}"))
@@ -193,7 +193,7 @@ async def test_pipelined_calls_take_effect_in_their_order_with_reads_between_wri
         assert len(answers[f"events {number}"]["events"]) >= number + 2
 
 
-async def test_the_reply_comes_before_the_push_on_the_same_connection(peer: Peer) -> None:
+async def test_reply_comes_before_the_push(peer: Peer) -> None:
     await peer.result("event.subscribe", conversation=C)
     await peer.result("event.subscribe")
     for number in range(20):
@@ -205,7 +205,7 @@ async def test_the_reply_comes_before_the_push_on_the_same_connection(peer: Peer
 # refused by the disk
 
 
-async def test_a_full_disk_refuses_the_whole_batch_and_shows_nothing(
+async def test_full_disk_rejects_the_whole_batch(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("task.add", **add("a"))
@@ -236,7 +236,7 @@ async def test_a_full_disk_refuses_the_whole_batch_and_shows_nothing(
     assert [event["seq"] for event in await watcher.events(1)] == [head + 1]
 
 
-async def test_keys_are_still_known_after_a_refused_append_dropped_the_list(
+async def test_keys_survive_a_rejected_append(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     first = await peer.result("task.add", **add("a", key="k"))
@@ -247,7 +247,7 @@ async def test_keys_are_still_known_after_a_refused_append_dropped_the_list(
     assert await titles(peer) == ["a"]
 
 
-async def test_what_was_loaded_for_a_call_and_dropped_meanwhile_is_loaded_again(
+async def test_list_dropped_before_its_call_is_reloaded(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     first = await peer.result("task.add", **add("a", key="k"))
@@ -270,7 +270,7 @@ async def test_what_was_loaded_for_a_call_and_dropped_meanwhile_is_loaded_again(
     assert [task["title"] for task in answers[3]["tasks"]] == ["a", "c"]
 
 
-async def test_calls_that_are_being_prepared_are_told_of_a_failed_disk_too(
+async def test_prepared_calls_get_the_disk_failure(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     other = await running.connect()
@@ -285,7 +285,7 @@ async def test_calls_that_are_being_prepared_are_told_of_a_failed_disk_too(
         assert (await each.answer(1))["error"]["data"]["kind"] == "outcome_unknown"
 
 
-async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_writer(
+async def test_unknown_outcome_ends_the_writer(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     other, third = await running.connect(), await running.connect()
@@ -306,7 +306,7 @@ async def test_an_unknown_outcome_is_told_to_every_waiting_call_and_ends_the_wri
     assert log.head == 0
 
 
-async def test_a_deletion_whose_erasure_fails_is_of_unknown_outcome(
+async def test_failed_erasure_is_an_unknown_outcome(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("task.add", **add("a"))
@@ -320,7 +320,7 @@ async def test_a_deletion_whose_erasure_fails_is_of_unknown_outcome(
 # nobody cancels a commit
 
 
-async def test_a_client_that_hangs_up_does_not_cancel_its_commit(running: Engine, log: TouchyLog) -> None:
+async def test_closed_connection_does_not_cancel_its_commit(running: Engine, log: TouchyLog) -> None:
     gone = await running.connect()
     gate = log.hold()
     gone.send("task.add", add("a"), id=1)
@@ -333,7 +333,7 @@ async def test_a_client_that_hangs_up_does_not_cancel_its_commit(running: Engine
     assert await titles(await running.connect()) == ["a", "b"]
 
 
-async def test_closing_drains_what_was_taken_and_refuses_the_rest(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_close_drains_accepted_calls_and_rejects_the_rest(running: Engine, peer: Peer, log: TouchyLog) -> None:
     gate = log.hold()
     peer.send("task.add", add("a"), id=1)
     await gate.reached()
@@ -350,7 +350,7 @@ async def test_closing_drains_what_was_taken_and_refuses_the_rest(running: Engin
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before durable", "durable, not published"])
-async def test_subscribing_during_a_commit_gets_its_events_exactly_once(
+async def test_subscription_during_a_commit_gets_its_events_once(
     running: Engine, peer: Peer, log: TouchyLog, after: bool
 ) -> None:
     await peer.result("task.add", **add("a"))
@@ -377,7 +377,7 @@ async def test_subscribing_during_a_commit_gets_its_events_exactly_once(
     assert sorted((found[0] - 1, found) for found in seqs.values()) == by_start
 
 
-async def test_subscribing_under_load_has_neither_gap_nor_doubles(running: Engine) -> None:
+async def test_subscription_under_load_has_no_gap_or_repeat(running: Engine) -> None:
     writers = [await running.connect() for _ in range(4)]
     watchers = [await running.connect() for _ in range(8)]
 
@@ -403,7 +403,7 @@ async def test_subscribing_under_load_has_neither_gap_nor_doubles(running: Engin
                 group.start_soon(watch, peer, delay)
 
 
-async def test_who_needs_a_settled_list_gets_it_before_anything_more_is_decided(
+async def test_settled_list_is_granted_before_new_decisions(
     running: Engine, peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("message.append", conversation=C, role="user", content=0)
@@ -427,7 +427,7 @@ async def test_who_needs_a_settled_list_gets_it_before_anything_more_is_decided(
 # names that lead elsewhere
 
 
-async def test_a_call_right_behind_an_attach_finds_the_list(peer: Peer) -> None:
+async def test_call_right_after_attach_finds_the_list(peer: Peer) -> None:
     peer.write(
         peer.request("conversation.attach", {"conversation": C, "session": "s"}, id=1)
         + peer.request("task.add", add("a", "s"), id=2)
@@ -439,7 +439,7 @@ async def test_a_call_right_behind_an_attach_finds_the_list(peer: Peer) -> None:
     assert (await titles(peer), await titles(peer, "s")) == (["a"], ["b"])
 
 
-async def test_a_conversation_used_right_behind_its_deletion_is_new_and_the_old_one_erased(
+async def test_conversation_used_after_deletion_is_new(
     peer: Peer, log: TouchyLog
 ) -> None:
     await peer.result("conversation.attach", conversation=C, session="s")
@@ -458,7 +458,7 @@ async def test_a_conversation_used_right_behind_its_deletion_is_new_and_the_old_
     assert b"secret" not in b"".join(line.line for line in lines) and lines[0].seq == 4
 
 
-async def test_a_deletion_is_durable_even_if_the_erasing_finds_no_room(
+async def test_deletion_is_durable_without_room_to_erase(
     running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await peer.result("task.add", **add("secret"))
@@ -476,7 +476,7 @@ async def test_a_deletion_is_durable_even_if_the_erasing_finds_no_room(
     assert await log.unerased() == [], "the next indexing makes up for it"
 
 
-async def test_a_damaged_history_refuses_an_undo_and_harms_nobody_else(peer: Peer, log: TouchyLog) -> None:
+async def test_damaged_history_rejects_only_its_undo(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a", key="k"))
     log.damaged[C] = 2
     refused = await peer.refusal("list.undo", conversation=C)
@@ -502,7 +502,7 @@ class FickleLog(TouchyLog):
         return super().append_now(entries)
 
 
-async def test_commits_keep_their_order_whatever_becomes_of_the_disk_between_them(tmp_path: Path) -> None:
+async def test_commits_keep_their_order_over_disk_errors(tmp_path: Path) -> None:
     async with engine(tmp_path, FickleLog(), batch_calls=2) as running:
         watcher, *peers = [await running.connect() for _ in range(4)]
         await watcher.result("event.subscribe")

@@ -15,7 +15,7 @@ def waiting(running: Engine) -> int:
     return sum(len(session.waiting) for session in running.connections.live)
 
 
-async def test_a_wait_ends_with_the_first_event_behind_its_position(running: Engine) -> None:
+async def test_wait_ends_with_the_first_later_event(running: Engine) -> None:
     peer, other = await running.connect(), await running.connect()
     peer.send("event.wait", wait(conversation="c"), id=1)
     await until(lambda: waiting(running) == 1)
@@ -27,14 +27,14 @@ async def test_a_wait_ends_with_the_first_event_behind_its_position(running: Eng
     assert (await peer.answer(2))["result"]["next"] == 4, "what is there already is answered at once"
 
 
-async def test_a_wait_whose_time_is_up_tells_where_to_go_on(peer: Peer) -> None:
+async def test_expired_wait_returns_its_position(peer: Peer) -> None:
     await peer.result("task.add", conversation="other", title="x")
     for timeout_ms in (0, 20):
         answer = await peer.result("event.wait", **wait(timeout_ms=timeout_ms, conversation="c"))
         assert (answer["events"], answer["next"]) == ([], 2)
 
 
-async def test_a_wait_sees_the_writes_sent_before_it_even_with_no_time(peer: Peer) -> None:
+async def test_wait_sees_writes_sent_before_it(peer: Peer) -> None:
     peer.send("task.add", {"conversation": "c", "title": "a"}, id=1)
     peer.send("event.wait", wait(timeout_ms=0), id=2)
     await peer.answer(1)
@@ -42,7 +42,7 @@ async def test_a_wait_sees_the_writes_sent_before_it_even_with_no_time(peer: Pee
 
 
 @pytest.mark.parametrize("id", [7, "seven", '\\u0061"'])
-async def test_a_wait_is_given_up_by_its_id_also_while_it_stands_behind_a_write(peer: Peer, id: Any) -> None:
+async def test_wait_is_cancelled_by_id(peer: Peer, id: Any) -> None:
     peer.send("event.wait", wait(), id=id)
     peer.send("rpc.cancel", {"id": id}, id=1)
     answers = {message["id"]: message for message in [await peer.receive() for _ in range(2)]}
@@ -58,7 +58,7 @@ async def test_a_wait_is_given_up_by_its_id_also_while_it_stands_behind_a_write(
     assert kinds[1] is None and kinds[3] is None and kinds[2] in ("cancelled", "wrong_epoch")
 
 
-async def test_nothing_waits_under_an_id_that_is_not_there(peer: Peer) -> None:
+async def test_unknown_id_cancels_nothing(peer: Peer) -> None:
     refused = await peer.refusal("rpc.cancel", id=5)
     assert (refused["kind"], refused["what"], refused["id"]) == ("not_found", "call", "5")
     peer.send("event.wait", wait(), id="5")
@@ -66,7 +66,7 @@ async def test_nothing_waits_under_an_id_that_is_not_there(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("ids", ["own", "equal", "none"])
-async def test_a_connection_has_a_limit_of_waiting_calls_whatever_their_ids(tmp_path: Path, ids: str) -> None:
+async def test_connection_limits_its_waiting_calls(tmp_path: Path, ids: str) -> None:
     async with engine(tmp_path, limits=Limits(in_flight=8)) as running:
         peer = await running.connect()
         chosen = {"own": list(range(12)), "equal": [1] * 12, "none": [None] * 12}[ids]
@@ -86,7 +86,7 @@ async def test_a_connection_has_a_limit_of_waiting_calls_whatever_their_ids(tmp_
         await until(lambda: waiting(running) == 0)
 
 
-async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(running: Engine, peer: Peer) -> None:
+async def test_stop_answers_waiting_calls(running: Engine, peer: Peer) -> None:
     peer.send("event.wait", wait(), id=1)
     await until(lambda: waiting(running) == 1)
     running.connections.close()
@@ -94,14 +94,14 @@ async def test_a_stop_answers_who_waits_and_lets_nobody_wait_again(running: Engi
     assert (await peer.refusal("event.wait", **wait()))["code"] == -32012
 
 
-async def test_a_stop_tells_a_wait_that_has_long_begun_to_come_again(running: Engine, peer: Peer) -> None:
+async def test_stop_asks_old_waits_to_reconnect(running: Engine, peer: Peer) -> None:
     peer.send("event.wait", wait(conversation="c"), id=1)
     await until(lambda: running.subscriptions.subscribed)
     running.connections.close()
     assert (await peer.answer(1))["error"]["data"]["kind"] == "shutting_down"
 
 
-async def test_a_peer_that_hangs_up_waits_no_more(running: Engine, peer: Peer) -> None:
+async def test_closed_connection_ends_its_waits(running: Engine, peer: Peer) -> None:
     peer.send("event.wait", wait(), id=1)
     await until(lambda: waiting(running) == 1)
     peer.close()
@@ -109,7 +109,7 @@ async def test_a_peer_that_hangs_up_waits_no_more(running: Engine, peer: Peer) -
 
 
 @pytest.mark.parametrize("end", ["event", "time", "cancel", "hang up"])
-async def test_however_a_wait_ends_it_leaves_no_subscription_behind(running: Engine, end: str) -> None:
+async def test_ended_wait_leaves_no_subscription(running: Engine, end: str) -> None:
     peer, other = await running.connect(), await running.connect()
     peer.send("event.wait", wait(timeout_ms=30 if end == "time" else 60_000), id=1)
     await until(lambda: running.subscriptions.subscribed == 1)

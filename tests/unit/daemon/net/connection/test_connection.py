@@ -31,7 +31,7 @@ def only_session(running: Engine) -> Connection:
 # framing
 
 
-async def test_content_length_framing_holds_for_answers_batches_and_pushes(running: Engine) -> None:
+async def test_content_length_framing_covers_replies_and_pushes(running: Engine) -> None:
     peer = await running.connect(headers=True)
     await peer.result("event.subscribe", conversation=C)
     peer.send("task.add", add("ä\nb"[0]), id=1)
@@ -46,7 +46,7 @@ async def test_content_length_framing_holds_for_answers_batches_and_pushes(runni
     assert (await peer.receive())["id"] == 3
 
 
-async def test_an_http_client_gets_one_readable_line_and_a_closed_connection(peer: Peer) -> None:
+async def test_http_client_gets_one_line_and_is_closed(peer: Peer) -> None:
     peer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert "not HTTP" in (await peer.receive())["error"]["message"]
     await peer.closed()
@@ -71,7 +71,7 @@ async def test_a_last_line_needs_no_newline(peer: Peer) -> None:
     await peer.closed()
 
 
-async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_closes(peer: Peer) -> None:
+async def test_half_closed_connection_is_answered_then_closed(peer: Peer) -> None:
     for number in range(200):
         peer.send("task.add", add(str(number)), id=number)
     peer.send("event.wait", {"after": 0, "timeout_ms": 50, "conversation": "quiet"}, id=200)
@@ -83,7 +83,7 @@ async def test_after_a_half_close_everything_asked_for_is_answered_and_then_it_c
 # many calls
 
 
-async def test_five_thousand_calls_sent_without_reading_are_all_answered(running: Engine, peer: Peer) -> None:
+async def test_many_unread_calls_are_all_answered(running: Engine, peer: Peer) -> None:
     peer.stop_reading()
     for number in range(5_000):
         peer.send("task.add", add(f"task {number}"), id=number)
@@ -96,7 +96,7 @@ async def test_five_thousand_calls_sent_without_reading_are_all_answered(running
     }
 
 
-async def test_a_peer_that_does_not_read_is_not_worked_for(running: Engine, peer: Peer) -> None:
+async def test_calls_of_a_stuck_reader_are_not_executed(running: Engine, peer: Peer) -> None:
     await peer.result("task.add", **add("a"), description="d" * 60_000)
     peer.stop_reading()
     for number in range(500):
@@ -109,7 +109,7 @@ async def test_a_peer_that_does_not_read_is_not_worked_for(running: Engine, peer
     assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
 
 
-async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> None:
+async def test_calls_in_flight_are_limited(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, limits=Limits(in_flight=5)) as running:
         peer = await running.connect()
@@ -125,7 +125,7 @@ async def test_no_more_calls_are_in_flight_than_the_limit(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
-async def test_few_long_calls_of_a_connection_are_under_way_at_once(tmp_path: Path, in_batches: bool) -> None:
+async def test_concurrent_long_calls_of_a_connection_are_limited(tmp_path: Path, in_batches: bool) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer, bystander = await running.connect(), await running.connect()
@@ -147,7 +147,7 @@ async def test_few_long_calls_of_a_connection_are_under_way_at_once(tmp_path: Pa
         await peer.quiet()
 
 
-async def test_all_others_have_their_turn_between_long_calls_though_many_come_at_once(
+async def test_others_run_between_many_long_calls(
     running: Engine, peer: Peer
 ) -> None:
     await peer.result("task.list", conversation=C)
@@ -169,7 +169,7 @@ def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
     return [{"title": f"t{number}", "metadata": {"a": 1, "b": [number, {}]}, **members} for number in range(count)]
 
 
-async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(running: Engine) -> None:
+async def test_long_frame_is_decoded_in_slices(running: Engine) -> None:
     """The slices are those of all connections together: each turn of the loop has one."""
     peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
     await bystander.result("task.add", **add("x"))
@@ -189,7 +189,7 @@ async def test_a_long_frame_of_many_parts_is_read_in_slices_and_in_its_turn(runn
     assert task["title"] == "before"
 
 
-async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_through_with_the_one_before(
+async def test_large_frames_wait_undecoded_for_the_writer(
     tmp_path: Path,
 ) -> None:
     """Each would take a multiple of its bytes, for as long as those before it take."""
@@ -210,7 +210,7 @@ async def test_frames_of_many_values_wait_as_their_bytes_until_the_writer_is_thr
             assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
 
 
-async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_bytes(
+async def test_frame_of_a_stuck_reader_stays_undecoded(
     running: Engine, peer: Peer
 ) -> None:
     await peer.result("daemon.hello")
@@ -228,7 +228,7 @@ async def test_a_frame_that_was_read_for_a_peer_that_takes_nothing_waits_as_its_
     assert len((await peer.answer(1))["result"]["tasks"]) == 2_000
 
 
-async def test_a_frame_that_is_dropped_before_its_turn_is_not_read(tmp_path: Path) -> None:
+async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
     """Its connection goes on until what it asked for before is answered."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
@@ -253,7 +253,7 @@ async def test_a_frame_that_is_dropped_before_its_turn_is_not_read(tmp_path: Pat
         assert (await other.result("task.list", conversation=C))["version"] == 0
 
 
-async def test_a_batch_that_has_begun_waits_for_no_peer_with_the_values_of_its_calls(tmp_path: Path) -> None:
+async def test_started_batch_keeps_no_decoded_values(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -272,7 +272,7 @@ async def test_a_batch_that_has_begun_waits_for_no_peer_with_the_values_of_its_c
         assert len(await peer.receive()) == 3
 
 
-async def test_what_a_change_held_is_let_go_with_its_answer(running: Engine, peer: Peer) -> None:
+async def test_change_releases_its_bytes_with_its_reply(running: Engine, peer: Peer) -> None:
     calls = [
         ("task.add", add("a")),
         ("list.undo", {"conversation": C}),
@@ -286,7 +286,7 @@ async def test_what_a_change_held_is_let_go_with_its_answer(running: Engine, pee
     assert only_session(running).last_write is None
 
 
-async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_their_members(tmp_path: Path) -> None:
+async def test_call_with_the_most_tasks_succeeds(tmp_path: Path) -> None:
     members = {"owner": "o", "labels": ["a", "b", "c", "d"], "notes": ["n"], "links": []}
     tasks = [{"title": f"t{number}", **members} for number in range(10_000)]
     async with engine(tmp_path) as running:
@@ -297,7 +297,7 @@ async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_the
         assert len((await peer.answer(1))["result"]["tasks"]) == 10_000
 
 
-async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(running: Engine, peer: Peer) -> None:
+async def test_peer_closed_during_decoding_leaves_nothing(running: Engine, peer: Peer) -> None:
     await peer.result("daemon.hello")
     session = only_session(running)
     frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
@@ -317,7 +317,7 @@ async def test_who_goes_away_while_its_frame_is_read_leaves_nothing_behind(runni
 # batches
 
 
-async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notifications(peer: Peer) -> None:
+async def test_batch_is_answered_by_one_array(peer: Peer) -> None:
     calls = [
         {"jsonrpc": "2.0", "id": "add", "method": "task.add", "params": add("a")},
         {"jsonrpc": "2.0", "method": "task.add", "params": add("b")},
@@ -339,7 +339,7 @@ async def test_a_batch_is_answered_by_one_array_in_any_order_without_its_notific
 # ends
 
 
-async def test_a_peer_that_vanishes_leaves_nothing_behind(running: Engine) -> None:
+async def test_vanished_peer_leaves_nothing(running: Engine) -> None:
     other = await running.connect()
     for number in range(20):
         peer = await running.connect()
@@ -354,7 +354,7 @@ async def test_a_peer_that_vanishes_leaves_nothing_behind(running: Engine) -> No
     assert not running.subscriptions._groups  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_path: Path) -> None:
+async def test_stop_answers_reads_in_flight(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -368,12 +368,12 @@ async def test_a_stop_answers_reads_under_way_before_the_connection_ends(tmp_pat
         await peer.closed()
 
 
-def test_stages_go_forward_alone() -> None:
+def test_stages_only_advance() -> None:
     assert NEXT.keys() == set(Stage) and not NEXT[Stage.GONE]
     assert all(later > stage for stage, following in NEXT.items() for later in following)
 
 
-async def test_what_comes_in_after_the_end_does_not_begin(running: Engine, peer: Peer) -> None:
+async def test_calls_after_the_end_do_not_start(running: Engine, peer: Peer) -> None:
     peer.send("event.wait", {"after": 0, "timeout_ms": 60_000}, id=1)
     await until(lambda: running.connections.live and len(only_session(running).waiting))
     session = only_session(running)
@@ -389,14 +389,14 @@ async def test_what_comes_in_after_the_end_does_not_begin(running: Engine, peer:
         session._set_stage(Stage.CLOSING)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_somebody_elses_process_is_sent_away(running: Engine) -> None:
+async def test_other_users_process_is_rejected(running: Engine) -> None:
     running.connections.uids = frozenset({12345})
     peer = await running.connect()
     await peer.closed()
     assert not running.connections.live
 
 
-def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
+def test_large_user_ids_are_read_exactly() -> None:
     class Sock:
         def getsockopt(self, *_: int) -> bytes:
             return struct.pack("iII", 7, (1 << 32) - 2, 0)
@@ -404,7 +404,7 @@ def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
     assert os_calls.peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
-async def test_no_bytes_at_all_take_the_daemon_down(running: Engine, peer: Peer) -> None:
+async def test_no_bytes_crash_the_daemon(running: Engine, peer: Peer) -> None:
     for place in PLACES.values():
         for value in BAD_VALUES.values():
             if b"\n" in value:

@@ -14,7 +14,7 @@ def timer(running: Engine) -> asyncio.TimerHandle | None:
     return connection.frame_timer
 
 
-async def test_a_frame_must_be_finished_in_time(tmp_path: Path) -> None:
+async def test_unfinished_frame_times_out(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(frame_seconds=0.05)) as running:
         peer = await running.connect()
         peer.write(b'{"jsonrpc"')
@@ -23,7 +23,7 @@ async def test_a_frame_must_be_finished_in_time(tmp_path: Path) -> None:
         await peer.closed()
 
 
-async def test_each_frame_has_its_own_time_and_an_idle_connection_none(tmp_path: Path) -> None:
+async def test_each_frame_has_its_own_deadline(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(frame_seconds=3600)) as running:
         peer = await running.connect()
         await peer.quiet()
@@ -47,7 +47,7 @@ async def test_each_frame_has_its_own_time_and_an_idle_connection_none(tmp_path:
         assert timer(running) is None
 
 
-async def test_a_frame_is_not_late_while_it_is_the_daemon_that_does_not_read(tmp_path: Path) -> None:
+async def test_busy_daemon_does_not_time_frames_out(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, limits=Limits(frame_seconds=3600, in_flight=4)) as running:
         peer = await running.connect()

@@ -14,7 +14,7 @@ C: dict[str, Any] = {"conversation": "c"}
 
 
 @pytest.mark.parametrize("method", ["task.claim", "event.wait"])
-async def test_who_goes_after_it_stopped_sending_is_not_waited_for(tmp_path: Path, method: str) -> None:
+async def test_hangup_after_half_close_is_noticed(tmp_path: Path, method: str) -> None:
     asked = {"owner": "gone", "wait_ms": 60_000} if method == "task.claim" else {"after": 0, "timeout_ms": 60_000}
     async with engine(tmp_path) as running:
         peer = await running.connect()
@@ -26,7 +26,7 @@ async def test_who_goes_after_it_stopped_sending_is_not_waited_for(tmp_path: Pat
         assert len(running.claims.waiting) == 0
 
 
-async def test_who_only_stopped_sending_is_answered(running: Engine) -> None:
+async def test_half_closed_peer_is_answered(running: Engine) -> None:
     peer, other = await running.connect(), await running.connect()
     peer.send("task.claim", {**C, "owner": "ann", "wait_ms": 60_000}, id=7)
     peer.writer.write_eof()
@@ -36,7 +36,7 @@ async def test_who_only_stopped_sending_is_answered(running: Engine) -> None:
     await peer.closed()
 
 
-async def test_any_number_of_those_who_stopped_sending_takes_one_descriptor(running: Engine) -> None:
+async def test_half_closed_peers_share_one_descriptor(running: Engine) -> None:
     peers = [await running.connect() for _ in range(20)]
     before = len(os.listdir("/proc/self/fd"))
     for peer in peers:

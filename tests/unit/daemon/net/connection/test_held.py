@@ -38,7 +38,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("batch", [False, True], ids=["calls", "batches"])
 @pytest.mark.parametrize(("method", "params"), ASKED, ids=["list", "at", "messages", "events", "wait"])
-async def test_many_connections_that_take_nothing_hold_no_more_together_than_one_may(
+async def test_stuck_connections_share_one_byte_limit(
     tmp_path: Path, method: str, params: dict[str, Any], *, batch: bool
 ) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
@@ -69,7 +69,7 @@ async def test_many_connections_that_take_nothing_hold_no_more_together_than_one
         assert await filler.result(method, **params)
 
 
-async def test_frames_that_have_not_ended_count_and_one_too_many_is_refused(tmp_path: Path) -> None:
+async def test_unfinished_frames_count_against_the_limit(tmp_path: Path) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
         held = running.connections.held
         part = b'{"jsonrpc":"2.0","id":1,"method":"task.add","params":{"title":"' + b"x" * 950_000
@@ -87,7 +87,7 @@ async def test_frames_that_have_not_ended_count_and_one_too_many_is_refused(tmp_
         await until(lambda: held.bytes == 0)
 
 
-async def test_who_takes_nothing_for_as_long_as_a_frame_may_take_is_ended_when_there_is_no_room(
+async def test_stuck_peer_is_closed_when_memory_is_needed(
     tmp_path: Path,
 ) -> None:
     async with engine(tmp_path, held_bytes=HELD, limits=Limits(frame_seconds=0.0)) as running:
@@ -102,7 +102,7 @@ async def test_who_takes_nothing_for_as_long_as_a_frame_may_take_is_ended_when_t
         assert await filler.result("message.list", conversation=C)
 
 
-async def test_a_subscriber_for_whose_list_there_is_no_room_is_ended_and_can_resume(tmp_path: Path) -> None:
+async def test_subscriber_without_room_is_ended_and_can_resume(tmp_path: Path) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
         filler = await filled(running)
         peer = await running.connect()
@@ -117,7 +117,7 @@ async def test_a_subscriber_for_whose_list_there_is_no_room_is_ended_and_can_res
 
 
 @pytest.mark.parametrize("wish", [{"after": 0}, {"view": "list"}, {"view": "rows"}], ids=str)
-async def test_beside_many_that_take_nothing_who_wants_only_what_comes_is_let_in(
+async def test_new_events_subscriber_is_accepted_among_stuck_ones(
     tmp_path: Path, wish: dict[str, Any]
 ) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
@@ -132,7 +132,7 @@ async def test_beside_many_that_take_nothing_who_wants_only_what_comes_is_let_in
         running.connections.held.add(-HELD - 1)
 
 
-async def test_answers_that_wait_for_one_commit_are_bounded_over_all_connections(
+async def test_replies_waiting_for_a_commit_are_limited_globally(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "MAX_OWED_BYTES", HELD)
@@ -159,7 +159,7 @@ async def test_answers_that_wait_for_one_commit_are_bounded_over_all_connections
             assert len((await peer.answer(2))["result"]["tasks"]) == 11
 
 
-def test_what_many_wait_for_counts_once_and_short_answers_are_never_refused() -> None:
+def test_shared_bytes_count_once() -> None:
     asked = list[int]()
     held = Held(300_000, lambda: asked.append(held.bytes))
     short = [bytes(1_000 + number) for number in range(3)]

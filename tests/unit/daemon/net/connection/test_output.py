@@ -16,7 +16,7 @@ def add(title: str) -> dict[str, Any]:
     return {"conversation": C, "title": title}
 
 
-async def test_pushes_wait_for_the_answer_of_a_batch_however_slow_its_other_calls_are(tmp_path: Path) -> None:
+async def test_pushes_wait_for_the_reply_of_a_batch(tmp_path: Path) -> None:
     async with engine(tmp_path, batch_calls=2) as running:
         peer = await running.connect()
         await peer.result("event.subscribe", conversation=C)
@@ -36,7 +36,7 @@ async def test_pushes_wait_for_the_answer_of_a_batch_however_slow_its_other_call
         await peer.events(2)
 
 
-async def test_ids_of_subscriptions_are_never_given_twice(running: Engine, peer: Peer) -> None:
+async def test_subscription_ids_are_unique(running: Engine, peer: Peer) -> None:
     first = await peer.result("event.subscribe", conversation=C)
     await peer.result("event.unsubscribe", subscription=first["subscription"])
     second = await peer.result("event.subscribe", conversation=C)
@@ -68,7 +68,7 @@ async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Pe
 
 
 @pytest.mark.parametrize("ask", ["message.list", "event.read", "event.wait", "task.list", "at_version"])
-async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(running: Engine, ask: str) -> None:
+async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: str) -> None:
     filler = await running.connect()
     for _ in range(4):
         await filler.result("message.append", conversation=C, role="user", content="m" * LONG)
@@ -86,7 +86,7 @@ async def test_long_answers_are_made_one_after_the_other_as_the_peer_takes_them(
     assert {answer["id"] for answer in answers} == set(range(40)) and all("result" in answer for answer in answers)
 
 
-async def test_answers_that_wait_for_a_commit_are_bounded_too(running: Engine) -> None:
+async def test_replies_waiting_for_a_commit_are_limited(running: Engine) -> None:
     """Queries behind a change are answered with it; what would be too long together is read again afterwards."""
     filler = await running.connect()
     for _ in range(10):
@@ -100,7 +100,7 @@ async def test_answers_that_wait_for_a_commit_are_bounded_too(running: Engine) -
 
 
 @pytest.mark.parametrize("headers", [False, True], ids=["lines", "headers"])
-async def test_a_batch_answers_what_fits_and_says_what_to_ask_again(running: Engine, headers: bool) -> None:
+async def test_batch_answers_what_fits(running: Engine, headers: bool) -> None:
     peer = await running.connect(headers=headers)
     for _ in range(10):
         await peer.result("task.add", **add("t"), description="d" * 60_000)
@@ -123,7 +123,7 @@ async def test_a_batch_answers_what_fits_and_says_what_to_ask_again(running: Eng
     await peer.quiet()
 
 
-async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(running: Engine) -> None:
+async def test_long_list_is_shared_by_its_subscribers(running: Engine) -> None:
     filler = await running.connect()
     for _ in range(10):
         await filler.result("task.add", **add("t"), description="d" * 60_000)
@@ -140,7 +140,7 @@ async def test_a_long_list_waits_for_all_its_subscribers_as_one_object(running: 
             assert pushed["conversation"] == C
 
 
-async def test_a_half_closed_connection_gets_the_whole_of_a_long_answer(running: Engine, peer: Peer) -> None:
+async def test_half_closed_connection_gets_the_whole_reply(running: Engine, peer: Peer) -> None:
     for _ in range(30):
         await peer.result("task.add", **add("t"), description="d" * 60_000)
     peer.stop_reading()

@@ -37,7 +37,7 @@ def sent(protocol: ServerProtocol) -> list[Any]:
     return [msgspec.json.decode(each) for each in data.splitlines()]
 
 
-def test_bytes_become_calls_and_answers_become_bytes() -> None:
+def test_protocol_turns_bytes_into_calls_and_back() -> None:
     protocol = ServerProtocol(Limits())
     assert protocol.receive_data(line(request(1, task="7")) + line(request(None)) + b'{"json')
     assert protocol.has_unfinished_frame and protocol.received_bytes > 6
@@ -50,7 +50,7 @@ def test_bytes_become_calls_and_answers_become_bytes() -> None:
     assert sent(protocol) == [] and protocol.in_flight == 0
 
 
-def test_what_is_no_call_comes_out_with_the_rejection_to_answer_it_by() -> None:
+def test_invalid_call_has_its_rejection() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(b'{"id":5}\n')
     ((malformed, batch),) = calls(protocol)
@@ -59,7 +59,7 @@ def test_what_is_no_call_comes_out_with_the_rejection_to_answer_it_by() -> None:
     assert sent(protocol)[0]["error"]["data"]["kind"] == "invalid_request"
 
 
-def test_a_batch_is_answered_by_one_array_once_its_last_answer_is_there() -> None:
+def test_batch_is_answered_after_its_last_reply() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line([request(1), request(None), 5, request(2)]))
     assert not protocol.members
@@ -76,7 +76,7 @@ def test_a_batch_is_answered_by_one_array_once_its_last_answer_is_there() -> Non
     assert protocol.in_flight == 0
 
 
-def test_notifications_alone_are_not_answered_at_all() -> None:
+def test_notifications_are_not_answered() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line([request(None), request(None)]))
     for _, batch in calls(protocol):
@@ -85,7 +85,7 @@ def test_notifications_alone_are_not_answered_at_all() -> None:
     assert protocol.data_to_send() == [] and protocol.in_flight == 0
 
 
-def test_the_rest_of_a_batch_comes_out_before_the_next_frame() -> None:
+def test_batch_is_finished_before_the_next_frame() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line([request(1), request(2)]) + line(request(3)))
     protocol.next_call()
@@ -93,7 +93,7 @@ def test_the_rest_of_a_batch_comes_out_before_the_next_frame() -> None:
     assert [call.id for call, _ in calls(protocol)] == [b"2", b"3"]
 
 
-def test_frames_before_a_fault_are_good_and_nothing_after_it_is_read() -> None:
+def test_frames_before_a_fault_are_valid() -> None:
     protocol = ServerProtocol(Limits(frame_bytes=100))
     protocol.receive_data(line(request(1)) + b"{" * 200)
     assert msgspec.json.decode(protocol.fault)["error"]["data"]["kind"] == "limit_exceeded"
@@ -102,7 +102,7 @@ def test_frames_before_a_fault_are_good_and_nothing_after_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("headers", [False, True], ids=["lines", "headers"])
-def test_replies_and_pushes_wear_the_framing_of_the_first_byte(headers: bool) -> None:
+def test_replies_use_the_framing_of_the_first_byte(headers: bool) -> None:
     protocol = ServerProtocol(Limits())
     payload = msgspec.json.encode(request(1))
     protocol.receive_data(b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload) if headers else payload + b"\n")
@@ -112,7 +112,7 @@ def test_replies_and_pushes_wear_the_framing_of_the_first_byte(headers: bool) ->
     assert protocol.framed(b"{}") == (b"Content-Length: 2\r\n\r\n{}" if headers else b"{}\n")
 
 
-def test_a_last_line_needs_no_newline_and_the_end_comes_when_all_is_answered() -> None:
+def test_connection_ends_once_all_is_answered() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line(request(1))[:-1])
     assert not protocol.frames and not protocol.members and protocol.receive_eof() and not protocol.receive_eof()
@@ -121,7 +121,7 @@ def test_a_last_line_needs_no_newline_and_the_end_comes_when_all_is_answered() -
     assert protocol.is_idle
 
 
-def test_what_has_not_begun_can_be_forgotten() -> None:
+def test_unstarted_calls_can_be_dropped() -> None:
     protocol = ServerProtocol(Limits())
     protocol.receive_data(line([request(1), request(2)]) + line(request(3)))
     protocol.next_call()
@@ -129,7 +129,7 @@ def test_what_has_not_begun_can_be_forgotten() -> None:
     assert not protocol.frames and not protocol.members and protocol.received_bytes == 0
 
 
-def test_one_request_on_a_line_is_taken_at_once_and_is_what_it_would_be_otherwise() -> None:
+def test_single_line_request_takes_the_fast_path() -> None:
     straight, other = ServerProtocol(Limits()), ServerProtocol(Limits())
     for protocol in (straight, other):
         protocol.receive_data(line(request(0)))
@@ -141,7 +141,7 @@ def test_one_request_on_a_line_is_taken_at_once_and_is_what_it_would_be_otherwis
     assert straight.in_flight == other.in_flight == 5 and straight.received_bytes == 0
 
 
-def test_whatever_else_comes_is_not_taken_at_once() -> None:
+def test_other_input_skips_the_fast_path() -> None:
     one = line(request(1))
 
     def begun(data: bytes = b"", limits: Limits | None = None) -> ServerProtocol:
@@ -160,7 +160,7 @@ def test_whatever_else_comes_is_not_taken_at_once() -> None:
     assert begun(limits=Limits(frame_bytes=64)).receive_call(line(request(1, task="7" * 64))) is None
 
 
-def test_a_long_frame_that_is_forgotten_is_not_read_any_further() -> None:
+def test_dropped_long_frame_is_not_decoded() -> None:
     """Nobody waits for it, and its bytes are not in the account any more."""
     protocol = ServerProtocol(Limits())
     tasks = [{"title": "x" * 60, "labels": ["a"]} for _ in range(2_000)]
