@@ -68,7 +68,7 @@ def run_planted(directory: Path, module: str, owner: str, name: str, error: str)
 
 
 @pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
-def test_an_exception_in_anything_long_lived_ends_the_process(
+def test_exception_in_a_long_lived_task_ends_the_process(
     tmp_path: Path, module: str, owner: str, name: str
 ) -> None:
     ended = run_planted(tmp_path, module, owner, name, "RuntimeError")
@@ -77,12 +77,12 @@ def test_an_exception_in_anything_long_lived_ends_the_process(
     assert not (tmp_path / "run" / "s").exists()
 
 
-def test_trouble_with_the_system_ends_the_process_as_a_failed_write_does(tmp_path: Path) -> None:
+def test_system_error_ends_the_process_like_a_failed_write(tmp_path: Path) -> None:
     ended = run_planted(tmp_path, "punchlistd.app.app", "", "watch", "OSError")
     assert (ended.returncode, "planted" in ended.stderr, "Traceback" in ended.stderr) == (74, True, False)
 
 
-def test_an_exception_in_a_callback_of_the_loop_ends_the_process(tmp_path: Path) -> None:
+def test_exception_in_a_callback_ends_the_process(tmp_path: Path) -> None:
     path = [each for each in sys.path if each]
     code = f"""
 import asyncio, sys
@@ -102,7 +102,7 @@ sys.exit(main({places(tmp_path)!r} + ["--ready-fd", "1"]))
             process.kill()
 
 
-async def test_the_check_comes_through_while_the_daemon_is_busy(tmp_path: Path) -> None:
+async def test_health_check_works_under_load(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         callers = Callers(daemon.socket, "busy", 4)
         await anyio.to_thread.run_sync(callers.__enter__)
@@ -114,7 +114,7 @@ async def test_the_check_comes_through_while_the_daemon_is_busy(tmp_path: Path) 
         assert await anyio.to_thread.run_sync(callers.lost) == []
 
 
-def test_stops_and_starts_under_load_lose_no_call(tmp_path: Path) -> None:
+def test_restarts_under_load_lose_no_call(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -130,7 +130,7 @@ def test_stops_and_starts_under_load_lose_no_call(tmp_path: Path) -> None:
         assert len(callers.acknowledged) > 50
 
 
-def test_a_stop_answers_what_was_taken_and_tells_the_rest_to_come_again(tmp_path: Path) -> None:
+def test_stop_answers_accepted_calls_and_defers_the_rest(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         assert daemon.process is not None
         client = Raw(daemon.socket)
@@ -154,7 +154,7 @@ def test_a_stop_answers_what_was_taken_and_tells_the_rest_to_come_again(tmp_path
         assert {str(answer["id"]) for answer in answers if "result" in answer} == found
 
 
-def test_a_client_that_reads_nothing_does_not_hold_up_a_stop_for_long(tmp_path: Path) -> None:
+def test_stuck_client_delays_a_stop_briefly(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         client = Raw(daemon.socket)
         title = "x" * 400
@@ -175,7 +175,7 @@ def flood(client: Raw) -> None:
         pass
 
 
-def test_who_knocks_while_the_daemon_stops_finds_the_data_directory_free_when_sent_away(tmp_path: Path) -> None:
+def test_client_rejected_by_a_stop_finds_the_directory_unlocked(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         for _ in range(5):
             stopping = threading.Thread(target=daemon.stop)
@@ -196,7 +196,7 @@ def test_who_knocks_while_the_daemon_stops_finds_the_data_directory_free_when_se
             stopping.join()
 
 
-def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) -> None:
+def test_restored_older_log_is_reported(tmp_path: Path) -> None:
     daemon = Spawned(tmp_path)
     daemon.start()
     with closing(Raw(daemon.socket)) as link:
@@ -221,13 +221,13 @@ def test_a_log_that_was_put_back_to_an_older_state_is_told_of(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("size", [0, 1 << 20])
-async def test_as_much_of_the_disk_is_set_aside_as_the_settings_say(tmp_path: Path, size: int) -> None:
+async def test_reserve_has_the_configured_size(tmp_path: Path, size: int) -> None:
     async with running_daemon(tmp_path, reserve_bytes=size) as daemon:
         reserve = Path(daemon.data_dir) / "log.reserve"
         assert (reserve.stat().st_size if reserve.exists() else 0) == size
 
 
-def test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
+def test_interrupted_erasure_finishes_at_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
 
@@ -251,7 +251,7 @@ def test_an_erasure_that_a_kill_cut_short_is_finished_at_the_next_start(tmp_path
     assert b"quick brown secret" not in kept and b"kept" in kept
 
 
-async def test_a_connection_that_is_accepted_as_the_daemon_stops_is_closed(tmp_path: Path) -> None:
+async def test_connection_accepted_during_a_stop_is_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         late = socket.socket(socket.AF_UNIX)
         late.connect(daemon.socket)

@@ -26,7 +26,7 @@ async def served(tmp_path: Path, daemon: Running, calls: int = 3) -> Peer:
     return peer
 
 
-async def test_the_answer_says_what_was_copied_and_checked(tmp_path: Path, copy: str) -> None:
+async def test_response_describes_the_backup(tmp_path: Path, copy: str) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await served(tmp_path, daemon)
         epoch = (await peer.result("daemon.hello"))["epoch"]
@@ -41,7 +41,7 @@ async def test_the_answer_says_what_was_copied_and_checked(tmp_path: Path, copy:
     assert (await looked_at(copy)).events == 4
 
 
-async def test_a_connection_bound_to_a_user_gets_no_copy_of_everybodys_lists(tmp_path: Path, copy: str) -> None:
+async def test_bound_connection_can_not_make_backups(tmp_path: Path, copy: str) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         await peer.result("daemon.hello", user="alice")
@@ -52,7 +52,7 @@ async def test_a_connection_bound_to_a_user_gets_no_copy_of_everybodys_lists(tmp
 
 
 @pytest.mark.parametrize("path", ["copy.db", "", "/", "/a\0b", "/" + "x" * 5_000, None])
-async def test_a_path_that_is_none_is_refused(tmp_path: Path, path: str | None) -> None:
+async def test_invalid_path_is_rejected(tmp_path: Path, path: str | None) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         refused = await peer.refusal("daemon.backup", path=path)
@@ -60,7 +60,7 @@ async def test_a_path_that_is_none_is_refused(tmp_path: Path, path: str | None) 
         peer.close()
 
 
-async def test_a_place_that_is_taken_or_can_not_be_written_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_existing_or_unwritable_path_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     (tmp_path / "link").symlink_to("nowhere")
     async with running_daemon(tmp_path) as daemon:
@@ -74,7 +74,7 @@ async def test_a_place_that_is_taken_or_can_not_be_written_is_refused_and_left_a
     assert not (tmp_path / "nowhere").exists()
 
 
-async def test_a_damaged_log_is_refused_with_its_first_place_and_copied_only_unchecked(
+async def test_damaged_log_is_copied_only_unchecked(
     tmp_path: Path, copy: str
 ) -> None:
     await damaged_log(tmp_path / "data")

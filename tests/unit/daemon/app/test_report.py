@@ -23,7 +23,7 @@ def exchange(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
     return before, after
 
 
-async def test_the_figures_are_those_of_this_daemon_now(tmp_path: Path) -> None:
+async def test_figures_are_current(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         with anyio.fail_after(30):
             before, after = await anyio.to_thread.run_sync(exchange, daemon)
@@ -55,7 +55,7 @@ def two_users(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
     return seen
 
 
-async def test_a_user_sees_nothing_of_others_in_the_status(tmp_path: Path) -> None:
+async def test_status_shows_users_only_their_data(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         with anyio.fail_after(30):
             anns, whole = await anyio.to_thread.run_sync(two_users, daemon)
@@ -75,7 +75,7 @@ def crowd(daemon: Running) -> dict[str, Any]:
     return status
 
 
-async def test_a_crowd_is_not_listed_whole(tmp_path: Path) -> None:
+async def test_long_connection_list_is_truncated(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         with anyio.fail_after(30):
             status = await anyio.to_thread.run_sync(crowd, daemon)

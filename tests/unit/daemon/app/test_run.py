@@ -54,7 +54,7 @@ def add(daemon: Spawned, title: str = "one") -> dict[str, object]:
 # codes
 
 
-def test_a_stop_as_asked_ends_with_0_and_takes_the_socket_away_but_no_lock(daemon: Spawned) -> None:
+def test_requested_stop_exits_0_and_removes_the_socket(daemon: Spawned) -> None:
     add(daemon)
     assert daemon.stop() == 0
     assert sorted(os.listdir(os.path.dirname(daemon.socket))) == ["daemon.sock.lock", "daemon.sock.mark"]
@@ -62,14 +62,14 @@ def test_a_stop_as_asked_ends_with_0_and_takes_the_socket_away_but_no_lock(daemo
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_that_mean_stop_are_heeded(daemon: Spawned, number: signal.Signals) -> None:
+def test_stop_signals_are_handled(daemon: Spawned, number: signal.Signals) -> None:
     assert daemon.process is not None
     daemon.process.send_signal(number)
     assert ended(daemon, SOON_S) == 0
     assert f"stopping on {number.name}" in daemon.log()
 
 
-def test_a_second_daemon_of_a_data_directory_ends_with_75_and_names_the_first(daemon: Spawned, tmp_path: Path) -> None:
+def test_second_daemon_of_a_directory_exits_75(daemon: Spawned, tmp_path: Path) -> None:
     assert daemon.process is not None
     code, said = refused(tmp_path, "--socket", str(tmp_path / "other" / "s"))
     assert code == 75
@@ -77,7 +77,7 @@ def test_a_second_daemon_of_a_data_directory_ends_with_75_and_names_the_first(da
     assert not (tmp_path / "other").exists()
 
 
-def test_a_second_daemon_of_a_socket_ends_with_75(daemon: Spawned, tmp_path: Path) -> None:
+def test_second_daemon_of_a_socket_exits_75(daemon: Spawned, tmp_path: Path) -> None:
     code, said = refused(tmp_path, "--data-dir", str(tmp_path / "other"))
     assert code == 75
     assert f"Another daemon serves {daemon.socket}" in said
@@ -132,7 +132,7 @@ def a_socket_in_a_shared_directory(directory: Path) -> tuple[str, ...]:
         (a_socket_in_a_shared_directory, "Choose another directory, or run: chmod go-w"),
     ],
 )
-def test_what_must_be_put_right_first_ends_with_78_and_is_left_as_it_was(
+def test_configuration_error_exits_78(
     tmp_path: Path, make: Callable[[Path], tuple[str, ...]], said: str
 ) -> None:
     arguments = make(tmp_path)
@@ -146,7 +146,7 @@ def test_what_must_be_put_right_first_ends_with_78_and_is_left_as_it_was(
 
 @needs("mount")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can take /proc away")
-def test_without_proc_the_daemon_says_that_it_needs_it(tmp_path: Path) -> None:
+def test_missing_proc_is_reported(tmp_path: Path) -> None:
     daemon = shlex.join(
         [sys.executable, "-m", "punchlistd", "--socket", f"{tmp_path}/s", "--data-dir", f"{tmp_path}/d"]
     )
@@ -165,7 +165,7 @@ def test_without_proc_the_daemon_says_that_it_needs_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
-def test_a_data_directory_of_another_user_ends_with_78(tmp_path: Path) -> None:
+def test_other_users_data_directory_exits_78(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     os.chown(tmp_path / "data", 65534, 65534)
     code, said = refused(tmp_path)
@@ -226,7 +226,7 @@ TAKEN = [
 ]
 
 
-def test_an_idle_daemon_notices_within_two_seconds_and_ends_with_74(tmp_path: Path) -> None:
+def test_idle_daemon_detects_loss_and_exits_74(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         # All at once: each of them would have to be waited for else.
         daemons = [stack.enter_context(spawned_daemon(tmp_path / str(n))) for n in range(len(TAKEN))]
@@ -240,7 +240,7 @@ def test_an_idle_daemon_notices_within_two_seconds_and_ends_with_74(tmp_path: Pa
 
 
 @pytest.mark.parametrize("take", TAKEN)
-def test_nothing_is_acknowledged_once_something_was_taken(daemon: Spawned, take: Callable[[Spawned], None]) -> None:
+def test_nothing_is_acknowledged_after_a_loss(daemon: Spawned, take: Callable[[Spawned], None]) -> None:
     client = Raw(daemon.socket)
     assert "result" in client.call("task.add", conversation="c", title="before")
     take(daemon)
@@ -252,7 +252,7 @@ def test_nothing_is_acknowledged_once_something_was_taken(daemon: Spawned, take:
     assert ended(daemon, 3.0) == 74
 
 
-def test_a_new_daemon_that_took_the_place_keeps_its_socket_lock_and_status_line(
+def test_replacing_daemon_keeps_its_files(
     daemon: Spawned, tmp_path: Path
 ) -> None:
     first = daemon.process
@@ -273,7 +273,7 @@ def test_a_new_daemon_that_took_the_place_keeps_its_socket_lock_and_status_line(
 # surroundings
 
 
-def test_it_starts_over_what_a_killed_one_left_and_keeps_what_was_acknowledged(daemon: Spawned) -> None:
+def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:
     add(daemon)
     daemon.kill()
     assert os.path.exists(daemon.socket)
@@ -291,7 +291,7 @@ def mode_of(path: Path) -> int:
         return 0
 
 
-def test_files_are_for_us_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_files_are_private_despite_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with spawned_daemon(tmp_path) as daemon:
@@ -304,7 +304,7 @@ def test_files_are_for_us_alone_whatever_the_umask(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_no_child_could_inherit_a_descriptor(daemon: Spawned) -> None:
+def test_descriptors_are_not_inheritable(daemon: Spawned) -> None:
     assert daemon.process is not None
     add(daemon)
     place = Path("/proc", str(daemon.process.pid), "fdinfo")
@@ -316,7 +316,7 @@ def test_no_child_could_inherit_a_descriptor(daemon: Spawned) -> None:
     assert [number for number, flag in flags.items() if number > 2 and not flag & os.O_CLOEXEC] == []
 
 
-def test_it_leaves_after_a_time_without_connections_and_not_while_there_is_one(tmp_path: Path) -> None:
+def test_idle_exit_waits_for_connections(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path, "--idle-exit", "0.4") as daemon:
         client = Raw(daemon.socket)
         with pytest.raises(subprocess.TimeoutExpired):
@@ -327,7 +327,7 @@ def test_it_leaves_after_a_time_without_connections_and_not_while_there_is_one(t
         assert not os.path.exists(daemon.socket)
 
 
-def test_it_does_not_leave_while_a_claim_is_left_whose_time_it_keeps(tmp_path: Path) -> None:
+def test_idle_exit_waits_for_claims(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path, "--idle-exit", "0.2") as daemon:
         client = Raw(daemon.socket)
         client.result("task.add", conversation="c", title="a")
@@ -352,7 +352,7 @@ def test_it_does_not_leave_while_a_claim_is_left_whose_time_it_keeps(tmp_path: P
         ("foreign", None),
     ],
 )
-def test_whatever_the_runtime_directory_is_like_the_daemon_finds_a_safe_place_or_says_why(
+def test_daemon_finds_a_safe_runtime_directory(
     tmp_path: Path, runtime: str, expected: str | None
 ) -> None:
     if runtime in ("read-only", "foreign") and os.getuid() != 0:
@@ -411,7 +411,7 @@ def make_runtime(path: Path, kind: str) -> None:
 # what systemd is told
 
 
-def test_the_manager_hears_of_readiness_of_every_check_and_of_the_stop(tmp_path: Path) -> None:
+def test_service_manager_gets_ready_watchdog_and_stop(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(SOON_S)
@@ -426,7 +426,7 @@ def test_the_manager_hears_of_readiness_of_every_check_and_of_the_stop(tmp_path:
             assert words[-1].startswith(b"STOPPING=1")
 
 
-def test_a_ready_descriptor_that_is_none_does_not_stop_it(tmp_path: Path) -> None:
+def test_invalid_ready_descriptor_is_tolerated(tmp_path: Path) -> None:
     places = ["--socket", str(tmp_path / "run" / "s"), "--data-dir", str(tmp_path / "data")]
     command = [sys.executable, "-m", "punchlistd", *places, "--idle-exit", "0.1", "--ready-fd", "999"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}

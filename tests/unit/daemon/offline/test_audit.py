@@ -74,7 +74,7 @@ def problems(report: Any) -> list[tuple[str, int]]:
     return [(problem["conversation"], problem["seq"]) for problem in report["problems"]]
 
 
-def test_a_log_in_which_everything_was_done_is_sound(program: Program, log: Path) -> None:
+def test_log_with_every_event_type_verifies(program: Program, log: Path) -> None:
     before = log.read_bytes()
     code, report = program("--verify", str(log))
     assert (code, report["problems"]) == (0, [])
@@ -82,7 +82,7 @@ def test_a_log_in_which_everything_was_done_is_sound(program: Program, log: Path
     assert log.read_bytes() == before
 
 
-def test_damage_is_told_with_conversation_and_position_and_what_derives_from_it_is_left_alone(
+def test_damage_is_reported_with_its_position(
     program: Program, log: Path
 ) -> None:
     with closing(connect(str(log), "rw")) as connection:
@@ -93,13 +93,13 @@ def test_damage_is_told_with_conversation_and_position_and_what_derives_from_it_
     assert code == 1 and problems(report) == [("a", 42)]
 
 
-def test_missing_commits_are_told_and_nothing_is_guessed_about_the_rest(program: Program, log: Path) -> None:
+def test_missing_commits_are_reported(program: Program, log: Path) -> None:
     execute(log, "DELETE FROM log WHERE seq = 10")
     code, report = program("--verify", str(log))
     assert code == 1 and problems(report) == [("", 10), ("a", 11)]
 
 
-def test_a_log_in_use_is_left_to_its_daemon(program: Program, tmp_path: Path, model: Path) -> None:
+def test_log_in_use_is_rejected(program: Program, tmp_path: Path, model: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "log.db").write_bytes(model.read_bytes())
     with closing(DataLock(str(tmp_path / "data" / "lock"))):
@@ -109,7 +109,7 @@ def test_a_log_in_use_is_left_to_its_daemon(program: Program, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database " * 500])
-def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: bytes | None) -> None:
+def test_other_file_is_rejected(program: Program, tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "x").write_bytes(content)
     for words in (
@@ -123,13 +123,13 @@ def test_what_is_no_log_is_named(program: Program, tmp_path: Path, content: byte
     assert not (tmp_path / "d" / "log.db").exists()
 
 
-def test_a_log_of_a_daemon_that_is_none_is_told_with_what_to_do_about_it(program: Program, tmp_path: Path) -> None:
+def test_unusable_log_error_has_advice(program: Program, tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"no database " * 500)
     code, report = program("--verify", str(tmp_path / "log.db"))
     assert code == 78 and report["message"].endswith("restore a backup: punch daemon restore")
 
 
-def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_only_on_terminals(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--verify", str(log)]) == 0
     assert capsys.readouterr().err == ""
 
@@ -137,7 +137,7 @@ def test_progress_is_for_terminals_alone(log: Path, capsys: pytest.CaptureFixtur
 # restore
 
 
-def test_a_backup_is_put_where_there_is_no_log_under_a_new_epoch(program: Program, log: Path, tmp_path: Path) -> None:
+def test_restored_backup_gets_a_new_epoch(program: Program, log: Path, tmp_path: Path) -> None:
     code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
     original = program("--verify", str(log))[1]
     assert code == 0 and report["path"] == str(tmp_path / "data" / "log.db")
@@ -147,7 +147,7 @@ def test_a_backup_is_put_where_there_is_no_log_under_a_new_epoch(program: Progra
     assert program("--verify", report["path"])[0] == 0
 
 
-async def test_a_restored_log_is_served(program: Program, log: Path, tmp_path: Path) -> None:
+async def test_restored_log_is_served(program: Program, log: Path, tmp_path: Path) -> None:
     await anyio.to_thread.run_sync(program, "--restore", str(log), "--data-dir", str(tmp_path / "data"))
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -158,7 +158,7 @@ async def test_a_restored_log_is_served(program: Program, log: Path, tmp_path: P
         peer.close()
 
 
-def test_a_log_that_is_there_is_never_overwritten(program: Program, log: Path, tmp_path: Path) -> None:
+def test_existing_log_is_never_overwritten(program: Program, log: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data" / "log.db").write_bytes(b"precious")
     code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
@@ -166,7 +166,7 @@ def test_a_log_that_is_there_is_never_overwritten(program: Program, log: Path, t
     assert (tmp_path / "data" / "log.db").read_bytes() == b"precious"
 
 
-def test_nothing_is_restored_while_a_daemon_runs(program: Program, log: Path, tmp_path: Path) -> None:
+def test_restore_is_rejected_while_a_daemon_runs(program: Program, log: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
     with closing(DataLock(str(tmp_path / "data" / "lock"))):
         code, report = program("--restore", str(log), "--data-dir", str(tmp_path / "data"))
@@ -189,7 +189,7 @@ REJECTED = (
 
 
 @pytest.mark.parametrize("statement", [*ACCEPTED, *REJECTED])
-async def test_a_backup_is_restored_if_a_daemon_starts_on_it(
+async def test_backup_left_by_an_interrupted_restore_is_completed(
     program: Program, log: Path, tmp_path: Path, statement: str
 ) -> None:
     def change() -> None:
@@ -214,7 +214,7 @@ async def test_a_backup_is_restored_if_a_daemon_starts_on_it(
     assert (await anyio.to_thread.run_sync(program, "--verify", str(log)))[0] == code
 
 
-def test_statistics_with_names_of_lists_are_rejected(program: Program, log: Path) -> None:
+def test_statistics_tables_are_rejected(program: Program, log: Path) -> None:
     with closing(connect(str(log), "rw")) as connection:
         connection.execute("CREATE TABLE extra(a)")
         connection.execute("PRAGMA writable_schema = ON")
@@ -224,7 +224,7 @@ def test_statistics_with_names_of_lists_are_rejected(program: Program, log: Path
     assert code == 78 and "the table sqlite_stat4" in report["message"]
 
 
-def test_a_backup_that_can_not_be_upgraded_is_taken_out_again(
+def test_backup_that_fails_to_upgrade_is_removed(
     program: Program, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = ("--data-dir", str(tmp_path / "data"))
@@ -237,7 +237,7 @@ def test_a_backup_that_can_not_be_upgraded_is_taken_out_again(
     assert {**after, **before} == after and set(after) - set(before) == {"log.db.v2.backup"}
 
 
-async def test_an_unsound_backup_is_not_put_in_place(program: Program, tmp_path: Path) -> None:
+async def test_damaged_backup_is_not_restored(program: Program, tmp_path: Path) -> None:
     await damaged_log(tmp_path / "damaged")
 
     def restore() -> tuple[int, Any]:

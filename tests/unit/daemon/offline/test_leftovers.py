@@ -24,7 +24,7 @@ def copies_of(data: Path) -> list[Path]:
     return [path for path in data.glob("verify-*") if (path / "copy.db").exists()]
 
 
-def test_copies_that_killed_programs_left_are_gone_after_the_next_start(tmp_path: Path) -> None:
+def test_leftover_copies_are_removed_at_start(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         data, client = Path(daemon.data_dir), Raw(daemon.socket)
         with closing(client):
@@ -57,7 +57,7 @@ def test_copies_that_killed_programs_left_are_gone_after_the_next_start(tmp_path
         assert places_of(tmp_path) == set()
 
 
-def test_a_copy_that_is_in_use_stays(tmp_path: Path) -> None:
+def test_copy_in_use_stays(tmp_path: Path) -> None:
     used, left = tmp_path / "verify-abcdefgh", tmp_path / "verify-01234567"
     for directory in (used, left):
         directory.mkdir()
@@ -67,7 +67,7 @@ def test_a_copy_that_is_in_use_stays(tmp_path: Path) -> None:
     assert remove_leftovers(str(tmp_path), str(tmp_path)) == [str(used)]
 
 
-def test_punch_verify_holds_its_copy(tmp_path: Path) -> None:
+def test_verify_locks_its_copy(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         data = Path(daemon.data_dir)
         env = {**os.environ, "PUNCHLIST_SOCKET": daemon.socket, "PUNCHLIST_DATA_DIR": daemon.data_dir}
@@ -96,7 +96,7 @@ def is_locked(directory: Path) -> bool:
         os.close(descriptor)
 
 
-def test_what_only_looks_alike_and_what_links_lead_to_stays(tmp_path: Path) -> None:
+def test_similar_names_and_link_targets_stay(tmp_path: Path) -> None:
     elsewhere, data = tmp_path / "elsewhere", tmp_path / "data"
     (data / "backups").mkdir(parents=True)
     elsewhere.mkdir()

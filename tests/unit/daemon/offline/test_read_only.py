@@ -43,7 +43,7 @@ def served(directory: Path, data_dir: str) -> None:
         assert not [name for name in os.listdir(os.path.dirname(daemon.socket)) if name.startswith("read-only-")]
 
 
-def test_what_a_killed_daemon_left_is_read_changes_are_refused_and_no_byte_is_touched(
+def test_read_only_daemon_changes_no_byte(
     left: Spawned, tmp_path: Path
 ) -> None:
     before = contents(left.data_dir)
@@ -51,7 +51,7 @@ def test_what_a_killed_daemon_left_is_read_changes_are_refused_and_no_byte_is_to
     assert contents(left.data_dir) == before
 
 
-def test_a_log_that_a_daemon_writes_is_left_to_it(tmp_path: Path) -> None:
+def test_log_in_use_is_rejected(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path / "writer") as writer:
         reader = Spawned(tmp_path / "reader", "--read-only", "--data-dir", writer.data_dir)
         with pytest.raises(RuntimeError):
@@ -60,14 +60,14 @@ def test_a_log_that_a_daemon_writes_is_left_to_it(tmp_path: Path) -> None:
         assert "use that one" in reader.log()
 
 
-def test_a_directory_without_a_log_is_refused(tmp_path: Path) -> None:
+def test_directory_without_log_is_rejected(tmp_path: Path) -> None:
     reader = Spawned(tmp_path, "--read-only")
     with pytest.raises(RuntimeError):
         reader.start()
     assert reader.process is not None and reader.process.wait(10) == 78
 
 
-def test_a_log_on_a_disk_that_is_read_only_is_served(left: Spawned, tmp_path: Path) -> None:
+def test_log_on_a_read_only_disk_is_served(left: Spawned, tmp_path: Path) -> None:
     if said := why_not():
         pytest.skip(said)
     place = tmp_path / "disk"

@@ -99,7 +99,7 @@ WHOLE = {
 }
 
 
-def test_a_sound_log_is_left_as_it_is(place: Path) -> None:
+def test_intact_log_is_unchanged(place: Path) -> None:
     before = (place / "data" / "log.db").read_bytes()
     code, report = repair(place)
     assert (code, report["backup"], report["problems"]) == (0, "", [])
@@ -107,7 +107,7 @@ def test_a_sound_log_is_left_as_it_is(place: Path) -> None:
     assert not (place / "data" / "backups").exists()
 
 
-def test_a_lost_event_is_cut_out_told_and_nothing_else_is_lost_and_twice_is_harmless(place: Path) -> None:
+def test_repair_removes_only_lost_events(place: Path) -> None:
     execute(place, "DELETE FROM snapshots", file="log.index")
     seq = spoil(place, b"second.")
     before = (place / "data" / "log.db").read_bytes()
@@ -124,7 +124,7 @@ def test_a_lost_event_is_cut_out_told_and_nothing_else_is_lost_and_twice_is_harm
     assert not [each.name for each in (place / "data").iterdir() if ".new" in each.name]
 
 
-def test_a_list_that_its_snapshot_shows_whole_stays_whole(place: Path) -> None:
+def test_list_with_a_complete_snapshot_stays_complete(place: Path) -> None:
     assert execute(place, "SELECT count(*) FROM snapshots", file="log.index") != [(0,)]
     seq = spoil(place, b"t40.")
     code, report = repair(place)
@@ -135,7 +135,7 @@ def test_a_list_that_its_snapshot_shows_whole_stays_whole(place: Path) -> None:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE meta SET epoch = 'of another log'", "DROP TABLE conversations", ""])
-def test_an_index_that_is_lost_or_wrong_is_not_needed(place: Path, statement: str) -> None:
+def test_repair_needs_no_index(place: Path, statement: str) -> None:
     seq = spoil(place, b"t40.")
     if statement:
         execute(place, statement, file="log.index")
@@ -146,7 +146,7 @@ def test_an_index_that_is_lost_or_wrong_is_not_needed(place: Path, statement: st
     assert shown(place) == {**WHOLE, "long": [title for title in WHOLE["long"] if title != "t40."]}
 
 
-def test_a_list_whose_first_event_is_lost_goes_on(place: Path) -> None:
+def test_list_without_its_first_event_continues(place: Path) -> None:
     execute(place, "DELETE FROM snapshots", file="log.index")
     spoil(place, b"first.")
     assert repair(place)[0] == 0
@@ -174,7 +174,7 @@ def sector(part: bytearray) -> None:
 
 
 @pytest.mark.parametrize("how", [zeros, sector])
-def test_every_page_of_the_log_can_be_repaired(model: Path, place: Path, how: Callable[[bytearray], None]) -> None:
+def test_damage_to_any_page_can_be_repaired(model: Path, place: Path, how: Callable[[bytearray], None]) -> None:
     pages = [row[0] for row in execute(place, "SELECT pageno FROM dbstat WHERE name = 'log' AND pagetype = 'leaf'")]
     assert pages
     for page in pages[:6]:
@@ -188,7 +188,7 @@ def test_every_page_of_the_log_can_be_repaired(model: Path, place: Path, how: Ca
         assert missing == 0 or report["lost"], page
 
 
-def test_a_log_whose_end_was_cut_off_is_repaired_as_far_as_it_goes(place: Path) -> None:
+def test_truncated_log_is_repaired(place: Path) -> None:
     path = place / "data" / "log.db"
     path.write_bytes(path.read_bytes()[: -3 * PAGE])
     code, report = repair(place)
@@ -197,7 +197,7 @@ def test_a_log_whose_end_was_cut_off_is_repaired_as_far_as_it_goes(place: Path) 
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 400])
-def test_a_file_that_is_no_log_is_refused_and_left_alone(place: Path, content: bytes) -> None:
+def test_other_file_is_rejected_untouched(place: Path, content: bytes) -> None:
     (place / "data" / "log.db").write_bytes(content)
     code, report = repair(place)
     assert (code, report["error"]) == (78, "unusable") and "move it away" in report["message"]
@@ -205,7 +205,7 @@ def test_a_file_that_is_no_log_is_refused_and_left_alone(place: Path, content: b
     assert not (place / "data" / "backups").exists()
 
 
-def test_a_file_whose_tables_can_not_be_read_is_refused_and_left_alone(place: Path) -> None:
+def test_unreadable_tables_are_rejected_untouched(place: Path) -> None:
     path = place / "data" / "log.db"
     content = bytearray(path.read_bytes())
     content[100:2048] = bytes(1948)
@@ -216,14 +216,14 @@ def test_a_file_whose_tables_can_not_be_read_is_refused_and_left_alone(place: Pa
     assert sorted(each.name for each in (place / "data").iterdir() if ".new" in each.name) == []
 
 
-def test_a_log_that_a_daemon_has_open_is_left_to_it(place: Path) -> None:
+def test_log_in_use_is_rejected(place: Path) -> None:
     spoil(place, b"second.")
     with closing(DataLock(str(place / "data" / "lock"))):
         code, report = repair(place)
     assert (code, report["error"]) == (75, "in_use") and "punch daemon stop" in report["message"]
 
 
-def test_without_room_nothing_is_changed_and_nothing_left_behind(place: Path) -> None:
+def test_full_disk_leaves_nothing_changed(place: Path) -> None:
     spoil(place, b"second.")
     before = (place / "data" / "log.db").read_bytes()
     small = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "

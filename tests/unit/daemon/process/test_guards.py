@@ -13,13 +13,13 @@ from punchlistd.process.guards import Faults, Replaced, pick_exception, watch
 from punchlistd.store.port import StorageFailed
 
 
-async def test_what_stays_ours_is_watched_for_ever_and_what_is_lost_ends_it() -> None:
+async def test_lost_file_ends_the_daemon() -> None:
     looks = iter([True] * 20)
     with anyio.fail_after(30), pytest.raises(Replaced, match="/b was removed or replaced"):
         await watch({"/a": lambda: True, "/b": lambda: next(looks, False)}, 0.001)
 
 
-async def test_a_look_wakes_no_thread() -> None:
+async def test_check_wakes_no_thread() -> None:
     threads: set[int] = set()
 
     def look() -> bool:
@@ -31,7 +31,7 @@ async def test_a_look_wakes_no_thread() -> None:
     assert threads == {threading.get_ident()}
 
 
-async def test_a_fault_in_a_callback_of_the_loop_rises() -> None:
+async def test_exception_in_a_callback_propagates() -> None:
     faults = Faults()
     loop = asyncio.get_running_loop()
     with faults.capture(), anyio.fail_after(30):
@@ -41,7 +41,7 @@ async def test_a_fault_in_a_callback_of_the_loop_rises() -> None:
             await faults.raise_first()
 
 
-async def test_what_is_no_fault_of_a_callback_goes_where_it_went_before() -> None:
+async def test_other_loop_errors_keep_their_handler() -> None:
     loop = asyncio.get_running_loop()
     before, told = loop.get_exception_handler(), list[str]()
     loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
@@ -55,14 +55,14 @@ async def test_what_is_no_fault_of_a_callback_goes_where_it_went_before() -> Non
     assert told == ["a connection broke", "afterwards"]
 
 
-def test_the_most_telling_exception_of_a_group_is_found_at_any_depth() -> None:
+def test_most_specific_exception_of_a_group_is_found() -> None:
     unknown = StorageFailed("disk")
     group = ExceptionGroup("", [ValueError("x"), ExceptionGroup("", [Replaced("s"), unknown])])
     assert pick_exception(group, (StorageFailed, Replaced)) is unknown
     assert isinstance(pick_exception(group, ()), ValueError)
 
 
-async def test_want_of_memory_rises_wherever_it_came_up_and_the_end_is_announced_first() -> None:
+async def test_memory_error_propagates_after_the_announcement() -> None:
     announced: list[str] = []
     faults = Faults(lambda: announced.append("ends"))
     with faults.capture(), anyio.fail_after(30):
@@ -72,7 +72,7 @@ async def test_want_of_memory_rises_wherever_it_came_up_and_the_end_is_announced
             await faults.raise_first()
 
 
-def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_what_was_acknowledged(
+def test_daemon_out_of_memory_ends_and_keeps_acknowledged_calls(
     tmp_path: Path,
 ) -> None:
     """Such a task can't be cancelled: whoever waits for its end would wait for ever."""
@@ -99,7 +99,7 @@ def test_a_daemon_whose_writer_was_not_woken_for_want_of_memory_ends_and_keeps_w
     ],
     ids=["thread", "unraisable", "overdue"],
 )
-def test_a_process_that_can_not_go_on_ends_with_the_code_of_a_fault(ended: str) -> None:
+def test_process_that_can_not_continue_exits_70(ended: str) -> None:
     script = f"""
 import threading
 from punchlistd.process import guards

@@ -34,7 +34,7 @@ def detached(prepare: Callable[[], object]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_soft_limits_priority_and_umask_of_the_caller_do_not_last() -> None:
+def test_callers_soft_limits_are_reset() -> None:
     def prepare() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (50, 400))
         resource.setrlimit(resource.RLIMIT_CPU, (1, resource.RLIM_INFINITY))
@@ -47,12 +47,12 @@ def test_soft_limits_priority_and_umask_of_the_caller_do_not_last() -> None:
     assert done.stdout.split() == ["336", "0", "0o77", "400", "-1"]
 
 
-def test_a_hard_limit_of_the_caller_is_named_in_the_log() -> None:
+def test_callers_hard_limit_is_logged() -> None:
     done = detached(lambda: resource.setrlimit(resource.RLIMIT_CPU, (30, 30)))
     assert "limits it to 30 seconds of processor time" in done.stderr
 
 
-def test_a_daemon_with_too_few_descriptors_refuses_to_start_and_says_what_to_do(tmp_path: Path) -> None:
+def test_too_few_descriptors_prevent_the_start(tmp_path: Path) -> None:
     few = MIN_DESCRIPTORS - 1
     done = subprocess.run(
         [sys.executable, "-m", "punchlistd", "--socket", str(tmp_path / "s"), "--data-dir", str(tmp_path / "d")],
@@ -69,13 +69,13 @@ def test_a_daemon_with_too_few_descriptors_refuses_to_start_and_says_what_to_do(
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may take back any priority")
-def test_a_priority_that_can_not_be_taken_back_is_named_in_the_log() -> None:
+def test_callers_priority_is_logged() -> None:
     done = detached(lambda: os.nice(5))
     assert "runs at nice 5, and so does the daemon" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_threads_take_little_of_a_limited_address_space() -> None:
+def test_threads_use_little_address_space() -> None:
     script = """
 import threading
 from punchlistd.process import limits as process

@@ -46,14 +46,14 @@ def holder(path: str) -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
-def test_the_second_one_is_refused_and_told_who_holds_it_and_what_to_do(
+def test_second_lock_names_its_holder(
     path: str, holder: subprocess.Popen[str]
 ) -> None:
     with pytest.raises(AlreadyRunning, match=f"process {holder.pid} runs the daemon of .* --data-dir"):
         DataLock(path)
 
 
-def test_the_file_tells_where_its_holder_listens_unless_that_is_no_line(path: str) -> None:
+def test_lock_file_names_the_holders_socket(path: str) -> None:
     with closing(DataLock(path, socket="/run/a b/s\u00e4")):
         assert Path(path).read_bytes() == b"%d\n/run/a b/s\xc3\xa4\n" % os.getpid()
         with pytest.raises(AlreadyRunning, match=r"Use that one \(PUNCHLIST_SOCKET=/run/a b/s\u00e4\), stop it"):
@@ -62,7 +62,7 @@ def test_the_file_tells_where_its_holder_listens_unless_that_is_no_line(path: st
         assert Path(path).read_bytes() == b"%d\n" % os.getpid()
 
 
-def test_it_is_free_at_once_after_its_holder_was_killed(path: str, holder: subprocess.Popen[str]) -> None:
+def test_killed_holder_frees_the_lock(path: str, holder: subprocess.Popen[str]) -> None:
     holder.kill()
     holder.wait()
     DataLock(path).close()
@@ -73,7 +73,7 @@ def test_it_is_free_at_once_after_its_holder_was_killed(path: str, holder: subpr
     [b"1\n", b"%d\n" % os.getppid(), b"", b"\x00\xff\xfe" * 50, b"x" * 99, b"9" * (1 << 20), "²\n".encode()],
     ids=["pid 1", "a living stranger", "empty", "binary junk", "text", "1 MiB", "no digit"],
 )
-def test_what_the_file_says_is_no_obstacle_and_no_key(path: str, text: bytes) -> None:
+def test_contents_of_the_file_do_not_lock(path: str, text: bytes) -> None:
     Path(path).write_bytes(text)
     with closing(DataLock(path)):
         assert Path(path).read_bytes() == b"%d\n" % os.getpid()
@@ -82,14 +82,14 @@ def test_what_the_file_says_is_no_obstacle_and_no_key(path: str, text: bytes) ->
             DataLock(path)
 
 
-def test_the_file_stays_when_the_lock_is_let_go(path: str) -> None:
+def test_file_stays_after_unlock(path: str) -> None:
     DataLock(path).close()
     inode = os.stat(path).st_ino
     DataLock(path).close()
     assert os.stat(path).st_ino == inode
 
 
-def test_a_removed_or_replaced_file_is_noticed(path: str) -> None:
+def test_removed_or_replaced_file_is_detected(path: str) -> None:
     lock = DataLock(path)
     assert lock.is_in_place()
     os.rename(path, path + ".old")
@@ -101,7 +101,7 @@ def test_a_removed_or_replaced_file_is_noticed(path: str) -> None:
     other.close()
 
 
-def test_a_file_replaced_between_opening_and_locking_is_not_taken_for_the_lock(
+def test_file_replaced_before_locking_is_rejected(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []
@@ -120,7 +120,7 @@ def test_a_file_replaced_between_opening_and_locking_is_not_taken_for_the_lock(
     lock.close()
 
 
-def test_patience_outlasts_a_holder_that_leaves_and_ends(path: str) -> None:
+def test_lock_waits_for_a_departing_holder(path: str) -> None:
     lock = DataLock(path)
     with pytest.raises(AlreadyRunning):
         DataLock(path, patience_s=0.05)
@@ -130,7 +130,7 @@ def test_patience_outlasts_a_holder_that_leaves_and_ends(path: str) -> None:
     leaving.join()
 
 
-def test_a_link_in_the_place_of_the_file_is_not_followed(path: str, tmp_path: Path) -> None:
+def test_symbolic_link_is_not_followed(path: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     os.symlink(victim, path)
@@ -139,7 +139,7 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(path: str, tmp_path: Pa
     assert victim.read_text() == "precious"
 
 
-def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(path: str) -> None:
+def test_child_process_does_not_keep_the_lock(path: str) -> None:
     lock = DataLock(path)
     with subprocess.Popen(["sleep", "30"], close_fds=False) as child:
         lock.close()
@@ -147,14 +147,14 @@ def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(path: str) ->
         child.kill()
 
 
-def test_it_tells_the_file_that_it_is_a_lock_on(path: str) -> None:
+def test_lock_reports_its_own_file(path: str) -> None:
     lock = DataLock(path)
     status = os.stat(path)
     assert lock.identity == {"device": str(status.st_dev), "inode": str(status.st_ino)}
     lock.close()
 
 
-def test_a_file_system_without_locks_is_told_and_is_no_other_daemon(
+def test_file_system_without_locks_is_reported(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_locks(*_: object) -> None:

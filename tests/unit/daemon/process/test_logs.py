@@ -33,13 +33,13 @@ def fail() -> None:
         logger.exception("it failed")
 
 
-def test_people_get_a_line_with_time_and_level(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_line_has_time_and_level(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up("info", "human", {})
     logger.info("serving %s", "/a")
     assert capsys.readouterr().err.endswith(" INFO punchlistd.test: serving /a\n")
 
 
-def test_the_level_is_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lower_levels_are_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up("warning", "human", {})
     logger.info("quiet")
     logger.warning("loud")
@@ -47,7 +47,7 @@ def test_the_level_is_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
     assert "loud" in said
 
 
-def test_json_lines_are_whole_also_with_an_exception(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_line_includes_the_exception(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up("info", "json", {})
     logger.info("two\nlines")
     fail()
@@ -56,7 +56,7 @@ def test_json_lines_are_whole_also_with_an_exception(capsys: pytest.CaptureFixtu
     assert second["exception"].endswith("ValueError: broken")
 
 
-def test_in_the_journal_each_line_has_its_priority_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_line_has_its_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(tmp_path / "stderr", "w+") as stderr:
         monkeypatch.setattr(sys, "stderr", stderr)
         logs.set_up("info", "human", journal_of(stderr.fileno()))

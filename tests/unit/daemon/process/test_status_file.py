@@ -37,7 +37,7 @@ def replace_by(path: Path, line: str) -> None:
     path.with_name("new").replace(path)
 
 
-async def test_the_newest_line_is_written(status_file: StatusFile, tmp_path: Path) -> None:
+async def test_newest_line_is_written(status_file: StatusFile, tmp_path: Path) -> None:
     status_file.show(3, 1)
     await until_it_says(tmp_path / "status", "3 open, 1 in progress\n")
     for number in range(100):
@@ -45,7 +45,7 @@ async def test_the_newest_line_is_written(status_file: StatusFile, tmp_path: Pat
     await until_it_says(tmp_path / "status", "99 open, 0 in progress\n")
 
 
-async def test_nothing_is_left_behind_at_the_end(tmp_path: Path) -> None:
+async def test_file_is_removed_at_the_end(tmp_path: Path) -> None:
     file = StatusFile(str(tmp_path / "status"))
     async with anyio.create_task_group() as group:
         group.start_soon(file.run)
@@ -55,7 +55,7 @@ async def test_nothing_is_left_behind_at_the_end(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_line_of_a_daemon_after_us_is_left_at_the_end(tmp_path: Path) -> None:
+async def test_line_of_a_newer_daemon_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "status"
     file = StatusFile(str(path))
     async with anyio.create_task_group() as group:
@@ -67,7 +67,7 @@ async def test_a_line_of_a_daemon_after_us_is_left_at_the_end(tmp_path: Path) ->
     assert text_of(path) == "5 open, 0 in progress\n"
 
 
-async def test_a_place_that_can_not_be_written_is_told_and_harmless(
+async def test_unwritable_path_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = StatusFile(str(tmp_path / "missing" / "status"))

@@ -52,7 +52,7 @@ async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
     assert await log.list(limit=10) == ([], None)
 
 
-async def test_what_was_appended_is_read_back_byte_for_byte_in_order(scribe: Scribe) -> None:
+async def test_appended_events_are_read_back_exactly(scribe: Scribe) -> None:
     await scribe.write("a", said("one"), said("two"), key="k1")
     await scribe.write_batch(("b", [CLEARED]), ("a", [said("three")]), ("c", [said("ü\t\n")]))
     events = await scribe.log.read(0, 100)
@@ -66,12 +66,12 @@ async def test_what_was_appended_is_read_back_byte_for_byte_in_order(scribe: Scr
     assert events[4].wire.startswith(b'{"seq":5,"conversation":"c","version":1,')
 
 
-async def test_appending_nothing_is_nothing(scribe: Scribe) -> None:
+async def test_empty_append_changes_nothing(scribe: Scribe) -> None:
     await scribe.log.append([])
     assert scribe.log.head == 0
 
 
-async def test_a_read_goes_on_after_any_position(scribe: Scribe) -> None:
+async def test_read_continues_after_any_position(scribe: Scribe) -> None:
     for number in range(4):
         await scribe.write_batch(("a", [said(str(number))]), ("b", [CLEARED]), ("a", [CLEARED]))
     for after in range(13):
@@ -83,7 +83,7 @@ async def test_a_read_goes_on_after_any_position(scribe: Scribe) -> None:
     assert await scribe.log.read(0, 3, conversation="other") == NOTHING
 
 
-async def test_a_group_is_never_split_by_number_or_by_size(scribe: Scribe) -> None:
+async def test_groups_are_never_split(scribe: Scribe) -> None:
     await scribe.write_batch(("a", [CLEARED]), ("a", [said("x" * 500)] * 5), ("b", [CLEARED]))
     log = scribe.log
     assert seqs(await log.read(0, 1)) == [1]
@@ -94,7 +94,7 @@ async def test_a_group_is_never_split_by_number_or_by_size(scribe: Scribe) -> No
     assert seqs(await log.read(1, 100, conversation="a", max_bytes=1)) == [2, 3, 4, 5, 6]
 
 
-async def test_reading_by_pages_sees_every_event_once(scribe: Scribe) -> None:
+async def test_paged_read_returns_every_event_once(scribe: Scribe) -> None:
     random = Random(20_240_601)
     for _ in range(60):
         calls = [(random.choice("abc"), [said("x" * random.randrange(80))] * random.randint(1, 4)) for _ in range(3)]
@@ -113,7 +113,7 @@ async def test_reading_by_pages_sees_every_event_once(scribe: Scribe) -> None:
             assert paged == whole
 
 
-async def test_loading_gives_the_snapshot_and_what_came_after_it(scribe: Scribe) -> None:
+async def test_load_returns_snapshot_and_later_events(scribe: Scribe) -> None:
     await scribe.write("a", CLEARED)
     await scribe.write("b", CLEARED)
     await scribe.write("a", said("two"), said("three"))
@@ -130,7 +130,7 @@ async def test_loading_gives_the_snapshot_and_what_came_after_it(scribe: Scribe)
 
 
 @pytest.mark.parametrize("spoil", ["version", "chain", "other content"])
-async def test_an_event_that_does_not_follow_is_damage_with_its_place(scribe: Scribe, spoil: str) -> None:
+async def test_event_out_of_sequence_is_damage(scribe: Scribe, spoil: str) -> None:
     await scribe.write("a", CLEARED)
     await scribe.write("whole", CLEARED)
     if spoil == "version":
@@ -148,7 +148,7 @@ async def test_an_event_that_does_not_follow_is_damage_with_its_place(scribe: Sc
     assert seqs((await scribe.log.load("whole")).newer) == [2]
 
 
-async def test_a_key_finds_its_group_for_as_long_as_the_conversation_is_there(scribe: Scribe) -> None:
+async def test_key_finds_its_group_until_deletion(scribe: Scribe) -> None:
     await scribe.write("a", CLEARED, said("x"), key="one")
     await scribe.write("a", CLEARED, key="two")
     await scribe.write("b", CLEARED, key="one")
@@ -167,7 +167,7 @@ async def test_a_key_finds_its_group_for_as_long_as_the_conversation_is_there(sc
     assert seqs(await scribe.log.find_key("a", "one")) == [6]
 
 
-async def test_erasing_keeps_the_tombstone_and_everything_after_it(scribe: Scribe) -> None:
+async def test_erasure_keeps_the_tombstone_and_later_events(scribe: Scribe) -> None:
     await scribe.write("a", said("secret"), key="secret-key")
     await scribe.write_batch(("b", [CLEARED]), ("a", [said("secret")]), ("c", [CLEARED]))
     await scribe.log.maintain([scribe.snapshot("a", b"secret", user="me", sessions=("s",), open=3)])
@@ -189,7 +189,7 @@ async def test_erasing_keeps_the_tombstone_and_everything_after_it(scribe: Scrib
     assert seqs((await scribe.log.load("a")).newer) == [5, 6, 7]
 
 
-async def test_a_snapshot_taken_after_the_tombstone_survives_erasing(scribe: Scribe) -> None:
+async def test_snapshot_after_the_tombstone_survives_erasure(scribe: Scribe) -> None:
     await scribe.write("a", said("secret"))
     await scribe.write("a", DELETED)
     await scribe.log.maintain([scribe.snapshot("a", b"gone", deleted=True)])
@@ -198,7 +198,7 @@ async def test_a_snapshot_taken_after_the_tombstone_survives_erasing(scribe: Scr
     assert (loaded.state, loaded.version, loaded.newer) == (b"gone", 2, NOTHING)
 
 
-async def test_erasing_without_a_tombstone_changes_nothing(scribe: Scribe) -> None:
+async def test_erasure_without_tombstone_changes_nothing(scribe: Scribe) -> None:
     await scribe.write("a", said("kept"), key="k")
     await scribe.log.maintain([scribe.snapshot("a")])
     await scribe.log.erase("a")
@@ -207,7 +207,7 @@ async def test_erasing_without_a_tombstone_changes_nothing(scribe: Scribe) -> No
     assert (await scribe.log.load("a")).state == b"state"
 
 
-async def test_maintaining_brings_the_index_up_to_the_head(scribe: Scribe) -> None:
+async def test_maintenance_completes_the_index(scribe: Scribe) -> None:
     plain = type(scribe) is Scribe
     await scribe.write("a", CLEARED, CLEARED)
     await scribe.write("b", CLEARED)
@@ -217,7 +217,7 @@ async def test_maintaining_brings_the_index_up_to_the_head(scribe: Scribe) -> No
     assert scribe.log.unindexed == 0 and not scribe.log.unindexed_conversations()
 
 
-async def test_sessions_lead_to_the_conversation_they_are_attached_to(scribe: Scribe) -> None:
+async def test_sessions_resolve_to_their_conversation(scribe: Scribe) -> None:
     await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]))
     log = scribe.log
     await log.maintain([scribe.snapshot("a", sessions=("s1", "s2")), scribe.snapshot("b", sessions=("s3",))])
@@ -231,7 +231,7 @@ async def test_sessions_lead_to_the_conversation_they_are_attached_to(scribe: Sc
 OWNED = (("a", ""), ("b", "ann"), ("c", "ann\ns"))
 
 
-async def test_a_session_is_attached_to_one_list_of_each_owner(scribe: Scribe) -> None:
+async def test_session_is_attached_to_one_list_per_owner(scribe: Scribe) -> None:
     log = scribe.log
     await log.maintain([scribe.snapshot(name, user=user, sessions=("s",)) for name, user in OWNED])
     assert sorted(await log.resolve("s")) == [name for name, _ in OWNED]
@@ -241,7 +241,7 @@ async def test_a_session_is_attached_to_one_list_of_each_owner(scribe: Scribe) -
     assert await log.resolve("ss") == await log.resolve("") == []
 
 
-async def test_users_have_their_conversations_and_totals_are_summed(scribe: Scribe) -> None:
+async def test_totals_are_summed_by_user(scribe: Scribe) -> None:
     log = scribe.log
     await log.maintain(
         [
@@ -261,7 +261,7 @@ async def test_users_have_their_conversations_and_totals_are_summed(scribe: Scri
     assert await log.totals() == (3, 1)
 
 
-async def test_finished_lists_that_clear_themselves_when_idle_are_found(scribe: Scribe) -> None:
+async def test_idle_lists_to_clear_are_found(scribe: Scribe) -> None:
     idle, done = {"auto_clear": "idle"}, {"completed": 1, "failed": 0}
     finished: dict[str, Any] = {"settings": idle, "counts": done}
     await scribe.log.maintain(
@@ -309,7 +309,7 @@ async def test_conversations_are_listed_newest_first_and_filtered(found: Callabl
     assert await found(user="nobody") == []
 
 
-async def test_a_query_is_part_of_id_or_title_in_any_case_and_never_a_pattern(
+async def test_query_is_a_case_insensitive_substring(
     found: Callable[..., Awaitable[list[str]]],
 ) -> None:
     assert await found(query="apples") == ["APPLES"] == await found(query="NEW")
@@ -319,7 +319,7 @@ async def test_a_query_is_part_of_id_or_title_in_any_case_and_never_a_pattern(
     assert await found(query="p_ars") == [] == await found(query="%%")
 
 
-async def test_conversations_are_listed_by_kind_whatever_stands_in_the_metadata_of_others(scribe: Scribe) -> None:
+async def test_conversations_are_listed_by_kind(scribe: Scribe) -> None:
     await scribe.log.maintain(
         [
             scribe.snapshot("plan"),
@@ -335,7 +335,7 @@ async def test_conversations_are_listed_by_kind_whatever_stands_in_the_metadata_
     assert await names(None) == ["plan", "sly", "talk"]
 
 
-async def test_pages_follow_each_other_although_conversations_move_to_the_front(scribe: Scribe) -> None:
+async def test_pages_continue_while_conversations_move(scribe: Scribe) -> None:
     names = [f"c{number:02}" for number in range(23)]
     for name in names:
         await scribe.write(name, said("x"))
@@ -354,18 +354,18 @@ async def test_pages_follow_each_other_although_conversations_move_to_the_front(
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-", "MTox=", "bnVsbA", "LTE6YQ", "é", "OTk5OTk5OTk5OTk5OTk5OTk5OTk6YQ"])
-async def test_a_cursor_that_was_never_given_out_is_refused(scribe: Scribe, cursor: str) -> None:
+async def test_unknown_cursor_is_rejected(scribe: Scribe, cursor: str) -> None:
     with pytest.raises(BadCursor):
         await scribe.log.list(limit=5, cursor=cursor)
 
 
-async def test_sizes_and_closing_twice_work(scribe: Scribe) -> None:
+async def test_second_close_is_harmless(scribe: Scribe) -> None:
     await scribe.write("a", said("x" * 10_000))
     assert sum(await scribe.log.sizes()) >= 10_000
     await scribe.log.close()
     await scribe.log.close()
 
 
-def test_a_line_that_is_no_record_says_so() -> None:
+def test_invalid_line_is_reported() -> None:
     with pytest.raises(ValueError, match="7"):
         _ = Stored(7, b"junk\t\t0").conversation

@@ -11,7 +11,7 @@ from punchlistd.store.record import is_tombstone, key_hash, parse, seal, take_gr
 WIRE = b'{"seq":9,"conversation":"a.b:c-1","version":3,"at":0,"actor":"x","event":{"type":"ListCleared"}}'
 
 
-def test_a_sealed_line_is_the_wire_form_then_the_side_then_the_check() -> None:
+def test_line_is_wire_form_side_and_check() -> None:
     line, check = seal("", WIRE, Side())
     assert line == WIRE + b"\t\t" + check.encode() and re.fullmatch("[0-9a-f]{16}", check)
     side = Side(key="k\t\n", call="c", left=2, undoes=(1, 4))
@@ -21,14 +21,14 @@ def test_a_sealed_line_is_the_wire_form_then_the_side_then_the_check() -> None:
     assert (stored.wire, stored.check, side_of(stored), stored.left) == (WIRE, check, side, 2)
 
 
-def test_the_check_is_the_same_in_every_version_of_the_program() -> None:
+def test_check_is_stable() -> None:
     assert seal("0123456789abcdef", WIRE, Side(key="k")) == (
         WIRE + b'\t{"key":"k"}\t113abccc0a4b257d',
         "113abccc0a4b257d",
     )
 
 
-def test_every_flipped_bit_of_a_line_is_noticed() -> None:
+def test_every_flipped_bit_is_detected() -> None:
     line, _ = seal("0123456789abcdef", WIRE, Side(key="k"))
     assert verify("0123456789abcdef", Stored(9, line)) and not verify("", Stored(9, line))
     for bit in range(len(line) * 8):
@@ -37,7 +37,7 @@ def test_every_flipped_bit_of_a_line_is_noticed() -> None:
         assert not verify("0123456789abcdef", Stored(9, bytes(flipped))), bit
 
 
-def test_a_tombstone_starts_a_new_chain_and_nothing_else_looks_like_one() -> None:
+def test_only_a_tombstone_starts_a_new_chain() -> None:
     log = Scribe(MemoryLog())
     (entry,) = log.group("a", DELETED)
     stored = parse(entry.line)
@@ -65,19 +65,19 @@ def test_a_tombstone_starts_a_new_chain_and_nothing_else_looks_like_one() -> Non
         b'{"seq":1\t\t',
     ],
 )
-def test_what_is_no_record_is_a_value_error(line: bytes) -> None:
+def test_invalid_record_is_a_value_error(line: bytes) -> None:
     with pytest.raises(ValueError):
         parse(line)
 
 
-def test_a_record_of_another_position_is_a_value_error() -> None:
+def test_record_of_another_position_is_a_value_error() -> None:
     line, _ = seal("", WIRE, Side())
     assert parse(line, 9).seq == 9
     with pytest.raises(ValueError, match="number 9"):
         parse(line, 8)
 
 
-def test_a_tail_may_begin_with_a_tombstone_but_not_in_the_middle() -> None:
+def test_tombstone_is_allowed_only_at_the_start() -> None:
     scribe = Scribe(MemoryLog())
     entries = [*scribe.group("a", CLEARED, CLEARED), *scribe.group("a", DELETED, CLEARED, after=2)]
     tail = [Stored(seq, entry.line) for seq, entry in enumerate(entries, 1)]
@@ -93,7 +93,7 @@ def test_a_tail_may_begin_with_a_tombstone_but_not_in_the_middle() -> None:
         verify_chain("a", tombstone.version, "", [tombstone])
 
 
-def test_random_damage_to_a_tail_raises_nothing_but_damage() -> None:
+def test_random_damage_raises_only_damaged() -> None:
     random = Random(7)
     scribe = Scribe(MemoryLog())
     entries = scribe.group("a", *[said(str(number)) for number in range(5)])

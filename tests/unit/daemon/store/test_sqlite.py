@@ -35,7 +35,7 @@ def crash_copy(path: str, directory: Path) -> str:
     return str(directory / "log.db")
 
 
-async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
+async def test_reopened_log_continues(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("one"), key="k")
@@ -50,7 +50,7 @@ async def test_a_log_goes_on_where_it_was_closed(path: str) -> None:
     await log.close()
 
 
-async def test_everything_committed_is_there_after_a_crash(path: str, log: OpenedLog, tmp_path: Path) -> None:
+async def test_commits_survive_a_crash(path: str, log: OpenedLog, tmp_path: Path) -> None:
     scribe = Scribe(log)
     await scribe.write("a", CLEARED, key="k1")
     await log.maintain([scribe.snapshot("a", sessions=("s",))])
@@ -67,7 +67,7 @@ async def test_everything_committed_is_there_after_a_crash(path: str, log: Opene
     await recovered.close()
 
 
-async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(path: str, tmp_path: Path) -> None:
+async def test_preallocated_wal_survives_a_crash(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
@@ -86,7 +86,7 @@ async def test_what_is_written_ahead_lies_in_zeros_that_a_crash_leaves_harmless(
     await log.close()
 
 
-async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
+async def test_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0, slow_s=0)
     scribe = Scribe(log)
     with anyio.CancelScope() as scope:
@@ -100,7 +100,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(path: str) -> None:
     await log.close()
 
 
-async def test_a_quick_disk_is_committed_to_at_once_unless_the_thread_is_at_work(path: str) -> None:
+async def test_fast_disk_commits_inline(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0, slow_s=60.0)
     scribe = Scribe(log)
     assert log.append_now(scribe.group("a", CLEARED))
@@ -114,7 +114,7 @@ async def test_a_quick_disk_is_committed_to_at_once_unless_the_thread_is_at_work
     assert not log.append_now([])
 
 
-async def test_one_slow_commit_sends_the_next_ones_to_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_commit_moves_the_next_to_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     durations = iter([9.0, 0.0, 0.0, 0.0])
 
     def append(self: operations.Operations, _entries: Sequence[Sealed]) -> None:
@@ -131,7 +131,7 @@ async def test_one_slow_commit_sends_the_next_ones_to_the_thread(path: str, monk
     await log.close()
 
 
-async def test_nobody_else_gets_in_while_a_log_is_open(
+async def test_open_log_is_locked(
     path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "BUSY_S", 0.01)
@@ -140,7 +140,7 @@ async def test_nobody_else_gets_in_while_a_log_is_open(
     await Scribe(log).write("a", CLEARED)
 
 
-async def test_a_network_file_system_is_refused_unless_allowed(path: str) -> None:
+async def test_network_file_system_is_rejected_unless_allowed(path: str) -> None:
     with pytest.raises(LogUnusable, match=r"network file system \(nfs4\)"):
         await OpenedLog.open(path, file_system=lambda _: "nfs4")
     assert os.listdir(os.path.dirname(path)) == []
@@ -149,7 +149,7 @@ async def test_a_network_file_system_is_refused_unless_allowed(path: str) -> Non
 
 
 @pytest.mark.parametrize("page", [0, 1])
-def test_a_log_whose_structure_is_broken_is_refused(path: str, page: int) -> None:
+def test_log_with_broken_structure_is_rejected(path: str, page: int) -> None:
     schema.create(path)
     data = bytearray(Path(path).read_bytes())
     data[page * 4096 + 100 * (page == 0) : (page + 1) * 4096] = b"\xff" * (4096 - 100 * (page == 0))
@@ -159,7 +159,7 @@ def test_a_log_whose_structure_is_broken_is_refused(path: str, page: int) -> Non
     assert Path(path).read_bytes() == data
 
 
-def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
+def test_missing_directory_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(LogUnusable, match="can't be opened"):
         open_log(str(tmp_path / "missing" / "log.db"))
 
@@ -167,7 +167,7 @@ def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
 # The high-water mark
 
 
-async def test_an_older_image_that_went_another_way_is_reported(path: str, tmp_path: Path) -> None:
+async def test_diverged_older_image_is_reported(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     image = crash_copy(path, tmp_path / "image")
@@ -184,7 +184,7 @@ async def test_an_older_image_that_went_another_way_is_reported(path: str, tmp_p
     await log.close()
 
 
-async def test_a_log_that_vanished_is_reported_by_its_mark(path: str) -> None:
+async def test_missing_log_is_found_by_its_mark(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     await log.close()
@@ -194,7 +194,7 @@ async def test_a_log_that_vanished_is_reported_by_its_mark(path: str) -> None:
     await log.close()
 
 
-async def test_a_directory_that_was_put_back_with_its_mark_goes_on_under_a_new_epoch(
+async def test_restored_directory_gets_a_new_epoch(
     tmp_path: Path,
 ) -> None:
     data, older, twin = tmp_path / "data", tmp_path / "older", str(tmp_path / "run.mark")
@@ -221,7 +221,7 @@ async def test_a_directory_that_was_put_back_with_its_mark_goes_on_under_a_new_e
 
 
 @pytest.mark.parametrize("twin", ["gone", "of another log", "a directory", "random bytes", "in a missing directory"])
-async def test_a_twin_of_the_mark_that_tells_nothing_is_no_alarm(path: str, tmp_path: Path, twin: str) -> None:
+async def test_empty_twin_of_the_mark_is_ignored(path: str, tmp_path: Path, twin: str) -> None:
     place = tmp_path / "twin.mark"
     prepare_twin(twin, place)
     if twin == "in a missing directory":
@@ -247,7 +247,7 @@ def prepare_twin(twin: str, place: Path) -> None:
         other.close()
 
 
-async def test_a_mark_that_lags_behind_or_is_of_another_log_is_no_alarm(path: str) -> None:
+async def test_lagging_or_foreign_mark_is_ignored(path: str) -> None:
     mark = Path(path).parent / "log.mark"
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
@@ -287,7 +287,7 @@ def overwrite(how: str, path: Path, older: Path) -> None:
 @pytest.mark.parametrize(
     "how", ["an older log", "the same log", "the whole directory", "zeros", "a cut", "a cut of what is ahead"]
 )
-async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
+async def test_overwritten_file_stops_acknowledgements(
     path: str, tmp_path: Path, how: str
 ) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -306,7 +306,7 @@ async def test_nothing_is_acknowledged_once_a_file_was_overwritten_in_place(
     await log.close()
 
 
-async def test_an_older_state_of_what_is_written_ahead_is_noticed_at_its_own_length(path: str) -> None:
+async def test_older_wal_of_equal_length_is_detected(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await log.maintain([])  # lays out zeros, so that the length stays
@@ -326,7 +326,7 @@ def rewrite(path: str, content: bytes) -> None:
         file.write(content)
 
 
-async def test_what_a_killed_process_wrote_ahead_is_no_alarm_and_what_follows_it_is_kept(
+async def test_wal_of_a_killed_process_is_accepted(
     path: str, tmp_path: Path
 ) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -351,7 +351,7 @@ async def test_what_a_killed_process_wrote_ahead_is_no_alarm_and_what_follows_it
 
 @pytest.mark.parametrize("name", ["log.db", "log.db-wal", "lock", "daemon.sock"])
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(
+async def test_removed_or_replaced_file_stops_acknowledgements(
     path: str, tmp_path: Path, name: str, how: str
 ) -> None:
     for other in ("lock", "daemon.sock"):
@@ -374,7 +374,7 @@ async def test_nothing_is_acknowledged_once_a_file_was_removed_or_replaced(
     await log.close()
 
 
-async def test_closing_leaves_alone_what_took_the_place_of_our_files(path: str, tmp_path: Path) -> None:
+async def test_close_keeps_files_that_replaced_ours(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED)
     stranger = await OpenedLog.open(str(tmp_path / "new.db"), reserve_bytes=0)
@@ -405,7 +405,7 @@ def largest_file(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_recovers(path: str) -> None:
+async def test_file_size_limit_rejects_writes_and_recovers(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))
@@ -427,7 +427,7 @@ async def test_where_files_may_not_grow_changes_are_refused_reads_go_on_and_it_r
     await log.close()
 
 
-async def test_after_a_write_error_the_log_refuses_everything(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_log_rejects_everything_after_a_write_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "probe_append", os.stat)  # there is room: it was another error
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
@@ -471,7 +471,7 @@ async def fill(scribe: Scribe, conversation: str) -> None:
                 return
 
 
-async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_restart(
+async def test_full_disk_rejects_writes_and_recovers(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "CHECKPOINT_PAGES", 50)
@@ -498,7 +498,7 @@ async def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_without_a_res
     await log.close()
 
 
-async def test_the_reserve_is_set_aside_again_once_there_is_plenty(small_disk: Path) -> None:
+async def test_reserve_is_restored_when_space_returns(small_disk: Path) -> None:
     log = await OpenedLog.open(str(small_disk / "log.db"), reserve_bytes=256 << 10)
     ballast = anyio.Path(small_disk / "ballast")
     await ballast.write_bytes(b"x" * 1_200_000)
@@ -510,7 +510,7 @@ async def test_the_reserve_is_set_aside_again_once_there_is_plenty(small_disk: P
     await log.close()
 
 
-async def test_what_is_written_ahead_stays_bounded(path: str, log: OpenedLog) -> None:
+async def test_wal_size_is_limited(path: str, log: OpenedLog) -> None:
     scribe = Scribe(log)
     largest = 0
     for _ in range(40):
@@ -522,7 +522,7 @@ async def test_what_is_written_ahead_stays_bounded(path: str, log: OpenedLog) ->
     assert (await log.sizes())[1] == 0
 
 
-async def test_an_unclosed_log_does_not_hold_up_the_end_of_the_process(path: str) -> None:
+async def test_unclosed_log_does_not_delay_the_exit(path: str) -> None:
     program = (
         "import asyncio, sys\n"
         "from punchlistd.store.sqlite import SqliteLog\n"
@@ -537,14 +537,14 @@ async def test_an_unclosed_log_does_not_hold_up_the_end_of_the_process(path: str
     assert ended.returncode == 0
 
 
-async def test_a_closed_log_refuses_everything(path: str) -> None:
+async def test_closed_log_rejects_everything(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await log.close()
     with pytest.raises(StorageFailed, match="closed"):
         await log.read(0, 1)
 
 
-async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
+async def test_closed_file_is_an_ordinary_database(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED, CLEARED)
     await log.close()
@@ -553,7 +553,7 @@ async def test_the_file_is_an_ordinary_database_once_closed(path: str) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_a_cancelled_operation_keeps_the_connection_until_it_ends(path: str) -> None:
+async def test_cancelled_operation_finishes_on_its_connection(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     begun, gate = threading.Event(), threading.Event()
 
@@ -572,7 +572,7 @@ async def test_a_cancelled_operation_keeps_the_connection_until_it_ends(path: st
     await log.close()
 
 
-async def test_each_commit_notes_outside_the_log_how_far_it_has_come(path: str) -> None:
+async def test_each_commit_updates_the_mark(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(3):

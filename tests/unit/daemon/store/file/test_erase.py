@@ -43,7 +43,7 @@ async def test_erased_bytes_are_in_none_of_the_files(
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_forgotten_conversation_begins_anew_and_others_in_its_rows_stay(path: str, indexed: bool) -> None:
+async def test_erased_conversation_starts_over_and_others_stay(path: str, indexed: bool) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [said(SECRET)]), ("b", [CLEARED]), ("a", [DELETED]), ("b", [CLEARED]))
@@ -68,7 +68,7 @@ async def test_a_forgotten_conversation_begins_anew_and_others_in_its_rows_stay(
     assert report.problems == []
 
 
-async def test_a_log_with_erased_events_opens_and_goes_on(path: str) -> None:
+async def test_log_with_erased_events_can_be_appended_to(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [CLEARED]), ("b", [CLEARED]), ("a", [said("x"), DELETED]), ("c", [CLEARED]))
@@ -106,7 +106,7 @@ async def test_rows_and_checksums_stay_in_order(path: str) -> None:
     assert noted and (noted.seq, noted.sum) == (4, rows[-1][2])
 
 
-async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(path: str, tmp_path: Path) -> None:
+async def test_damaged_row_keeps_only_the_lines_of_others(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [said(SECRET)]), ("b", [said("spoiled")]), ("c", [said(SECRET)]))
@@ -130,7 +130,7 @@ async def test_of_a_damaged_row_everything_is_erased_but_the_lines_of_others(pat
     await log.close()
 
 
-async def test_a_refused_erase_is_not_forgotten(path: str) -> None:
+async def test_failed_erasure_is_retried(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", CLEARED, DELETED)
     await log.maintain([])
@@ -142,7 +142,7 @@ async def test_a_refused_erase_is_not_forgotten(path: str) -> None:
     await log.close()
 
 
-async def test_a_forgotten_unindexed_conversation_is_written_at_once(log: OpenedLog) -> None:
+async def test_unindexed_erasure_is_written_immediately(log: OpenedLog) -> None:
     await Scribe(log).write("a", said("old"), DELETED)
     await log.erase("a")
     await log.forget("a")

@@ -10,7 +10,7 @@ from punchlistd.store.file.files import Inodes, OpenName, Reserve, preallocate, 
 from punchlistd.store.port import StorageFailed
 
 
-def test_publishing_gives_a_file_its_name_and_never_takes_one(tmp_path: Path) -> None:
+def test_publish_never_replaces_a_file(tmp_path: Path) -> None:
     new, name = tmp_path / "new", tmp_path / "name"
     new.write_text("first")
     publish(str(new), str(name))
@@ -41,7 +41,7 @@ def replace(path: Path) -> None:
     (path.parent / "fresh").rename(path)
 
 
-def test_watching_again_does_not_forgive_a_replaced_file_of_our_own(tmp_path: Path) -> None:
+def test_rewatching_still_reports_a_replaced_file(tmp_path: Path) -> None:
     (tmp_path / "own").write_text("")
     inodes = Inodes([str(tmp_path / "own")])
     replace(tmp_path / "own")
@@ -59,7 +59,7 @@ def flushed(tmp_path: Path) -> Iterator[Inodes]:
     inodes.close()
 
 
-def test_looking_at_the_flushed_file_does_not_read_its_times(
+def test_check_of_the_flushed_file_ignores_times(
     tmp_path: Path, flushed: Inodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stat, looked = os.stat, list[str]()
@@ -73,7 +73,7 @@ def test_looking_at_the_flushed_file_does_not_read_its_times(
     assert looked == [str(tmp_path / "own")]
 
 
-def test_without_proc_the_flushed_file_is_watched_as_the_others(
+def test_flushed_file_is_watched_without_proc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str, _flags: int) -> int:
@@ -90,7 +90,7 @@ def test_without_proc_the_flushed_file_is_watched_as_the_others(
         inodes.check()
 
 
-def test_filling_lengthens_a_file_with_zeros_and_never_touches_what_is_there(tmp_path: Path) -> None:
+def test_fill_appends_zeros_only(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")
     preallocate(str(path), 3 << 20)
@@ -99,7 +99,7 @@ def test_filling_lengthens_a_file_with_zeros_and_never_touches_what_is_there(tmp
     assert path.stat().st_size == 3 << 20
 
 
-def test_nothing_is_filled_where_room_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_filled_when_space_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Little:
         f_bavail, f_frsize = 3, 4096
 
@@ -115,7 +115,7 @@ def test_nothing_is_filled_where_room_is_short(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("error", "told"), [(errno.ENOSPC, False), (errno.EDQUOT, False), (errno.EIO, True)])
-def test_a_disk_that_gets_full_meanwhile_ends_the_filling_and_a_broken_one_is_told(
+def test_full_disk_ends_the_fill_and_an_error_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, told: bool
 ) -> None:
     def refuse(*_: object) -> int:
@@ -128,7 +128,7 @@ def test_a_disk_that_gets_full_meanwhile_ends_the_filling_and_a_broken_one_is_to
         preallocate(str(path), 4096)
 
 
-def test_a_reserve_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:
+def test_reserve_allocates_and_releases_space(tmp_path: Path) -> None:
     path = tmp_path / "log.reserve"
     reserve = Reserve(str(path), 1 << 20)
     assert not reserve.held
@@ -140,21 +140,21 @@ def test_a_reserve_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:
     assert not reserve.held and not path.exists()
 
 
-def test_no_reserve_is_taken_where_space_is_short_or_none_is_wanted(tmp_path: Path) -> None:
+def test_no_reserve_is_allocated_when_space_is_short(tmp_path: Path) -> None:
     for size in (1 << 60, 0):
         reserve = Reserve(str(tmp_path / "log.reserve"), size)
         reserve.ensure()
         assert not reserve.held and list(tmp_path.iterdir()) == []
 
 
-def test_a_reserve_that_can_not_be_made_is_done_without(tmp_path: Path) -> None:
+def test_missing_reserve_is_tolerated(tmp_path: Path) -> None:
     (tmp_path / "log.reserve").symlink_to(tmp_path / "elsewhere")
     reserve = Reserve(str(tmp_path / "log.reserve"), 4096)
     reserve.ensure()
     assert not reserve.held and not (tmp_path / "elsewhere").exists()
 
 
-def test_what_is_written_ahead_is_not_cut_also_where_no_commit_is_known_yet(tmp_path: Path) -> None:
+def test_wal_is_never_truncated_before_its_commits(tmp_path: Path) -> None:
     path = tmp_path / "log.db-wal"
     path.write_bytes(bytes(8192))
     name = OpenName(str(path))

@@ -18,7 +18,7 @@ def write(path: str, *seqs: int) -> None:
     mark.close()
 
 
-def test_the_last_position_written_is_read(path: str) -> None:
+def test_last_written_position_is_read(path: str) -> None:
     assert read_position(path) is None
     for seqs in ((5,), (6, 7, 8), (3,)):
         write(path, *seqs)
@@ -30,7 +30,7 @@ def test_the_last_position_written_is_read(path: str) -> None:
     assert Path(path).stat().st_size == 128
 
 
-def test_a_torn_write_leaves_the_position_before_it(path: str) -> None:
+def test_torn_write_leaves_the_previous_position(path: str) -> None:
     write(path, 10, 11)
     data = Path(path).read_bytes()
     for at in (*range(44), *range(64, 108)):
@@ -44,7 +44,7 @@ def test_a_torn_write_leaves_the_position_before_it(path: str) -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"x", b"\0" * 128, b"junk" * 1000])
-def test_junk_is_no_mark_and_is_written_over(path: str, junk: bytes) -> None:
+def test_invalid_mark_is_overwritten(path: str, junk: bytes) -> None:
     Path(path).write_bytes(junk)
     assert read_position(path) is None
     write(path, 4, 5)

@@ -69,7 +69,7 @@ def lines(loaded: Loaded) -> list[bytes]:
     return [stored.line for stored in loaded.newer]
 
 
-async def test_an_index_built_again_from_nothing_is_the_same(path: str, place: Path) -> None:
+async def test_rebuilt_index_is_the_same(path: str, place: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(5):
@@ -92,7 +92,7 @@ async def test_an_index_built_again_from_nothing_is_the_same(path: str, place: P
     assert derived(place) == before
 
 
-async def test_a_conversation_without_a_summary_is_found_but_not_listed(log: OpenedLog) -> None:
+async def test_conversation_without_summary_is_not_listed(log: OpenedLog) -> None:
     await Scribe(log).write("a", CLEARED)
     await log.maintain([])
     assert await log.list(limit=9) == ([], None) and await log.names("") == []
@@ -131,7 +131,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-async def test_an_index_that_does_not_fit_the_log_is_built_again_at_the_start(
+async def test_index_of_another_log_is_rebuilt_at_start(
     path: str, place: Path, harm: str
 ) -> None:
     scribe = await written(path)
@@ -146,7 +146,7 @@ async def test_an_index_that_does_not_fit_the_log_is_built_again_at_the_start(
     await log.close()
 
 
-async def test_a_start_keeps_an_index_that_is_behind_and_takes_in_the_rest(path: str, place: Path) -> None:
+async def test_stale_index_is_completed_at_start(path: str, place: Path) -> None:
     scribe = await written(path)
     behind = await anyio.Path(place).read_bytes()
     scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
@@ -161,7 +161,7 @@ async def test_a_start_keeps_an_index_that_is_behind_and_takes_in_the_rest(path:
     await log.close()
 
 
-async def test_an_index_as_a_kill_left_it_is_caught_up_with(path: str, log: OpenedLog, tmp_path: Path) -> None:
+async def test_index_catches_up_after_a_kill(path: str, log: OpenedLog, tmp_path: Path) -> None:
     scribe = Scribe(log)
     await scribe.write("a", said("one"))
     await log.maintain([scribe.snapshot("a", b"one")])
@@ -173,7 +173,7 @@ async def test_an_index_as_a_kill_left_it_is_caught_up_with(path: str, log: Open
     await copy.close()
 
 
-async def test_where_the_index_can_not_be_made_it_is_kept_in_memory(path: str, place: Path) -> None:
+async def test_index_falls_back_to_memory(path: str, place: Path) -> None:
     scribe = await written(path)
     os.unlink(place)
     os.mkdir(place)
@@ -184,7 +184,7 @@ async def test_where_the_index_can_not_be_made_it_is_kept_in_memory(path: str, p
     await log.close()
 
 
-async def test_a_full_disk_leaves_events_unindexed(path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_full_disk_leaves_events_unindexed(path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         error = sqlite3.OperationalError("database or disk is full")
         error.sqlite_errorcode = sqlite3.SQLITE_FULL
@@ -212,7 +212,7 @@ async def accept(log: OpenedLog) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_a_page_of_the_index_that_can_not_be_read_hides_no_event_and_is_built_again(
+async def test_unreadable_index_page_is_rebuilt(
     path: str, place: Path, name: str
 ) -> None:
     scribe = await written(path)
@@ -266,7 +266,7 @@ def misorder_rows(place: Path) -> None:
     place.write_bytes(content)
 
 
-async def test_an_index_whose_rows_are_out_of_order_is_rebuilt(
+async def test_index_with_rows_out_of_order_is_rebuilt(
     path: str, place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     scribe = await written(path)
@@ -280,7 +280,7 @@ async def test_an_index_whose_rows_are_out_of_order_is_rebuilt(
 
 @pytest.mark.parametrize("first", ["load", "read"])
 @pytest.mark.parametrize("statement", LOSSES)
-async def test_events_that_the_index_has_lost_are_found_in_the_log_and_indexed_again(
+async def test_events_missing_from_the_index_are_reindexed(
     path: str, place: Path, first: str, statement: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     scribe = await written(path)
@@ -304,7 +304,7 @@ async def test_events_that_the_index_has_lost_are_found_in_the_log_and_indexed_a
 @pytest.mark.parametrize(
     "statement", ["UPDATE keys SET hash = hash + 1", "UPDATE keys SET seq = seq + 1 WHERE seq = 4"]
 )
-async def test_keys_that_are_not_those_that_were_saved_are_found_in_the_log(
+async def test_changed_keys_are_read_from_the_log(
     path: str, place: Path, statement: str
 ) -> None:
     await written(path)
@@ -315,7 +315,7 @@ async def test_keys_that_are_not_those_that_were_saved_are_found_in_the_log(
     await log.close()
 
 
-async def test_a_statement_that_fails_is_told_until_the_engine_knows(path: str) -> None:
+async def test_failed_statement_is_reported_until_cleared(path: str) -> None:
     scribe = await written(path)
     scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
     await log._run(log._operations.index.query, "DROP TABLE sessions")  # pyright: ignore[reportPrivateUsage]
@@ -333,7 +333,7 @@ async def test_a_statement_that_fails_is_told_until_the_engine_knows(path: str) 
     await log.close()
 
 
-async def test_damage_to_the_log_is_not_taken_for_a_wrong_index(path: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_damaged_log_rebuilds_no_index(path: str, caplog: pytest.LogCaptureFixture) -> None:
     await written(path)
     execute(path, "UPDATE log SET body = CAST(replace(body, 'other', 'OTHER') AS BLOB) WHERE seq = 5")
     execute(path, "DELETE FROM log WHERE seq = 6")
@@ -345,7 +345,7 @@ async def test_damage_to_the_log_is_not_taken_for_a_wrong_index(path: str, caplo
     await log.close()
 
 
-async def test_whose_a_lost_row_was_is_known_after_the_index_was_built_again(path: str, place: Path) -> None:
+async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Path) -> None:
     """The rows of `b` are unreadable, and the index is wrong about `a`."""
     scribe = await written(path)
     execute(path, "DELETE FROM log WHERE seq % 2 = 1")
@@ -361,7 +361,7 @@ async def test_whose_a_lost_row_was_is_known_after_the_index_was_built_again(pat
         await log.close()
 
 
-async def test_a_spoiled_event_of_nobody_is_met_by_each_start(path: str) -> None:
+async def test_damaged_event_of_unknown_owner_is_found_at_each_start(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for name in ("anna", "bert"):
@@ -390,7 +390,7 @@ def closed_log(path: str, lists: int) -> None:
     anyio.run(write)
 
 
-def test_no_flipped_bit_of_the_table_of_lists_or_its_names_makes_a_list_begin_anew(path: str, place: Path) -> None:
+def test_flipped_bits_never_restart_a_list(path: str, place: Path) -> None:
     lists = 40
     closed_log(path, lists)
     sound = place.read_bytes()
@@ -410,7 +410,7 @@ def test_no_flipped_bit_of_the_table_of_lists_or_its_names_makes_a_list_begin_an
             log.connection.close()
 
 
-async def test_what_was_deleted_and_not_erased_is_found_once_it_is_indexed(path: str, place: Path) -> None:
+async def test_pending_erasures_are_found_once_indexed(path: str, place: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for name in ("a", "b"):

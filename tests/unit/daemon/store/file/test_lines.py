@@ -35,31 +35,31 @@ def test_a_row_is_split_into_its_lines() -> None:
     assert select_conversation(found, "b") == []
 
 
-def test_lines_beside_erased_ones_say_where_they_stand() -> None:
+def test_lines_next_to_erased_ones_have_positions() -> None:
     lines = lines_from(4)
     found = split(row_of(lines[0], lines[2], first=4, last=6))
     assert found and [stored.seq for stored in found] == [4, 6]
     assert split(row_of(first=4, last=6)) == []
 
 
-def test_a_row_with_another_checksum_is_not_split() -> None:
+def test_row_with_a_wrong_checksum_is_not_split() -> None:
     last, first, total, body = row_of(*lines_from(4), first=4, last=6)
     assert split((last, first, total ^ 1, body)) is None
 
 
-def test_nothing_is_missing_from_an_erased_row_whose_lines_are_sound() -> None:
+def test_erased_row_with_intact_lines_misses_nothing() -> None:
     lines = lines_from(4)
     rest = salvage((6, 4, 0, join([lines[0], lines[2]])), no_check)
     assert [stored.seq for stored in rest.good] == [4, 6] and rest.bad == []
 
 
-def test_the_rest_of_a_chain_is_proved_by_the_check_of_a_spoiled_line() -> None:
+def test_chain_continues_after_a_damaged_line() -> None:
     lines = lines_from(4)
     rest = salvage((6, 4, 0, join([lines[0].replace(b"one", b"won"), *lines[1:]])), no_check)
     assert [stored.seq for stored in rest.good] == [5, 6] and [bad[:2] for bad in rest.bad] == [(4, "a")]
 
 
-def test_a_line_that_swallowed_the_one_behind_it_is_no_proof_of_an_erasure() -> None:
+def test_merged_line_is_not_taken_for_an_erasure() -> None:
     lines = lines_from(4)
     body = join(lines)
     begin = body.rindex(b"\t", 0, len(lines[0])) + 1  # the check of the first line, and all behind it
@@ -67,13 +67,13 @@ def test_a_line_that_swallowed_the_one_behind_it_is_no_proof_of_an_erasure() -> 
     assert rest.good == [] and [seq for seq, _, _ in rest.bad] == [4, 5, 6]
 
 
-def test_lines_of_other_rows_and_repeated_ones_are_not_taken() -> None:
+def test_foreign_and_repeated_lines_are_ignored() -> None:
     lines = lines_from(4)
     rest = salvage((6, 4, 0, join([*lines, *lines_from(9), lines[0]])), no_check)
     assert [stored.seq for stored in rest.good] == [4, 5, 6] and rest.bad == []
 
 
-def test_a_line_with_one_wrong_byte_is_still_known_for_whose_it_is() -> None:
+def test_line_with_one_wrong_byte_keeps_its_owner() -> None:
     line = lines_from(4)[1]
     assert may_belong_to("aa", 5, line) and may_belong_to("ab", 5, line) and may_belong_to("aa", 6, line)
     assert (
@@ -81,7 +81,7 @@ def test_a_line_with_one_wrong_byte_is_still_known_for_whose_it_is() -> None:
     )
 
 
-def test_junk_is_bad_as_a_whole() -> None:
+def test_junk_is_one_damaged_line() -> None:
     rest = salvage((6, 4, 0, b"\xff\x00junk\n\n"), no_check)
     assert rest.good == [] and [bad[:2] for bad in rest.bad] == [(4, ""), (5, ""), (6, "")] and rest.names == set()
     assert find_names(b'x"conversation":"a.b"y"conversation":"c') == {"a.b"}

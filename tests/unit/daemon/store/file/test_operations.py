@@ -34,7 +34,7 @@ def operations(path: str) -> Iterator[Operations]:
         ("journal_size_limit", 64 << 20),
     ],
 )
-def test_an_open_log_runs_with_the_settings_that_keep_its_promises(
+def test_open_log_has_durable_settings(
     operations: Operations, name: str, value: str | int
 ) -> None:
     assert operations.connection.execute(f"PRAGMA {name}").fetchone() == (value,)
@@ -47,14 +47,14 @@ def fails(error: BaseException) -> object:
     return fail
 
 
-def test_a_mark_for_which_there_is_no_room_lags_behind(operations: Operations, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mark_lags_on_a_full_disk(operations: Operations, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pwrite", fails(OSError(28, "No space left on device")))
     operations.append(Scribe(MemoryLog()).group("a", CLEARED))
     assert operations.head == 1 and not operations.failed
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
-def test_an_error_after_the_commit_is_an_unknown_outcome(
+def test_error_after_the_commit_is_an_unknown_outcome(
     operations: Operations, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     entries = Scribe(MemoryLog()).group("a", CLEARED)
@@ -66,7 +66,7 @@ def test_an_error_after_the_commit_is_an_unknown_outcome(
     assert operations.failed
 
 
-def test_a_full_database_is_rolled_back_and_may_be_tried_again(operations: Operations) -> None:
+def test_full_database_rolls_back_and_can_retry(operations: Operations) -> None:
     scribe = Scribe(MemoryLog())
     entries = scribe.group("a", said("x" * 100_000))
     pages: int = operations.connection.execute("PRAGMA page_count").fetchone()[0]
@@ -81,7 +81,7 @@ def test_a_full_database_is_rolled_back_and_may_be_tried_again(operations: Opera
     assert operations.head == 1
 
 
-def test_closing_does_not_mind_watched_files_that_went_before(path: str, tmp_path: Path) -> None:
+def test_close_tolerates_missing_watched_files(path: str, tmp_path: Path) -> None:
     opened = open_log(path, reserve_bytes=0)
     (tmp_path / "daemon.sock").write_text("")
     opened.watch([str(tmp_path / "daemon.sock")])
@@ -90,7 +90,7 @@ def test_closing_does_not_mind_watched_files_that_went_before(path: str, tmp_pat
     opened.connection.close()
 
 
-def test_an_error_within_a_transaction_rolls_it_back(operations: Operations) -> None:
+def test_error_in_a_transaction_rolls_it_back(operations: Operations) -> None:
     with pytest.raises(ZeroDivisionError), operations.transaction():
         operations.connection.execute("INSERT INTO meta VALUES('x', 1)")
         raise ZeroDivisionError

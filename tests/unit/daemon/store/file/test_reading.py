@@ -54,7 +54,7 @@ async def everything(log: OpenedLog, page: int = 99) -> tuple[list[bytes], list[
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("part", [b"bert 1", b'"version":2,"at":1700000000000,"actor":"scribe","event":{"type":"M'])
-async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
+async def test_damage_affects_only_its_conversation(
     path: str, indexed: bool, part: bytes
 ) -> None:
     lines = await written(path, indexed=indexed)
@@ -72,7 +72,7 @@ async def test_damage_to_one_event_takes_its_conversation_and_leaves_the_others(
     await log.close()
 
 
-async def test_a_damaged_conversation_is_read_up_to_its_damage(path: str) -> None:
+async def test_damaged_conversation_is_read_up_to_its_damage(path: str) -> None:
     await written(path, indexed=True)
     change(path, 6, b"bert 1", b"bert 7")
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -84,7 +84,7 @@ async def test_a_damaged_conversation_is_read_up_to_its_damage(path: str) -> Non
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, indexed: bool) -> None:
+async def test_lost_line_break_damages_both_owners(path: str, indexed: bool) -> None:
     await written(path, indexed=indexed)
     change(path, 6, b"\n", b" ")
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -99,7 +99,7 @@ async def test_a_lost_line_break_is_damage_to_whose_lines_it_joined(path: str, i
 
 @pytest.mark.parametrize("begins", [4, -(1 << 62)])
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_row_whose_values_are_gone_is_damage_to_all_who_read_it(path: str, indexed: bool, begins: int) -> None:
+async def test_row_without_values_is_damage_for_all(path: str, indexed: bool, begins: int) -> None:
     """A sector of zeroes makes NULL of what the table says can't be NULL, and any number of where a row begins."""
     await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:
@@ -122,7 +122,7 @@ async def test_a_row_whose_values_are_gone_is_damage_to_all_who_read_it(path: st
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, indexed: bool) -> None:
+async def test_zeroed_sector_is_never_an_erasure(path: str, indexed: bool) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(40):
@@ -165,7 +165,7 @@ async def test_a_sector_of_zeros_is_damage_and_never_an_erasure(path: str, index
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, indexed: bool) -> None:
+async def test_flipped_bits_are_never_served(path: str, indexed: bool) -> None:
     lines = await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:
         body: bytes = connection.execute("SELECT body FROM log WHERE seq = 6").fetchone()[0]
@@ -195,7 +195,7 @@ async def test_no_flipped_bit_of_a_row_is_ever_served_as_an_event(path: str, ind
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_no_flipped_bit_of_a_rows_position_takes_an_event_away_in_silence(path: str, indexed: bool) -> None:
+async def test_flipped_position_never_hides_an_event(path: str, indexed: bool) -> None:
     """The row is found where another should be, or stands before those that it seems to follow."""
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
@@ -233,7 +233,7 @@ async def test_no_flipped_bit_of_a_rows_position_takes_an_event_away_in_silence(
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_row_that_has_the_position_of_the_next_one_is_not_read_in_its_place(path: str, indexed: bool) -> None:
+async def test_row_with_the_next_position_is_not_read_for_it(path: str, indexed: bool) -> None:
     """A search by position meets it first, and what it holds follows from what was before: only the next row tells."""
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
@@ -256,7 +256,7 @@ async def test_a_row_that_has_the_position_of_the_next_one_is_not_read_in_its_pl
     await log.close()
 
 
-async def test_a_log_whose_last_row_has_no_checksum_any_more_is_opened_and_says_that_it_ended_otherwise(
+async def test_log_without_last_checksum_reports_its_end(
     path: str,
 ) -> None:
     lines = await written(path, indexed=False)
@@ -284,7 +284,7 @@ async def expect_all_or_told(log: OpenedLog, name: str, expected: list[bytes]) -
 
 
 @pytest.mark.parametrize(("spoiled", "refused"), [(b"bera", {"bert"}), (b"xxxx", {"anna", "bert", "carl"})])
-async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_spoiled(
+async def test_last_event_with_a_damaged_name_is_missed(
     path: str, spoiled: bytes, refused: set[str]
 ) -> None:
     await written(path, indexed=False)
@@ -303,7 +303,7 @@ async def test_the_last_event_of_a_conversation_is_missed_although_its_name_is_s
     await log.close()
 
 
-async def test_a_key_whose_event_can_not_be_trusted_is_neither_found_nor_missing(path: str) -> None:
+async def test_key_of_an_untrusted_event_is_damage(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("one"), key="k")
@@ -319,7 +319,7 @@ async def test_a_key_whose_event_can_not_be_trusted_is_neither_found_nor_missing
     await log.close()
 
 
-async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> None:
+async def test_missing_row_damages_its_owners(path: str) -> None:
     await written(path, indexed=True)
     with closing(connect(path, "rw")) as connection:
         connection.execute("DELETE FROM log WHERE seq = 6")
@@ -331,7 +331,7 @@ async def test_a_missing_row_is_damage_to_those_it_belonged_to(path: str) -> Non
     await log.close()
 
 
-async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
+async def test_damaged_snapshot_falls_back_to_the_log(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED, CLEARED)
@@ -348,7 +348,7 @@ async def test_a_spoiled_snapshot_is_passed_over_for_the_log(path: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["min", "max"])
-async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) -> None:
+async def test_unreadable_pages_are_damage(path: str, which: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("b", CLEARED)
@@ -381,7 +381,7 @@ async def test_pages_that_sqlite_can_not_read_are_damage(path: str, which: str) 
         ((1, 3, 11), [(0, 2), (2, 4), (10, 12)]),
     ],
 )
-async def test_a_reader_of_the_whole_log_is_told_what_it_can_not_have(
+async def test_reader_of_the_whole_log_gets_gaps(
     path: str, spoiled: tuple[int, ...], told: list[tuple[int, int]], page: int
 ) -> None:
     lines = await written(path, indexed=False)
@@ -395,7 +395,7 @@ async def test_a_reader_of_the_whole_log_is_told_what_it_can_not_have(
     await log.close()
 
 
-async def test_what_was_erased_is_no_gap(path: str) -> None:
+async def test_erased_events_are_not_a_gap(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(("a", [said("x" * 3_000), CLEARED]), ("b", [said("x" * 3_000)]), ("a", [CLEARED]))
@@ -416,7 +416,7 @@ async def spoil_page(path: str, page: int) -> None:
     await anyio.Path(path).write_bytes(data)
 
 
-async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> None:
+async def test_tombstone_in_a_damaged_row_is_recognized(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
@@ -429,7 +429,7 @@ async def test_a_tombstone_in_a_damaged_row_is_still_recognized(path: str) -> No
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_a_reader_that_goes_on_in_the_middle_of_a_spoiled_row_misses_nothing_in_silence(
+async def test_resume_inside_a_damaged_row_reports_it(
     path: str, indexed: bool
 ) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)

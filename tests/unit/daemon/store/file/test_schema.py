@@ -17,7 +17,7 @@ def contents(directory: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir() if path.is_file()}
 
 
-def test_a_new_log_says_what_it_is_and_belongs_to_nobody_else(path: str) -> None:
+def test_new_log_is_identified_and_private(path: str) -> None:
     assert not identify(path, 2)
     create(path)
     assert identify(path, 2)
@@ -31,7 +31,7 @@ def test_a_new_log_says_what_it_is_and_belongs_to_nobody_else(path: str) -> None
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_file_system_without_locks_is_refused_at_once_and_not_taken_for_another_program(
+def test_file_system_without_locks_is_rejected(
     path: str, monkeypatch: pytest.MonkeyPatch, is_new: bool
 ) -> None:
     if not is_new:
@@ -46,14 +46,14 @@ def test_a_file_system_without_locks_is_refused_at_once_and_not_taken_for_anothe
     assert os.path.exists(path) is not is_new
 
 
-def test_a_half_made_log_is_made_anew(path: str) -> None:
+def test_half_created_log_is_recreated(path: str) -> None:
     Path(path + ".new").write_text("half")
     create(path)
     assert identify(path, 2)
 
 
 @pytest.mark.parametrize("setting", [("synchronous", "NORMAL", 2), ("no_such_setting", "1", 1)])
-def test_a_setting_that_does_not_take_effect_is_refused(path: str, setting: tuple[str, str, str | int]) -> None:
+def test_ineffective_setting_is_rejected(path: str, setting: tuple[str, str, str | int]) -> None:
     create(path)
     with closing(connect(path, "rw")) as connection, pytest.raises(LogUnusable, match=setting[0]):
         apply_settings(connection, [setting])
@@ -79,7 +79,7 @@ def foreign(path: Path, application_id: int, version: int) -> None:
         ("only a write-ahead file", "is missing"),
     ],
 )
-def test_what_is_no_log_of_ours_is_refused_with_a_way_out_and_not_touched(tmp_path: Path, what: str, told: str) -> None:
+def test_foreign_file_is_rejected_untouched(tmp_path: Path, what: str, told: str) -> None:
     path = tmp_path / "log.db"
     match what:
         case "empty":
@@ -107,14 +107,14 @@ def test_what_is_no_log_of_ours_is_refused_with_a_way_out_and_not_touched(tmp_pa
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_an_unreadable_log_is_refused(path: str) -> None:
+def test_unreadable_log_is_rejected(path: str) -> None:
     create(path)
     os.chmod(path, 0)
     with pytest.raises(LogUnusable, match="can't be read"):
         identify(path, 1)
 
 
-def test_a_name_that_can_not_be_looked_up_is_refused(tmp_path: Path) -> None:
+def test_invalid_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogUnusable, match="can't be read"):
         identify(str(tmp_path / "file" / "log.db"), 1)
@@ -123,7 +123,7 @@ def test_a_name_that_can_not_be_looked_up_is_refused(tmp_path: Path) -> None:
 UPGRADES = (("ALTER TABLE log ADD COLUMN extra TEXT",), ("CREATE TABLE more(a INTEGER) STRICT",))
 
 
-def test_an_upgrade_runs_in_order_after_a_verified_backup(path: str) -> None:
+def test_upgrade_runs_after_a_verified_backup(path: str) -> None:
     create(path)
     directory = Path(path).parent
     with closing(connect(path, "rw")) as connection:
@@ -142,7 +142,7 @@ def test_an_upgrade_runs_in_order_after_a_verified_backup(path: str) -> None:
         identify(path, 3)
 
 
-def test_a_failed_upgrade_changes_nothing_and_the_next_one_keeps_its_own_backup(path: str) -> None:
+def test_failed_upgrade_changes_nothing(path: str) -> None:
     create(path)
     with closing(connect(path, "rw")) as connection:
         apply_settings(connection)
@@ -156,7 +156,7 @@ def test_a_failed_upgrade_changes_nothing_and_the_next_one_keeps_its_own_backup(
     assert names == ["log.db.v2.backup", "log.db.v2.backup-2"]
 
 
-def test_a_version_that_only_the_database_knows_to_be_newer_is_refused(path: str) -> None:
+def test_newer_version_is_rejected(path: str) -> None:
     create(path)
     with closing(connect(path, "rw")) as connection:
         connection.execute("PRAGMA user_version = 9")
@@ -165,7 +165,7 @@ def test_a_version_that_only_the_database_knows_to_be_newer_is_refused(path: str
 
 
 @pytest.mark.parametrize("slashes", ["/", "//", "///"])
-def test_a_path_with_slashes_at_its_start_is_a_path_of_this_machine(path: str, slashes: str) -> None:
+def test_path_with_leading_slashes_is_local(path: str, slashes: str) -> None:
     create(path)
     with closing(connect(slashes + path.lstrip("/"), "ro")) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)

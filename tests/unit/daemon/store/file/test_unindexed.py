@@ -4,7 +4,7 @@ from punchlistd.store.file.unindexed import Unindexed
 from punchlistd.store.port import Stored
 
 
-def test_what_is_read_back_is_indexed_as_what_was_appended() -> None:
+def test_replayed_events_are_indexed_like_appended_ones() -> None:
     scribe = Scribe(MemoryLog())
     batches = [
         [*scribe.group("a", CLEARED, said('"ConversationDeleted"}}'), key="k"), *scribe.group("b", DELETED, after=2)],

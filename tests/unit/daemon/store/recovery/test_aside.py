@@ -17,7 +17,7 @@ def filled(directory: Path) -> Path:
     return directory
 
 
-def test_a_log_moves_with_all_that_belongs_to_it_and_nothing_else_does(tmp_path: Path) -> None:
+def test_log_moves_with_its_companion_files(tmp_path: Path) -> None:
     filled(tmp_path)
     with replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
         with pytest.raises(LogUnusable, match="punch daemon restore copy.db"):
@@ -28,14 +28,14 @@ def test_a_log_moves_with_all_that_belongs_to_it_and_nothing_else_does(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["aside-1", "daemon.log", "lock", "log.db"]
 
 
-def test_what_was_cut_off_is_whole_again_after_a_restore_into_the_empty_directory(tmp_path: Path) -> None:
+def test_interrupted_restore_is_completed_by_another(tmp_path: Path) -> None:
     (tmp_path / "restoring").write_text("copy.db")
     with replacing(str(tmp_path), None, "copy.db"):
         pass
     reject_unfinished_restore(str(tmp_path))
 
 
-def test_a_note_that_can_not_be_written_leaves_no_trace(tmp_path: Path) -> None:
+def test_unwritable_note_leaves_no_trace(tmp_path: Path) -> None:
     before = {path.name for path in filled(tmp_path).iterdir()}
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2, limit[1]))
@@ -48,7 +48,7 @@ def test_a_note_that_can_not_be_written_leaves_no_trace(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
-def test_a_failure_removes_the_log_that_was_put_in_place(tmp_path: Path) -> None:
+def test_failure_removes_the_new_log(tmp_path: Path) -> None:
     for name in ("log.db", "log.search"):
         (tmp_path / name).write_text(name)
     with pytest.raises(LogUnusable), replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):
@@ -59,7 +59,7 @@ def test_a_failure_removes_the_log_that_was_put_in_place(tmp_path: Path) -> None
     assert found == {"log.db": "log.db", "log.search": "log.search", "other": "next"}
 
 
-def test_a_failure_puts_everything_back_and_keeps_the_note_of_one_before(tmp_path: Path) -> None:
+def test_failure_restores_everything_and_an_earlier_note(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "restoring").write_text("first.db")
     with pytest.raises(OSError, match="full"), replacing(str(tmp_path), str(tmp_path / "aside-1"), "copy.db"):

@@ -31,7 +31,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backup_module, "STEP_ROWS", 7)
 
 
-async def test_a_backup_is_the_log_and_makes_its_own_index(log: OpenedLog, tmp_path: Path) -> None:
+async def test_backup_is_the_log_without_its_index(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     target = str(tmp_path / "copy.db")
     report = await log.backup(target)
@@ -47,7 +47,7 @@ async def test_a_backup_is_the_log_and_makes_its_own_index(log: OpenedLog, tmp_p
     await copy.close()
 
 
-async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Path) -> None:
+async def test_commits_continue_during_a_backup(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     made = anyio.Event()
 
@@ -72,7 +72,7 @@ async def test_commits_go_on_while_a_backup_is_made(log: OpenedLog, tmp_path: Pa
     await copy.close()
 
 
-async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: OpenedLog, tmp_path: Path) -> None:
+async def test_events_erased_during_a_backup_are_not_in_it(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     await scribe.write("gone", said("secret-words"))
     await scribe.write("gone", DELETED)
@@ -91,7 +91,7 @@ async def test_what_is_erased_meanwhile_is_not_in_the_backup(log: OpenedLog, tmp
     assert not await anyio.Path(copy.unfinished).exists()
 
 
-async def test_a_backup_never_takes_the_place_of_a_file(log: OpenedLog, tmp_path: Path) -> None:
+async def test_backup_never_replaces_a_file(log: OpenedLog, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(BackupFailed, match="already exists") as caught:
         await log.backup(str(tmp_path / "taken"))
@@ -104,7 +104,7 @@ async def test_a_backup_never_takes_the_place_of_a_file(log: OpenedLog, tmp_path
     assert not log.failed and not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 
 
-async def test_a_cancelled_backup_leaves_nothing_behind(log: OpenedLog, tmp_path: Path) -> None:
+async def test_cancelled_backup_leaves_nothing(log: OpenedLog, tmp_path: Path) -> None:
     await filled(log)
     before = sorted(os.listdir(tmp_path))
     async with anyio.create_task_group() as tasks:
@@ -117,7 +117,7 @@ async def test_a_cancelled_backup_leaves_nothing_behind(log: OpenedLog, tmp_path
     await log.load("a")
 
 
-async def test_what_is_in_the_way_of_a_backup_has_a_name(
+async def test_backup_error_names_its_kind(
     log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish(_finished: str, _path: str) -> None:
@@ -130,7 +130,7 @@ async def test_what_is_in_the_way_of_a_backup_has_a_name(
     assert set(os.listdir(tmp_path)) == FILES
 
 
-async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(path: str, tmp_path: Path) -> None:
+async def test_backup_of_unreadable_pages_reports_damage(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     await Scribe(log).write("a", said("x" * 100_000))
     await log.maintain([])
@@ -148,7 +148,7 @@ async def test_a_log_whose_pages_can_not_be_read_is_damaged_and_no_bad_place(pat
     await log.close()
 
 
-async def test_a_log_as_a_crash_left_it_can_be_restored_too(log: OpenedLog, tmp_path: Path) -> None:
+async def test_crashed_log_can_be_restored(log: OpenedLog, tmp_path: Path) -> None:
     await filled(log)
     for name in ("crashed", "home"):
         (tmp_path / name).mkdir()

@@ -50,7 +50,7 @@ def wire(line: bytes) -> bytes:
 
 @pytest.mark.parametrize("harm", [a_byte, zeros, the_row])
 @pytest.mark.parametrize("hits", [1, 4])
-def test_what_is_sound_stays_what_is_lost_is_told_and_the_rest_is_a_sound_log(
+def test_cut_keeps_intact_events_and_reports_losses(
     tmp_path: Path, harm: Harm, hits: int
 ) -> None:
     seed = SystemRandom().randrange(1 << 32)

@@ -23,11 +23,11 @@ async def closed_log(directory: Path) -> Path:
     return path
 
 
-async def test_a_file_with_all_its_pages_is_whole(tmp_path: Path) -> None:
+async def test_file_with_all_pages_is_complete(tmp_path: Path) -> None:
     await run_sync(check_pages, str(await closed_log(tmp_path)))
 
 
-async def test_a_file_that_was_cut_short_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_truncated_file_is_rejected_untouched(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
     cut = path.stat().st_size - 4096
     os.truncate(path, cut)
@@ -36,7 +36,7 @@ async def test_a_file_that_was_cut_short_is_refused_and_left_as_it_is(tmp_path: 
     assert path.stat().st_size == cut
 
 
-async def test_pages_that_were_written_ahead_are_not_missing(tmp_path: Path) -> None:
+async def test_pages_in_the_wal_are_not_missing(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = await SqliteLog.open(str(path), reserve_bytes=0)
     await Scribe(log).write("c", said("x" * 50_000))
@@ -53,7 +53,7 @@ async def test_pages_that_were_written_ahead_are_not_missing(tmp_path: Path) -> 
         await run_sync(check_pages, str(image))
 
 
-async def test_a_flipped_bit_of_the_size_costs_no_memory(tmp_path: Path) -> None:
+async def test_flipped_size_costs_no_memory(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
 
     def flip_each() -> None:
@@ -74,7 +74,7 @@ async def test_a_flipped_bit_of_the_size_costs_no_memory(tmp_path: Path) -> None
         tracemalloc.stop()
 
 
-async def test_a_flipped_bit_in_the_definition_of_a_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
+async def test_damaged_table_definition_is_rejected(tmp_path: Path) -> None:
     path = await closed_log(tmp_path)
     sound = path.read_bytes()
     for name in (b"body", b"value"):

@@ -25,25 +25,25 @@ TABLE = """\
         ("/mnt/log.db", "tmpfs"),
     ],
 )
-def test_the_deepest_and_latest_mount_holds_a_path(tmp_path: Path, path: str, kind: str) -> None:
+def test_deepest_and_latest_mount_wins(tmp_path: Path, path: str, kind: str) -> None:
     (tmp_path / "table").write_text(TABLE)
     assert os_calls.file_system(path, str(tmp_path / "table")) == kind
 
 
-def test_a_system_without_a_table_of_mounts_has_no_answer(tmp_path: Path) -> None:
+def test_missing_mount_table_gives_none(tmp_path: Path) -> None:
     assert os_calls.file_system("/x", str(tmp_path / "missing")) == ""
 
 
-def test_the_real_table_is_understood(tmp_path: Path) -> None:
+def test_real_mount_table_is_parsed(tmp_path: Path) -> None:
     kind = os_calls.file_system(str(tmp_path / "log.db"))
     assert kind and not is_remote(kind)
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse.s3fs", "ceph", "davfs"])
-def test_file_systems_of_other_machines_are_remote(kind: str) -> None:
+def test_network_file_systems_are_remote(kind: str) -> None:
     assert is_remote(kind)
 
 
 @pytest.mark.parametrize("kind", ["", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuseblk", "fuse.gocryptfs"])
-def test_local_file_systems_are_not(kind: str) -> None:
+def test_local_file_systems_are_not_remote(kind: str) -> None:
     assert not is_remote(kind)

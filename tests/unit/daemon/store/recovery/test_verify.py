@@ -58,7 +58,7 @@ def rewrite(path: str, row: int, change: Callable[[bytes], bytes], *, honest: bo
             connection.execute("UPDATE log SET sum = ? WHERE seq = ?", (checksum(body), row))
 
 
-def test_a_sound_log_has_no_problems_and_is_not_touched(closed: str) -> None:
+def test_intact_log_has_no_problems(closed: str) -> None:
     before = contents(closed)
     report = verify_file(closed)
     assert report.problems == []
@@ -66,7 +66,7 @@ def test_a_sound_log_has_no_problems_and_is_not_touched(closed: str) -> None:
     assert contents(closed) == before
 
 
-async def test_a_log_that_was_not_closed_is_looked_at_in_a_copy(path: str, log: SqliteLog, tmp_path: Path) -> None:
+async def test_unclosed_log_is_verified_in_a_copy(path: str, log: SqliteLog, tmp_path: Path) -> None:
     await Scribe(log).write("a", CLEARED, CLEARED)
     directory = tmp_path / "crashed"
     await anyio.Path(directory).mkdir()
@@ -78,7 +78,7 @@ async def test_a_log_that_was_not_closed_is_looked_at_in_a_copy(path: str, log: 
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
 
 
-def test_each_flipped_bit_of_an_event_is_reported_with_its_place(closed: str) -> None:
+def test_each_flipped_bit_is_reported_with_its_position(closed: str) -> None:
     with closing(connect(closed, "ro")) as connection:
         body: bytes = connection.execute("SELECT body FROM log WHERE seq = 8").fetchone()[0]
     random = Random(3)
@@ -90,7 +90,7 @@ def test_each_flipped_bit_of_an_event_is_reported_with_its_place(closed: str) ->
         assert report.problems and all(5 <= seq <= 8 for _, seq in places(report)), bit
 
 
-def test_damage_is_reported_once_and_not_again_for_what_follows(closed: str) -> None:
+def test_damage_is_reported_once(closed: str) -> None:
     rewrite(closed, 8, lambda body: body.replace(b"three", b"eerht"))
     assert places(verify_file(closed)) == [("a", 5)]
 
@@ -106,7 +106,7 @@ FORGERIES: list[tuple[Callable[[bytes], bytes], list[tuple[str, int]]]] = [
 
 
 @pytest.mark.parametrize(("change", "found"), FORGERIES)
-def test_a_row_that_was_forged_with_a_right_checksum_is_found_by_its_chains_and_groups(
+def test_forged_row_is_found_by_its_chain(
     closed: str, change: Callable[[bytes], bytes], found: list[tuple[str, int]]
 ) -> None:
     rewrite(closed, 8, change, honest=True)
@@ -135,13 +135,13 @@ def test_a_missing_row_is_reported(closed: str) -> None:
     assert "5 to 8" in report.problems[0].reason and "version 4" in report.problems[1].reason
 
 
-def test_a_shortened_log_is_reported_by_its_mark(closed: str) -> None:
+def test_shortened_log_is_found_by_its_mark(closed: str) -> None:
     execute(closed, "DELETE FROM log WHERE seq = 10")
     report = verify_file(closed)
     assert places(report) == [("", 10)] and "had come to 10" in report.problems[0].reason
 
 
-def test_pages_that_can_not_be_read_are_reported_and_the_rest_is_looked_at(path: str) -> None:
+def test_unreadable_pages_are_reported_and_the_rest_verified(path: str) -> None:
     async def write() -> None:
         log = await SqliteLog.open(path, reserve_bytes=0)
         scribe = Scribe(log)
@@ -160,14 +160,14 @@ def test_pages_that_can_not_be_read_are_reported_and_the_rest_is_looked_at(path:
     assert any(seq in (0, 1) for _, seq in places(report)) and report.head == 2
 
 
-def test_what_is_no_log_can_not_be_verified(tmp_path: Path) -> None:
+def test_other_files_can_not_be_verified(tmp_path: Path) -> None:
     with pytest.raises(LogUnusable, match="not there"):
         verify_file(str(tmp_path / "log.db"))
     with pytest.raises(LogUnusable, match="not a punchlist log"):
         verify_file(__file__)
 
 
-def test_a_log_without_its_tables_can_not_be_verified(closed: str) -> None:
+def test_log_without_tables_can_not_be_verified(closed: str) -> None:
     execute(closed, "DROP TABLE meta")
     with pytest.raises(LogUnusable, match="definition of meta"):
         verify_file(closed)
