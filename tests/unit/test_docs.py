@@ -34,7 +34,7 @@ def headings(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_resolve(page: str) -> None:
     text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"(?<!`)\]\((?!https?:)([^)\s]*)\)", text):
         path, _, anchor = link.partition("#")
@@ -65,7 +65,7 @@ SHOWN = [line for page in PAGES for block in blocks(page, "sh") for line in bloc
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(line for line in SHOWN if line.startswith("punch ")))
-def test_shown_commands_are_understood(line: str) -> None:
+def test_shown_commands_parse(line: str) -> None:
     args = parse(shlex.split(line.partition(" >")[0], comments=True)[1:])
     assert args.command is not None
     assert args.former == ""

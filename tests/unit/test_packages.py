@@ -32,7 +32,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_version_is_the_tags_with_the_commit_behind_it(tree: Path) -> None:
+def test_version_is_the_tag_with_the_commit(tree: Path) -> None:
     git(tree, "init", "-q")
     git(tree, "add", ".")
     git(tree, "commit", "-qm", "one")
@@ -47,14 +47,14 @@ def test_the_version_is_the_tags_with_the_commit_behind_it(tree: Path) -> None:
     assert stamped(tree) == f"0.2.0.post1+g{second}.changed"
 
 
-def test_a_tag_that_is_no_version_leaves_what_the_files_state(tree: Path) -> None:
+def test_other_tags_keep_the_stated_version(tree: Path) -> None:
     git(tree, "init", "-q")
     git(tree, "commit", "-qm", "one", "--allow-empty")
     git(tree, "tag", "v1-of-the-demo")
     assert stamped(tree) == "0.2.0.dev0"
 
 
-def test_an_unpacked_sdist_states_its_own_version_also_inside_another_repository(tree: Path) -> None:
+def test_sdist_in_another_repository_keeps_its_version(tree: Path) -> None:
     git(tree.parent, "init", "-q")
     git(tree.parent, "commit", "-qm", "not ours", "--allow-empty")
     (tree / STATED[0]).write_text('__version__ = "0.2.0+g58f14210"\n')
@@ -64,7 +64,7 @@ def test_an_unpacked_sdist_states_its_own_version_also_inside_another_repository
         shutil.rmtree(tree.parent / ".git")
 
 
-def test_debian_orders_a_pre_release_before_its_release_and_what_follows_behind_it() -> None:
+def test_debian_orders_versions_correctly() -> None:
     assert [debian.version(text) for text in ("0.2.0rc1", "0.2.0", "0.2.0.post3", "0.2.0.dev4")] == [
         "0.2.0~rc1",
         "0.2.0",
@@ -73,7 +73,7 @@ def test_debian_orders_a_pre_release_before_its_release_and_what_follows_behind_
     ]
 
 
-def test_each_command_has_a_manual_page_that_apropos_finds_and_that_tells_all_options() -> None:
+def test_manual_pages_cover_all_options() -> None:
     pages = man.pages("0.2.0")
     named = {name: f"punch-{name.replace(' ', '-')}" for name in (*COMMANDS, *GROUPS)}
     assert set(pages) == {"punch", "punchlistd", *named.values()}
@@ -86,7 +86,7 @@ def test_each_command_has_a_manual_page_that_apropos_finds_and_that_tells_all_op
         assert [line for line in entry.usage.examples if man.escaped(line) not in pages[named[name]]] == []
 
 
-def test_no_text_of_ours_is_taken_for_a_request_of_roff() -> None:
+def test_texts_are_escaped_for_roff() -> None:
     assert man.escaped(".so /etc/passwd\n'br\na\\b --all") == "\\&.so /etc/passwd\n\\&'br\na\\eb \\-\\-all"
     requests = {".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi"}
     for page in man.pages("0.2.0").values():
@@ -111,7 +111,7 @@ def test_pins_cover_all_dependencies() -> None:
     assert [name for name in bundled if counted.count(name) != 1] == [], "each has one exact version"
 
 
-def test_a_stale_package_of_vs_code_is_left_out(tmp_path: Path) -> None:
+def test_stale_vscode_package_is_left_out(tmp_path: Path) -> None:
     package, source = tmp_path / "punchlist.vsix", tmp_path / "src/extension.ts"
     source.parent.mkdir()
     source.touch()

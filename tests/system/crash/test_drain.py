@@ -54,7 +54,7 @@ def check(facts: list[Fact], calls: list[Call]) -> None:
     check_answers(calls, facts, check_log(facts, tasks=3))
 
 
-def test_what_may_have_happened_is_accepted(history: tuple[list[Fact], list[Call]]) -> None:
+def test_possible_histories_are_accepted(history: tuple[list[Fact], list[Call]]) -> None:
     check(*history)
 
 
@@ -79,7 +79,7 @@ PLANTED: dict[str, Callable[[list[Fact], list[Call]], object]] = {
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_planted_fault_is_found(fault: str, history: tuple[list[Fact], list[Call]]) -> None:
+def test_planted_fault_is_found(fault: str, history: tuple[list[Fact], list[Call]]) -> None:
     facts, calls = list(history[0]), list(history[1])
     PLANTED[fault](facts, calls)
     with pytest.raises(Violation):

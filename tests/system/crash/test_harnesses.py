@@ -38,7 +38,7 @@ def as_program(name: str, size: int, seconds: int | None = None, bug: str = "") 
 
 
 @pytest.mark.parametrize(("name", "size"), [("crash", 3), ("resume", 40), ("simulate", 15), ("stuck", 20)])
-def test_a_fault_breaks_no_promise(name: str, size: int) -> None:
+def test_fault_breaks_no_promise(name: str, size: int) -> None:
     small(name, size)
 
 
@@ -56,39 +56,39 @@ def test_a_fault_breaks_no_promise(name: str, size: int) -> None:
         ("together", 100),
     ],
 )
-def test_a_longer_fault_breaks_no_promise(name: str, size: int) -> None:
+def test_longer_fault_breaks_no_promise(name: str, size: int) -> None:
     small(name, size)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "size"), [("drain", 200), ("full", 6), ("mirrordisk", 1)])
-def test_a_fault_in_a_process_of_its_own_breaks_no_promise(name: str, size: int) -> None:
+def test_fault_in_its_own_process_breaks_no_promise(name: str, size: int) -> None:
     ended = as_program(name, size)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.long
-def test_what_was_acknowledged_survives_a_power_cut_and_without_flushes_it_would_not() -> None:
+def test_power_cut_loses_acknowledged_calls_only_without_flushes() -> None:
     ended = as_program("powercut", 2)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "cuts until the control lost" in ended.stdout
 
 
 @pytest.mark.long
-def test_a_client_that_asks_for_all_it_can_holds_nobody_up_and_costs_little() -> None:
+def test_greedy_client_delays_no_other() -> None:
     small("fairness", 2_000)
 
 
 @pytest.mark.long
 @needs_server
-def test_whatever_befalls_three_machines_and_servers_no_answer_was_wrong() -> None:
+def test_machines_under_faults_give_no_wrong_response() -> None:
     ended = as_program("apart", 1, seconds=3)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.long
 @needs_server
-def test_a_bug_in_the_order_of_posts_is_detected() -> None:
+def test_planted_bug_in_the_order_of_posts_is_detected() -> None:
     ended = as_program("apart", 1, seconds=4, bug="late-post")
     assert ended.returncode == 1 and "Diverged: " in ended.stderr, ended.stdout + ended.stderr
 
@@ -111,7 +111,7 @@ def test_no_input_raises_an_exception(target: str) -> None:
     ],
     ids=str,
 )
-def test_a_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault) -> None:
+def test_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault) -> None:
     try:
         need_strace()
         with workplace() as place:
@@ -133,7 +133,7 @@ def test_the_judge_sees_half_a_call() -> None:
         simulate.groups_in(events[: last + 1])
 
 
-def test_what_people_write_is_not_in_the_daemons_log(tmp_path: Path) -> None:
+def test_user_text_is_not_in_the_daemons_log(tmp_path: Path) -> None:
     canary = "canary-7f3a"
     with daemon_in(tmp_path) as daemon:
         daemon.start()

@@ -53,7 +53,7 @@ def test_each_scene_makes_its_point(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("point", "number", "code"), [("a private daemon in ", signal.SIGTERM, 143), ("kill -9 ", signal.SIGINT, 130)]
 )
-def test_an_interrupt_leaves_nothing(tmp_path: Path, point: str, number: signal.Signals, code: int) -> None:
+def test_interrupt_leaves_nothing(tmp_path: Path, point: str, number: signal.Signals, code: int) -> None:
     env = environment(TERM="xterm", PYTHONPATH=str(DEMO), TMPDIR=str(tmp_path), HOME=str(tmp_path))
     with closing(Terminal(COMMAND, env, columns=100, rows=40)) as shown:
         shown.wait_for(point)

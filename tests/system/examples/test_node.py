@@ -68,7 +68,7 @@ def test_the_client_knows_all_methods() -> None:
     assert {name for name, kind in kinds.items() if kind == "write"} == optional_keys
 
 
-def test_a_change_whose_answer_is_lost_happens_once(daemon: Spawned) -> None:
+def test_change_with_a_lost_response_happens_once(daemon: Spawned) -> None:
     script = """
     await client.call('task.add', { conversation: 'c', title: 'one', gate: { yes: true } })
     left = 1
@@ -82,7 +82,7 @@ def test_a_change_whose_answer_is_lost_happens_once(daemon: Spawned) -> None:
     assert through_proxy(daemon, script) == [["noted"], "completed"]
 
 
-def test_a_call_that_takes_no_key_gets_none(daemon: Spawned) -> None:
+def test_call_without_a_key_parameter_gets_none(daemon: Spawned) -> None:
     script = """
     const kinds = []
     const failed = (error) => kinds.push(error.kind)
@@ -94,7 +94,7 @@ def test_a_call_that_takes_no_key_gets_none(daemon: Spawned) -> None:
     assert through_proxy(daemon, script) == ["not_found"] * 3
 
 
-def test_a_call_that_may_not_happen_twice_is_not_repeated(daemon: Spawned) -> None:
+def test_unrepeatable_call_is_not_repeated(daemon: Spawned) -> None:
     script = """
     await client.call('daemon.status')
     left = 1
@@ -106,7 +106,7 @@ def test_a_call_that_may_not_happen_twice_is_not_repeated(daemon: Spawned) -> No
     assert message.startswith("The daemon closed the connection before it answered space.list")
 
 
-def test_a_call_without_a_daemon_fails_soon(tmp_path: Path) -> None:
+def test_call_without_a_daemon_fails_soon(tmp_path: Path) -> None:
     script = """
     import { Client } from process.env.CLIENT
     const began = performance.now()
@@ -125,7 +125,7 @@ def test_a_call_without_a_daemon_fails_soon(tmp_path: Path) -> None:
     assert ms < 5_000
 
 
-def test_a_call_waits_for_a_daemon_that_restarts(daemon: Spawned) -> None:
+def test_call_waits_for_a_restarting_daemon(daemon: Spawned) -> None:
     """A call in flight is made again at the next daemon, and one that is made meanwhile waits for it."""
     script = """
     await client.call('task.add', { conversation: 'c', title: 'one' })
@@ -141,7 +141,7 @@ def test_a_call_waits_for_a_daemon_that_restarts(daemon: Spawned) -> None:
     assert through_proxy(daemon, script) == ["two", "three"]
 
 
-def test_closing_ends_the_calls_that_wait(daemon: Spawned) -> None:
+def test_close_ends_waiting_calls(daemon: Spawned) -> None:
     script = """
     await client.call('conversation.open', { conversation: 'c' })
     const waiting = client.call('task.claim', { conversation: 'c', owner: 'ann', wait_ms: 60000 })
@@ -151,7 +151,7 @@ def test_closing_ends_the_calls_that_wait(daemon: Spawned) -> None:
     assert through_proxy(daemon, script) == "connection_lost"
 
 
-def test_the_watcher_says_that_no_daemon_answers(tmp_path: Path) -> None:
+def test_watcher_reports_a_missing_daemon(tmp_path: Path) -> None:
     command = [NODE, str(CLIENT.with_name("watch.mjs")), "--socket", str(tmp_path / "none"), "c"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -185,7 +185,7 @@ client.unknown()
 
 
 @needs("typescript", TSC.exists())
-def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
+def test_types_match_the_client(tmp_path: Path) -> None:
     (tmp_path / "use.mts").write_text(USE % json.dumps(str(CLIENT)), "utf-8")
     options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"]
     roots = ["--typeRoots", str(TSC.parents[2] / "@types")]
@@ -200,7 +200,7 @@ def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (0, "")
 
 
-def test_the_watcher_follows_and_resumes_over_a_kill(daemon: Spawned) -> None:
+def test_watcher_resumes_after_a_kill(daemon: Spawned) -> None:
     command = [NODE, str(CLIENT.with_name("watch.mjs")), "--socket", daemon.socket, "website", "3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         try:

@@ -150,9 +150,7 @@ def titles(count: int) -> list[dict[str, str]]:
     return [{"title": f"task {number}"} for number in range(count)]
 
 
-async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_commit_takes_one_hop_and_a_burst_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add", conversation="c", title="the first")
         await finish_start(client)
@@ -169,7 +167,7 @@ async def test_a_commit_is_at_most_one_hop_and_a_burst_is_few_commits(
         assert len(seen) <= 10 + 1
 
 
-async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_read_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add_many", conversation="c", tasks=titles(50))
         await finish_start(client)
@@ -188,7 +186,7 @@ async def test_a_read_of_the_state_takes_no_hop(tmp_path: Path, monkeypatch: pyt
         ("task.list", {}, 48, 48),
     ],
 )
-async def test_a_call_makes_no_more_calls_than_it_did(
+async def test_function_calls_of_a_request_do_not_grow(
     tmp_path: Path, method: str, params: dict[str, Any], alone: int, of_many: int
 ) -> None:
     burst = [{"id": number, "method": method, "params": {"conversation": "c", **params}} for number in range(64)]
@@ -207,7 +205,7 @@ async def test_a_call_makes_no_more_calls_than_it_did(
         assert calls.total <= 64 * of_many, calls.beyond(Calls())
 
 
-async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, list[Calls]] = {}
         peaks: dict[int, int] = {}
@@ -238,7 +236,7 @@ async def test_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
         assert peaks[10_000] <= peaks[10] + 20_000
 
 
-async def test_a_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
+async def test_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):
@@ -254,7 +252,7 @@ async def test_a_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
         assert costs[10_000][1] <= costs[100][1] + 20_000  # a list of all tasks would take 80,000
 
 
-async def test_what_a_reader_of_rows_is_told_of_a_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_row_push_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon, 2) as (client, reader):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):
@@ -275,7 +273,7 @@ async def test_what_a_reader_of_rows_is_told_of_a_change_costs_the_same_in_a_lon
         assert costs[10_000][1] <= 1.2 * costs[100][1]
 
 
-async def test_a_list_is_encoded_once_for_all_who_read_it(tmp_path: Path) -> None:
+async def test_list_is_encoded_once_for_all_readers(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add_many", conversation="c", tasks=titles(1_000))
         with counted() as first:
@@ -286,7 +284,7 @@ async def test_a_list_is_encoded_once_for_all_who_read_it(tmp_path: Path) -> Non
         assert first.encodings > 0 == again.encodings
 
 
-async def test_an_event_is_encoded_once_for_all_who_watch(tmp_path: Path) -> None:
+async def test_event_is_encoded_once_for_all_watchers(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon:
         costs: dict[int, Calls] = {}
         for watchers in (1, 41):
@@ -344,9 +342,7 @@ def quiet_process(directory: Path, slow_s: float) -> Generator[tuple[int, str]]:
 
 @needs("strace")
 @pytest.mark.parametrize(("slow_s", "wakeups"), [(60.0, 3), (0.0, None)], ids=["in the loop", "in the thread"])
-def test_a_durable_answer_is_one_flush_and_few_system_calls(
-    tmp_path: Path, slow_s: float, wakeups: float | None
-) -> None:
+def test_durable_reply_takes_one_flush(tmp_path: Path, slow_s: float, wakeups: float | None) -> None:
     """How often the loop wakes for a commit in the database's thread depends on which of the two is quicker."""
     changes = 100
     with quiet_process(tmp_path, slow_s) as (pid, path):

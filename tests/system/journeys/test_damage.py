@@ -50,7 +50,7 @@ async def plan(place: Path) -> None:
         ("task.add", {"title": f"t{TASKS - 1}.", "key": f"k{TASKS - 1}"}),
     ],
 )
-async def test_whoever_needs_a_spoiled_event_is_told_and_the_list_takes_no_more_changes(
+async def test_damaged_event_is_reported_and_its_list_read_only(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     await plan(tmp_path)
@@ -71,7 +71,7 @@ async def test_whoever_needs_a_spoiled_event_is_told_and_the_list_takes_no_more_
         peer.close()
 
 
-async def test_whatever_shows_a_list_that_is_cut_at_damage_says_so(tmp_path: Path) -> None:
+async def test_every_view_of_a_damaged_list_reports_it(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(5):
@@ -111,7 +111,7 @@ async def test_whatever_shows_a_list_that_is_cut_at_damage_says_so(tmp_path: Pat
         peer.close()
 
 
-async def test_an_agent_that_reads_a_list_which_is_cut_at_damage_is_told_so_in_every_dialect(tmp_path: Path) -> None:
+async def test_agents_are_warned_of_damage_in_every_dialect(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         for title in ("first", "second", "third"):
@@ -145,7 +145,7 @@ def lose_snapshots(data: Path) -> None:
         connection.execute("DELETE FROM snapshots").close()
 
 
-async def test_a_follower_is_told_where_events_are_missing(tmp_path: Path) -> None:
+async def test_follower_gets_the_positions_of_missing_events(tmp_path: Path) -> None:
     await plan(tmp_path)
     await anyio.to_thread.run_sync(spoil, tmp_path / "data", b"t40.", b"T40.")
     async with running_daemon(tmp_path) as daemon:
@@ -160,7 +160,7 @@ async def test_a_follower_is_told_where_events_are_missing(tmp_path: Path) -> No
         peer.close()
 
 
-async def test_a_sound_list_beside_a_damaged_one_is_deleted_and_the_daemon_lives(tmp_path: Path) -> None:
+async def test_intact_list_beside_a_damaged_one_can_be_deleted(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         calls = [
@@ -206,9 +206,7 @@ def overwrite(index: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lose_names, spoil_sessions, overwrite])
-async def test_an_index_that_is_lost_or_wrong_ends_nothing_and_hides_nothing(
-    tmp_path: Path, harm: Callable[[Path], object]
-) -> None:
+async def test_wrong_index_hides_nothing(tmp_path: Path, harm: Callable[[Path], object]) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(3):

@@ -96,7 +96,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, operation: str, met: list[str]) -> No
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_damage_met_by_any_operation_is_a_refusal_to_who_asked_and_nothing_to_others(
+async def test_damage_rejects_only_its_operation(
     operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_daemon(tmp_path) as daemon:
@@ -143,7 +143,7 @@ async def test_damage_met_by_any_operation_is_a_refusal_to_who_asked_and_nothing
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_a_daemon_over_damage_met_by_any_operation_starts_and_serves_and_ends(
+async def test_daemon_runs_over_damage_of_any_operation(
     operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_daemon(tmp_path) as daemon:
@@ -167,6 +167,6 @@ async def test_a_daemon_over_damage_met_by_any_operation_starts_and_serves_and_e
             each.close()
 
 
-def test_every_method_is_asked() -> None:
+def test_every_method_is_called() -> None:
     assert ASKED.keys() - METHODS.keys() == set()
     assert {"append", "append_now", "read", "load", "find_key", "keys", "maintain", "erase"} <= {*OPERATIONS}

@@ -55,7 +55,7 @@ def titles(daemon: Spawned, conversation: str) -> list[str]:
         peer.close()
 
 
-def test_the_lines_for_netcat_work(daemon: Spawned, environment: dict[str, str]) -> None:
+def test_netcat_example_works(daemon: Spawned, environment: dict[str, str]) -> None:
     netcat = require_program("nc")
     if "-N" not in subprocess.run([netcat, "-h"], capture_output=True, text=True, check=False).stderr:
         pytest.skip("this nc does not close its side at the end of its input")
@@ -100,7 +100,7 @@ connection.listen();
 
 
 @needs("npm", present=True)
-def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: dict[str, str], tmp_path: Path) -> None:
+def test_vscode_jsonrpc_library_works(environment: dict[str, str], tmp_path: Path) -> None:
     install = [*NPM, "install", "--no-audit", "--no-fund", "--prefer-offline", "vscode-jsonrpc@8.2.1"]
     try:
         subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
@@ -126,9 +126,7 @@ def test_the_json_rpc_library_of_vs_code_works_over_content_length(environment: 
     }
 
 
-def test_the_protocol_pages_lines_for_neovim_show_the_list(
-    daemon: Spawned, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_neovim_example_shows_the_list(daemon: Spawned, environment: dict[str, str], tmp_path: Path) -> None:
     neovim = require_program("nvim")
     shown = tmp_path / "shown"
     source = block(PROTOCOL, "lua", "new_pipe").replace("print(data)", "shown(data)").replace('"default"', '"neovim"')

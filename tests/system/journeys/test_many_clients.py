@@ -33,9 +33,7 @@ async def _watch(path: str, upto: int, seen: list[tuple[int, str, int]]) -> None
 
 
 @pytest.mark.parametrize("lists", [1, CLIENTS])
-async def test_what_64_clients_were_answered_is_there_once_and_everybody_saw_it_in_order(
-    tmp_path: Path, lists: int
-) -> None:
+async def test_responses_to_64_clients_are_stored_once_and_in_order(tmp_path: Path, lists: int) -> None:
     acknowledged: list[tuple[str, str, str]] = []
     seen: list[list[tuple[int, str, int]]] = [[] for _ in range(WATCHERS)]
     total = CLIENTS * TASKS + lists
@@ -64,7 +62,7 @@ async def test_what_64_clients_were_answered_is_there_once_and_everybody_saw_it_
             assert versions == list(range(1, len(versions) + 1))
 
 
-async def test_the_line_for_prompts_follows_the_work(tmp_path: Path) -> None:
+async def test_prompt_line_follows_the_work(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         line = anyio.Path(Path(daemon.socket).parent / "status")
         peer = await Peer.open(daemon.socket)
@@ -86,7 +84,7 @@ async def test_the_line_for_prompts_follows_the_work(tmp_path: Path) -> None:
     assert not await line.exists()
 
 
-async def test_a_list_and_its_watchers_survive_a_stop_and_a_start(tmp_path: Path) -> None:
+async def test_list_and_watchers_survive_a_restart(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         first = await peer.result("task.add", conversation="a", title="x", key="k")

@@ -74,9 +74,7 @@ def planned(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("taken_away", [("rm", "1"), ("done", "1", "--force"), ("pause", "1"), ("list", "clear", "-y")])
-def test_what_a_person_takes_back_is_still_the_agents_that_worked_on_it(
-    desk: Desk, taken_away: tuple[str, ...]
-) -> None:
+def test_undone_task_stays_with_its_agent(desk: Desk, taken_away: tuple[str, ...]) -> None:
     desk.punch("add", "one")
     with connect(socket=desk.daemon.socket, autostart=False, name="a") as client:
         a, b = (Toolbox(client, ToolCaller("work", name)) for name in (A, B))
@@ -97,7 +95,7 @@ def test_what_a_person_takes_back_is_still_the_agents_that_worked_on_it(
         assert desk.task("1")["result_summary"] == "by a"
 
 
-def test_a_claim_that_an_undo_gave_back_is_over_when_its_time_is(desk: Desk) -> None:
+def test_claim_restored_by_undo_expires(desk: Desk) -> None:
     desk.punch("add", "one")
     with connect(socket=desk.daemon.socket, autostart=False, name="b") as client:
         plan = client.conversation("work", actor="ann")
@@ -109,7 +107,7 @@ def test_a_claim_that_an_undo_gave_back_is_over_when_its_time_is(desk: Desk) -> 
         assert plan.get("1").owner == B
 
 
-def test_agents_get_tasks_and_no_headings_until_the_plan_is_done(planned: Desk) -> None:
+def test_agents_get_tasks_and_no_headings(planned: Desk) -> None:
     waiting = planned.start("wait")
     with connect(socket=planned.daemon.socket, autostart=False) as client:
         agents = [Toolbox(client, ToolCaller("work", f"claude-code/{number}")) for number in "ab"]
@@ -126,7 +124,7 @@ def test_agents_get_tasks_and_no_headings_until_the_plan_is_done(planned: Desk) 
     assert exported == PLAN.partition("\n\n")[2].replace("[ ]", "[x]")
 
 
-def test_a_mirrored_plan_with_every_box_ticked_ends_its_list(desk: Desk) -> None:
+def test_fully_ticked_plan_completes_its_list(desk: Desk) -> None:
     plan = desk.directory / "ours.md"
     plan.write_text(PLAN)
     desk.punch("mirror", "add", "ours.md", "-c", "ours")
@@ -146,7 +144,7 @@ def test_a_mirrored_plan_with_every_box_ticked_ends_its_list(desk: Desk) -> None
         mirror.communicate(timeout=60)
 
 
-def test_a_person_takes_the_first_task_and_not_its_heading(planned: Desk) -> None:
+def test_person_takes_the_first_task_and_not_its_heading(planned: Desk) -> None:
     assert planned.punch("next").splitlines()[1] == "  \u2610 #2 Backend › schema"
     assert "#2 Backend › schema" in planned.punch("next", "--take")
     assert planned.run("why", "1")[1].splitlines()[1:] == ["  \u2190 has 2 open tasks: #2, #3"]

@@ -18,7 +18,7 @@ USERS = ("alice", "bob", "carol")
 _RESTARTS = 0.05
 
 
-async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_crosses_users(tmp_path: Path) -> None:
+async def test_each_task_is_done_once_by_its_session(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1_000_000))
     print(f"SEED={seed}")
     chance = random.Random(seed)

@@ -117,7 +117,7 @@ assert asyncio.run(Files().file(asked)).body == (PAGE / "built/app.js").read_byt
 """
 
 
-def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_page(user: User, stamp: str) -> None:
+def test_wheel_built_without_node_serves_the_page(user: User, stamp: str) -> None:
     subprocess.run(["git", "clone", "-q", ROOT, user.home / "clone"], check=True)
     (user.home / "bin").mkdir()
     (user.home / "bin/git").symlink_to(str(shutil.which("git")))
@@ -139,7 +139,7 @@ def test_a_wheel_made_of_a_fresh_clone_without_node_serves_the_page(user: User, 
     assert (done.returncode, "run make vscode" in done.stderr) == (78, True)
 
 
-def test_the_wheel_and_that_of_the_sdist_hold_the_built_page_and_the_extension(user: User) -> None:
+def test_wheels_contain_the_page_and_the_extension(user: User) -> None:
     user.run(sys.executable, "-m", "venv", user.home / "venv")
     pip = user.home / "venv/bin/pip"
     user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, made("*.tar.gz"))
@@ -171,7 +171,7 @@ def serves_agents(user: User, punch: str | Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["*.whl", "*.tar.gz"])
-def test_a_wheel_and_a_sdist_work_in_an_empty_environment(user: User, stamp: str, package: str) -> None:
+def test_wheel_and_sdist_work_in_an_empty_environment(user: User, stamp: str, package: str) -> None:
     user.run(sys.executable, "-m", "venv", user.home / "venv")
     user.run(user.home / "venv/bin/pip", "install", "-qq", made(package))
     use(user, user.home / "venv/bin/punch", stamp)
@@ -195,7 +195,7 @@ def test_pipx_and_uv_install_it(user: User, stamp: str, tool: str, install: tupl
     serves_agents(user, user.home / ".local/bin/punch")
 
 
-def test_the_one_file_needs_nothing_but_python(user: User, stamp: str) -> None:
+def test_zipapp_needs_only_python(user: User, stamp: str) -> None:
     use(user, made("*.pyz"), stamp)
     serves_agents(user, made("*.pyz"))
     (unpacked,) = (user.home / ".local/share/punchlist-programs").iterdir()
@@ -213,7 +213,7 @@ def others(*wanted: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("python", others("3.12", "3.13", "3.14"), ids=str)
-def test_the_one_file_works_in_other_versions_of_python(user: User, stamp: str, python: Path) -> None:
+def test_zipapp_works_in_other_python_versions(user: User, stamp: str, python: Path) -> None:
     (user.home / "bin").mkdir()
     (user.home / "bin/python3").symlink_to(python)
     user.env["PATH"] = f"{user.home}/bin:{PATH}"
@@ -222,9 +222,7 @@ def test_the_one_file_works_in_other_versions_of_python(user: User, stamp: str, 
 
 
 @pytest.mark.parametrize("python", others("3.12", "3.13", "3.14"), ids=str)
-def test_the_debian_package_goes_on_working_when_the_systems_python_becomes_another(
-    user: User, stamp: str, python: Path
-) -> None:
+def test_debian_package_survives_a_python_upgrade(user: User, stamp: str, python: Path) -> None:
     user.run("dpkg-deb", "-x", made("*.deb"), user.home / "root")
     link = user.home / "root/usr/lib/punchlist/bin/python"
     link.unlink()
@@ -235,7 +233,7 @@ def test_the_debian_package_goes_on_working_when_the_systems_python_becomes_anot
 
 
 @pytest.mark.parametrize("python", others("3.8", "3.10"), ids=str)
-def test_the_one_file_tells_a_python_that_is_too_old_what_it_needs(user: User, python: Path) -> None:
+def test_zipapp_rejects_an_old_python(user: User, python: Path) -> None:
     done = subprocess.run([python, made("*.pyz")], env=user.env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.startswith("error: this is Python 3.")
@@ -243,7 +241,7 @@ def test_the_one_file_tells_a_python_that_is_too_old_what_it_needs(user: User, p
     assert not (user.home / ".local").exists()
 
 
-def test_the_one_file_that_finds_no_place_says_where_and_leaves_nothing(user: User) -> None:
+def test_zipapp_without_a_writable_directory_reports_it(user: User) -> None:
     (user.home / "full").write_text("a file, no directory")
     user.env["XDG_DATA_HOME"] = f"{user.home}/full"
     done = subprocess.run([made("*.pyz"), "list"], env=user.env, capture_output=True, text=True, check=False)
@@ -253,12 +251,12 @@ def test_the_one_file_that_finds_no_place_says_where_and_leaves_nothing(user: Us
     assert os.listdir(user.home) == ["full"]
 
 
-def test_the_one_file_called_punchlistd_is_the_daemon(user: User, stamp: str) -> None:
+def test_zipapp_named_punchlistd_is_the_daemon(user: User, stamp: str) -> None:
     (user.home / "punchlistd").symlink_to(made("*.pyz"))
     assert user.run(user.home / "punchlistd", "--version") == f"punchlistd {stamp}\n"
 
 
-def test_many_first_runs_of_the_one_file_at_once_leave_one_whole_directory(user: User, stamp: str) -> None:
+def test_concurrent_first_runs_unpack_once(user: User, stamp: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(user.run, made("*.pyz"), "--version") for _ in range(4)]
         said = [run.result() for run in runs]

@@ -7,7 +7,7 @@ import pytest
 from punchlist_packages import words
 
 
-def test_the_files_are_written_and_then_up_to_date(tmp_path: Path) -> None:
+def test_files_are_written_and_then_up_to_date(tmp_path: Path) -> None:
     for name in words.files():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     with pytest.raises(SystemExit, match=r"words\.js is not up to date: make fmt"):
@@ -19,11 +19,11 @@ def test_the_files_are_written_and_then_up_to_date(tmp_path: Path) -> None:
         words.main(["--check"], tmp_path)
 
 
-def test_the_committed_files_are_what_the_program_would_write() -> None:
+def test_committed_files_are_up_to_date() -> None:
     words.main(["--check"])
 
 
-def test_the_page_has_keys_of_its_own_and_no_empty_group() -> None:
+def test_page_has_its_own_keys() -> None:
     groups = words.key_groups()
     keys = [key for group in groups for key in group["keys"]]
     assert all(group["keys"] for group in groups)

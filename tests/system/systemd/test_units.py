@@ -44,14 +44,14 @@ def analyze(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_analyze
-def test_the_shipped_units_raise_no_word_of_complaint(shipped: Path) -> None:
+def test_shipped_units_verify_without_warnings(shipped: Path) -> None:
     units = [str(shipped / name) for name in (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)]
     done = analyze(shipped, "--man=no", "verify", *units)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @needs_analyze
-def test_a_misspelt_setting_would_be_complained_about(shipped: Path) -> None:
+def test_misspelled_setting_is_reported(shipped: Path) -> None:
     unit = shipped / SERVICE
     unit.write_text(unit.read_text().replace("WatchdogSec", "WatchdogSecs"))
     assert "WatchdogSecs" in analyze(shipped, "--man=no", "verify", str(unit)).stderr
@@ -59,7 +59,7 @@ def test_a_misspelt_setting_would_be_complained_about(shipped: Path) -> None:
 
 @needs_analyze
 @pytest.mark.parametrize("name", ["plain", "with space", 'with "quotes" and \\', "100% $HOME", "ünï"])
-def test_the_units_of_a_user_raise_no_complaint_whatever_the_paths(tmp_path: Path, name: str) -> None:
+def test_units_with_any_paths_verify_without_warnings(tmp_path: Path, name: str) -> None:
     python = tmp_path / name.translate({ord('"'): "-", ord("\\"): "-"}) / "python"
     python.parent.mkdir()
     python.symlink_to("/bin/true")
@@ -73,7 +73,7 @@ def test_the_units_of_a_user_raise_no_complaint_whatever_the_paths(tmp_path: Pat
 
 
 @needs_analyze
-def test_the_hardened_unit_is_hardly_exposed_and_the_plain_one_less_than_most(shipped: Path) -> None:
+def test_exposure_of_the_units_is_low(shipped: Path) -> None:
     words = ("security", "--offline=true")
     assert analyze(shipped, *words, f"--threshold={EXPOSURE}", str(shipped / SERVICE)).returncode == 0
     shutil.rmtree((shipped / HARDENING).parent)
@@ -81,6 +81,6 @@ def test_the_hardened_unit_is_hardly_exposed_and_the_plain_one_less_than_most(sh
     assert float(told[0]) < 6.5
 
 
-def test_the_units_do_not_name_directories_that_versions_of_systemd_disagree_about() -> None:
+def test_units_use_no_version_dependent_directories() -> None:
     text = "".join(path.read_text() for path in ROOT.rglob("*") if path.is_file())
     assert not re.search(r"^(State|Cache|Logs|Configuration)Directory=", text, re.MULTILINE)

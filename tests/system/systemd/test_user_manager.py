@@ -71,7 +71,7 @@ def pid_of_the_daemon(manager: UserManager) -> int:
             client.close()
 
 
-def test_the_first_connection_starts_it_with_a_private_socket(manager: UserManager) -> None:
+def test_first_connection_starts_the_daemon(manager: UserManager) -> None:
     pid = pid_of_the_daemon(manager)
     assert manager.show("MainPID") == str(pid)
     assert manager.show("StatusText") == f"Serving {manager.socket}"
@@ -80,7 +80,7 @@ def test_the_first_connection_starts_it_with_a_private_socket(manager: UserManag
     assert f"punchlistd.service: active (running), process {pid}" in manager.punch("daemon", "service", "status")
 
 
-def test_what_needs_no_namespaces_takes_effect(manager: UserManager) -> None:
+def test_settings_without_namespaces_take_effect(manager: UserManager) -> None:
     status = Path("/proc", str(pid_of_the_daemon(manager)), "status").read_text()
     assert "NoNewPrivs:\t1" in status
     assert "Seccomp:\t2" in status
@@ -88,7 +88,7 @@ def test_what_needs_no_namespaces_takes_effect(manager: UserManager) -> None:
     assert "CapEff:\t0000000000000000" in status
 
 
-def test_after_a_crash_it_is_started_again_and_the_socket_survives(manager: UserManager) -> None:
+def test_crashed_daemon_is_restarted(manager: UserManager) -> None:
     first = pid_of_the_daemon(manager)
     inode, restarts = os.stat(manager.socket).st_ino, int(manager.show("NRestarts"))
     os.kill(first, signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_after_a_crash_it_is_started_again_and_the_socket_survives(manager: User
     assert os.stat(manager.socket).st_ino == inode
 
 
-def test_a_daemon_that_does_not_answer_any_more_is_killed_by_the_watchdog_and_started_again(
+def test_watchdog_restarts_a_hung_daemon(
     manager: UserManager,
 ) -> None:
     first = pid_of_the_daemon(manager)
@@ -107,7 +107,7 @@ def test_a_daemon_that_does_not_answer_any_more_is_killed_by_the_watchdog_and_st
     until(manager, lambda: int(manager.show("NRestarts")) == restarts + 1)
 
 
-def test_a_healthy_daemon_is_left_alone_by_the_watchdog(manager: UserManager) -> None:
+def test_watchdog_spares_a_healthy_daemon(manager: UserManager) -> None:
     first = pid_of_the_daemon(manager)
     with Callers(manager.socket, "busy", 4) as callers:
         time.sleep(2.2)  # more than twice WatchdogSec
@@ -129,7 +129,7 @@ def test_restarts_under_load_lose_no_call(manager: UserManager) -> None:
     print(f"{len(callers.acknowledged)} calls, the slowest took {callers.slowest_s * 1000:.0f} ms")
 
 
-def test_a_daemon_that_could_only_fail_again_is_given_up_and_clients_can_tell(manager: UserManager) -> None:
+def test_failing_daemon_is_given_up(manager: UserManager) -> None:
     manager.systemctl("stop", "punchlistd.service")
     configure(manager, "")
     log = Path(manager.data_dir, "log.db")
@@ -152,7 +152,7 @@ def test_a_daemon_that_could_only_fail_again_is_given_up_and_clients_can_tell(ma
     assert pid_of_the_daemon(manager)
 
 
-def test_a_daemon_that_runs_by_itself_makes_room(manager: UserManager) -> None:
+def test_unmanaged_daemon_yields_to_the_service(manager: UserManager) -> None:
     manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
     manager.punch("add", "by itself")
     assert os.path.exists(manager.socket)
@@ -162,7 +162,7 @@ def test_a_daemon_that_runs_by_itself_makes_room(manager: UserManager) -> None:
     assert "by itself" in manager.punch("list")
 
 
-def test_a_stop_holds_against_the_manager_too_and_the_next_command_has_it_listen_again(manager: UserManager) -> None:
+def test_stop_holds_until_the_next_command(manager: UserManager) -> None:
     manager.punch("list")
     assert manager.show("ActiveState", "punchlistd.socket") == "active"
     assert "stopped the daemon" in manager.punch("daemon", "stop")
@@ -172,14 +172,14 @@ def test_a_stop_holds_against_the_manager_too_and_the_next_command_has_it_listen
     assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
 
 
-def test_a_daemon_that_lost_its_socket_to_the_manager_makes_room(manager: UserManager) -> None:
+def test_daemon_that_lost_its_socket_yields(manager: UserManager) -> None:
     manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
     manager.punch("add", "once more")
     manager.systemctl("start", "punchlistd.socket")  # takes the path without asking
     assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
 
 
-def test_the_hardened_unit_serves_and_sees_nothing_but_its_own(manager: UserManager) -> None:
+def test_hardened_unit_sees_only_its_own_files(manager: UserManager) -> None:
     said = manager.punch("daemon", "service", "install", "--now", "--hardened")
     assert "hardening.conf" in said
     pid = pid_of_the_daemon(manager)
@@ -197,7 +197,7 @@ def test_the_hardened_unit_serves_and_sees_nothing_but_its_own(manager: UserMana
     until(manager, (manager.runtime / "punchlist" / "status").exists)
 
 
-def test_the_first_request_starts_the_server_of_the_page_and_it_is_started_again_after_it_was_killed(
+def test_first_request_starts_the_page_server(
     manager: UserManager,
 ) -> None:
     service = "punchlist-web.service"
@@ -230,7 +230,7 @@ def fetched(port: int, path: str, secret: str = "") -> bytes:
         return connection.getresponse().read()
 
 
-def test_after_uninstalling_nothing_is_left_and_the_log_stays(manager: UserManager) -> None:
+def test_uninstall_leaves_only_the_log(manager: UserManager) -> None:
     said = manager.punch("daemon", "service", "uninstall", "--now")
     assert "removed" in said
     assert not os.path.exists(manager.socket)

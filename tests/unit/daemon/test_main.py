@@ -17,14 +17,14 @@ def test_help_names_the_exit_codes_and_shows_examples(capsys: pytest.CaptureFixt
     assert "examples:" in said
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"punchlistd {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["--ready-fd", "x"], ["--log-level", "loud"], ["extra"]])
-def test_a_wrong_command_line_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_error_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

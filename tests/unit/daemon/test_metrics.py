@@ -2,12 +2,12 @@ from punchlist_schemas.errors import Rejection
 from punchlistd.metrics import KEPT, Metrics
 
 
-def test_nothing_measured_is_all_zero() -> None:
+def test_metrics_start_at_zero() -> None:
     told = Metrics().durations()
     assert (told.count, told.p50_us, told.p99_us) == (0, 0, 0)
 
 
-def test_durations_are_those_of_the_last_commits() -> None:
+def test_durations_cover_the_last_commits() -> None:
     metrics = Metrics()
     for duration in range(10 * KEPT):
         metrics.record_commit(duration * 1000, 2)
@@ -16,7 +16,7 @@ def test_durations_are_those_of_the_last_commits() -> None:
     assert (told.p50_us, told.p99_us) == (9 * KEPT + KEPT // 2, 9 * KEPT + KEPT * 99 // 100)
 
 
-def test_calls_and_refusals_are_counted_and_the_last_errors_kept() -> None:
+def test_calls_and_errors_are_counted() -> None:
     metrics = Metrics()
     metrics.count_answer(b"{}")
     metrics.count_answer(Rejection("not_found", "no"))

@@ -5,7 +5,7 @@ import pytest
 from punchlistd.settings import resolve
 
 
-def test_options_go_before_the_environment_and_that_before_the_defaults(tmp_path: Path) -> None:
+def test_options_override_environment_and_defaults(tmp_path: Path) -> None:
     env = {"HOME": "/home/ann", "XDG_RUNTIME_DIR": "/run/user/7", "PUNCHLIST_DATA_DIR": "/data"}
     assert resolve(env, "/s", "/d").socket == "/s"
     assert resolve(env, "/s", "/d").data_dir == "/d"
@@ -15,11 +15,11 @@ def test_options_go_before_the_environment_and_that_before_the_defaults(tmp_path
 
 
 @pytest.mark.parametrize("runtime", [None, "", "relative/dir"])
-def test_without_a_runtime_directory_the_socket_is_never_in_a_shared_place(runtime: str | None) -> None:
+def test_socket_is_never_in_a_shared_directory(runtime: str | None) -> None:
     env = {"HOME": "/home/ann"} | ({} if runtime is None else {"XDG_RUNTIME_DIR": runtime})
     assert resolve(env).socket.startswith(("/run/user/", "/home/ann/.local/share/punchlist/run/"))
 
 
-def test_log_and_lock_lie_in_the_data_directory() -> None:
+def test_log_and_lock_are_in_the_data_directory() -> None:
     settings = resolve({}, "/s", "/d")
     assert (settings.log_path, settings.lock_path) == ("/d/log.db", "/d/lock")

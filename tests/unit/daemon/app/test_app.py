@@ -68,9 +68,7 @@ def run_planted(directory: Path, module: str, owner: str, name: str, error: str)
 
 
 @pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
-def test_exception_in_a_long_lived_task_ends_the_process(
-    tmp_path: Path, module: str, owner: str, name: str
-) -> None:
+def test_exception_in_a_long_lived_task_ends_the_process(tmp_path: Path, module: str, owner: str, name: str) -> None:
     ended = run_planted(tmp_path, module, owner, name, "RuntimeError")
     assert ended.returncode == 70
     assert "RuntimeError: planted" in ended.stderr

@@ -74,9 +74,7 @@ async def test_existing_or_unwritable_path_is_rejected(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-async def test_damaged_log_is_copied_only_unchecked(
-    tmp_path: Path, copy: str
-) -> None:
+async def test_damaged_log_is_copied_only_unchecked(tmp_path: Path, copy: str) -> None:
     await damaged_log(tmp_path / "data")
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)

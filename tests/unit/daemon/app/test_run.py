@@ -132,9 +132,7 @@ def a_socket_in_a_shared_directory(directory: Path) -> tuple[str, ...]:
         (a_socket_in_a_shared_directory, "Choose another directory, or run: chmod go-w"),
     ],
 )
-def test_configuration_error_exits_78(
-    tmp_path: Path, make: Callable[[Path], tuple[str, ...]], said: str
-) -> None:
+def test_configuration_error_exits_78(tmp_path: Path, make: Callable[[Path], tuple[str, ...]], said: str) -> None:
     arguments = make(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     code, log = refused(tmp_path, *arguments)
@@ -252,9 +250,7 @@ def test_nothing_is_acknowledged_after_a_loss(daemon: Spawned, take: Callable[[S
     assert ended(daemon, 3.0) == 74
 
 
-def test_replacing_daemon_keeps_its_files(
-    daemon: Spawned, tmp_path: Path
-) -> None:
+def test_replacing_daemon_keeps_its_files(daemon: Spawned, tmp_path: Path) -> None:
     first = daemon.process
     assert first is not None
     os.rename(daemon.data_dir, daemon.data_dir + ".old")
@@ -352,9 +348,7 @@ def test_idle_exit_waits_for_claims(tmp_path: Path) -> None:
         ("foreign", None),
     ],
 )
-def test_daemon_finds_a_safe_runtime_directory(
-    tmp_path: Path, runtime: str, expected: str | None
-) -> None:
+def test_daemon_finds_a_safe_runtime_directory(tmp_path: Path, runtime: str, expected: str | None) -> None:
     if runtime in ("read-only", "foreign") and os.getuid() != 0:
         pytest.skip("only root can act as another user")
     if runtime in ("", "relative") and os.path.isdir(f"/run/user/{os.getuid()}"):

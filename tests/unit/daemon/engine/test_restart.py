@@ -148,9 +148,7 @@ async def test_list_dropped_after_a_rejection_is_listed(tmp_path: Path) -> None:
         assert (listed["conversation"], listed["version"]) == ("c", 2)
 
 
-async def test_deferred_tasks_are_found_after_index_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_deferred_tasks_are_found_after_index_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         later = now_ms() + 3_600_000

@@ -74,9 +74,7 @@ async def test_call_on_a_long_list_counts_as_long(running: Engine, peer: Peer) -
     assert counted.longest <= SLICE
 
 
-async def test_concurrent_multipart_calls_take_several_turns(
-    running: Engine, peer: Peer
-) -> None:
+async def test_concurrent_multipart_calls_take_several_turns(running: Engine, peer: Peer) -> None:
     async with turns(*WORK) as counted:
         for number in range(16):
             peer.send("task.add_many", {"conversation": C, "tasks": titled(MAX_PARTS // 4)}, id=number)
@@ -100,9 +98,7 @@ async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer
     assert beside < seqs[2], "it waited for one of them alone"
 
 
-async def test_endless_reads_delay_a_long_call_briefly(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_endless_reads_delay_a_long_call_briefly(running: Engine, peer: Peer, log: TouchyLog) -> None:
     """To a user, a list that is not there has to be looked for again each time."""
     await peer.result("task.add", conversation=C, title="x")
     reader = await running.connect()
@@ -125,9 +121,7 @@ async def test_endless_reads_delay_a_long_call_briefly(
         assert (await reader.answer(number))["result"]["conversation"]["version"] == 0
 
 
-async def test_rejected_append_of_a_long_call_leaves_nothing(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_rejected_append_of_a_long_call_leaves_nothing(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", conversation=C, title="x")
     log.refusal = StorageFull("full")
     refused = await peer.refusal("list.replace", conversation=C, tasks=titled())
@@ -156,9 +150,7 @@ async def test_reader_does_not_evict_a_list_being_created(running: Engine, peer:
     assert (await peer.result("task.list", conversation=C))["version"] == made == MANY + 1
 
 
-async def test_concurrent_calls_with_many_events_all_succeed(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_concurrent_calls_with_many_events_all_succeed(running: Engine, peer: Peer, log: TouchyLog) -> None:
     changer, peers = await running.connect(), [peer, *[await running.connect() for _ in range(3)]]
     gate = log.hold()
     changer.send("task.add", {"conversation": "aside", "title": "x"}, id=1)
@@ -172,9 +164,7 @@ async def test_concurrent_calls_with_many_events_all_succeed(
     assert "result" in await changer.answer(1)
 
 
-async def test_call_after_a_rejected_append_is_decided_again(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_call_after_a_rejected_append_is_decided_again(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", conversation=C, title="x")
     other, gate = await running.connect(), log.hold()
     other.send("task.add", {"conversation": C, "title": "y"}, id=1)
@@ -223,9 +213,7 @@ async def test_changes_of_a_long_call_are_pushed_one_subscriber_a_turn(tmp_path:
     assert counted.total >= 6 * (MANY if view == "rows" else 1)
 
 
-async def test_reads_finish_while_a_long_call_commits(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_reads_finish_while_a_long_call_commits(running: Engine, peer: Peer, log: TouchyLog) -> None:
     changer, reader = await running.connect(), await running.connect()
     await changer.result("task.add", conversation="aside", title="x")
     gate = log.hold(after=True)

@@ -97,9 +97,7 @@ async def test_read_waits_for_its_version(running: Engine, method: str) -> None:
     assert answer["id"] == 7 and "newer" in str(answer["result"])
 
 
-async def test_missing_version_error_has_the_current_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_missing_version_error_has_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punchlistd.engine.reading.queries.REACHED_S", 0.01)
     async with engine(tmp_path) as running:
         peer = await running.connect()

@@ -56,9 +56,7 @@ async def test_next_call_is_served_after_an_exception(
 
 
 @pytest.mark.parametrize(("method", "member", "seen"), [("task.list", "tasks", 2), ("event.read", "events", 3)])
-async def test_read_after_a_write_sees_it(
-    tmp_path: Path, method: str, member: str, seen: int
-) -> None:
+async def test_read_after_a_write_sees_it(tmp_path: Path, method: str, member: str, seen: int) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()

@@ -93,9 +93,7 @@ def test_nothing_is_sent_without_a_manager() -> None:
     assert not systemd.notify({}, "READY=1")
 
 
-def test_unreachable_manager_is_no_error(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreachable_manager_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert not systemd.notify({"NOTIFY_SOCKET": str(tmp_path / "nothing")}, "WATCHDOG=1")
     assert "could not be told WATCHDOG=1" in caplog.text
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

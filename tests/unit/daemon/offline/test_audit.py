@@ -82,9 +82,7 @@ def test_log_with_every_event_type_verifies(program: Program, log: Path) -> None
     assert log.read_bytes() == before
 
 
-def test_damage_is_reported_with_its_position(
-    program: Program, log: Path
-) -> None:
+def test_damage_is_reported_with_its_position(program: Program, log: Path) -> None:
     with closing(connect(str(log), "rw")) as connection:
         connection.execute(
             'UPDATE log SET body = CAST(replace(body, \'"title":"40"\', \'"title":"41"\') AS BLOB)'

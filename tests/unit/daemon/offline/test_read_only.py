@@ -43,9 +43,7 @@ def served(directory: Path, data_dir: str) -> None:
         assert not [name for name in os.listdir(os.path.dirname(daemon.socket)) if name.startswith("read-only-")]
 
 
-def test_read_only_daemon_changes_no_byte(
-    left: Spawned, tmp_path: Path
-) -> None:
+def test_read_only_daemon_changes_no_byte(left: Spawned, tmp_path: Path) -> None:
     before = contents(left.data_dir)
     served(tmp_path / "reader", left.data_dir)
     assert contents(left.data_dir) == before

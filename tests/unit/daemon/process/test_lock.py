@@ -46,9 +46,7 @@ def holder(path: str) -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
-def test_second_lock_names_its_holder(
-    path: str, holder: subprocess.Popen[str]
-) -> None:
+def test_second_lock_names_its_holder(path: str, holder: subprocess.Popen[str]) -> None:
     with pytest.raises(AlreadyRunning, match=f"process {holder.pid} runs the daemon of .* --data-dir"):
         DataLock(path)
 
@@ -101,9 +99,7 @@ def test_removed_or_replaced_file_is_detected(path: str) -> None:
     other.close()
 
 
-def test_file_replaced_before_locking_is_rejected(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_replaced_before_locking_is_rejected(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
     real = os.open
 
@@ -154,9 +150,7 @@ def test_lock_reports_its_own_file(path: str) -> None:
     lock.close()
 
 
-def test_file_system_without_locks_is_reported(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_system_without_locks_is_reported(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 

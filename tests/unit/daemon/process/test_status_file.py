@@ -67,9 +67,7 @@ async def test_line_of_a_newer_daemon_is_kept(tmp_path: Path) -> None:
     assert text_of(path) == "5 open, 0 in progress\n"
 
 
-async def test_unwritable_path_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_unwritable_path_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = StatusFile(str(tmp_path / "missing" / "status"))
     async with anyio.create_task_group() as group:
         group.start_soon(file.run)

@@ -7,6 +7,6 @@ from punchlist_faults.options import Options
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_the_space_does_the_machines_agree_and_no_answer_was_wrong(seed: int) -> None:
+def test_machines_agree_whatever_the_space_does(seed: int) -> None:
     figures = simulate_shared.run(Options(seed, 1))
     assert figures["answers"] > 50, figures

@@ -131,9 +131,7 @@ async def test_slow_commit_moves_the_next_to_the_thread(path: str, monkeypatch: 
     await log.close()
 
 
-async def test_open_log_is_locked(
-    path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_open_log_is_locked(path: str, log: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "BUSY_S", 0.01)
     with pytest.raises(LogUnusable, match="in use"):
         await OpenedLog.open(path)
@@ -287,9 +285,7 @@ def overwrite(how: str, path: Path, older: Path) -> None:
 @pytest.mark.parametrize(
     "how", ["an older log", "the same log", "the whole directory", "zeros", "a cut", "a cut of what is ahead"]
 )
-async def test_overwritten_file_stops_acknowledgements(
-    path: str, tmp_path: Path, how: str
-) -> None:
+async def test_overwritten_file_stops_acknowledgements(path: str, tmp_path: Path, how: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", CLEARED)
@@ -326,9 +322,7 @@ def rewrite(path: str, content: bytes) -> None:
         file.write(content)
 
 
-async def test_wal_of_a_killed_process_is_accepted(
-    path: str, tmp_path: Path
-) -> None:
+async def test_wal_of_a_killed_process_is_accepted(path: str, tmp_path: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for _ in range(3):
@@ -351,9 +345,7 @@ async def test_wal_of_a_killed_process_is_accepted(
 
 @pytest.mark.parametrize("name", ["log.db", "log.db-wal", "lock", "daemon.sock"])
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-async def test_removed_or_replaced_file_stops_acknowledgements(
-    path: str, tmp_path: Path, name: str, how: str
-) -> None:
+async def test_removed_or_replaced_file_stops_acknowledgements(path: str, tmp_path: Path, name: str, how: str) -> None:
     for other in ("lock", "daemon.sock"):
         (tmp_path / other).write_text("")
     log = await OpenedLog.open(path, watch=[str(tmp_path / "lock")], reserve_bytes=0)
@@ -471,9 +463,7 @@ async def fill(scribe: Scribe, conversation: str) -> None:
                 return
 
 
-async def test_full_disk_rejects_writes_and_recovers(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_full_disk_rejects_writes_and_recovers(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "CHECKPOINT_PAGES", 50)
     log = await OpenedLog.open(str(small_disk / "log.db"), reserve_bytes=512 << 10)
     ballast = anyio.Path(small_disk / "ballast")

@@ -78,9 +78,7 @@ def test_each_change_sees_the_changes_before_it(recorder: Recorder) -> None:
         (edit("later", title="x"), "not_found"),
     ],
 )
-def test_first_impossible_change_rejects_all(
-    recorder: Recorder, refused: dict[str, Any], kind: str
-) -> None:
+def test_first_impossible_change_rejects_all(recorder: Recorder, refused: dict[str, Any], kind: str) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     before, version = tell(recorder.state), recorder.state.version
     answer = recorder.call(

@@ -61,9 +61,7 @@ def test_newer_output_hides_the_superseded_one(talk: Recorder) -> None:
         ("tool", "w", "invalid_params supersedes: Message w is retracted."),
     ],
 )
-def test_messages_of_people_are_never_superseded(
-    talk: Recorder, role: str, supersedes: str, said: str
-) -> None:
+def test_messages_of_people_are_never_superseded(talk: Recorder, role: str, supersedes: str, said: str) -> None:
     talk.do(p.MessageRetract(**C, message="w"))
     call = p.MessageAppend(**C, role=role, content=2, message="n", supersedes=supersedes)
     assert refused(talk, call).startswith(said)

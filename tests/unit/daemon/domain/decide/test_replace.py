@@ -40,9 +40,7 @@ def recorder() -> Recorder:
         ("aab", False, "aab", 0),
     ],
 )
-def test_replacement_needs_few_moves(
-    recorder: Recorder, titles: str, keep: bool, order: str, moves: int
-) -> None:
+def test_replacement_needs_few_moves(recorder: Recorder, titles: str, keep: bool, order: str, moves: int) -> None:
     decision = recorder.do(replace(*titles, keep=keep))
     assert "".join(recorder.titles()) == order
     assert sum(isinstance(event, TaskMoved) for event in decision.events) == moves

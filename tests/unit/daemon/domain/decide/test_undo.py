@@ -175,9 +175,7 @@ def test_later_changes_of_others_are_kept_and_reported(
         (p.TaskEdit(**C, task="3", remove_blocked_by=("2",)), p.TaskEdit(**C, task="3", add_blocked_by=("2",))),
     ],
 )
-def test_restored_state_is_not_reported(
-    recorder: Recorder, mine: p.Mutation, theirs: p.Mutation
-) -> None:
+def test_restored_state_is_not_reported(recorder: Recorder, mine: p.Mutation, theirs: p.Mutation) -> None:
     recorder.call(mine, "ann")
     recorder.call(theirs, "bob")
     assert recorder.do(undo(actor="ann")) == Decision()

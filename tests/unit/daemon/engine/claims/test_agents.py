@@ -410,7 +410,9 @@ async def test_same_name_of_two_users_is_two_agents(running: Engine) -> None:
     assert shown[0] and not shown[1]
 
 
-async def test_departed_names_are_bounded_and_expire(running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_departed_names_are_bounded_and_expire(
+    running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(agents, "MAX_LEFT", 3)
     for number in range(5):
         await ann.result("task.note", **C, task="1", text="x", actor=f"p{number}")
@@ -585,9 +587,7 @@ async def test_departed_sessions_unclaimed_task_is_released(running: Engine, ann
 
 
 @pytest.mark.parametrize("execution", ["manual", "serial"])
-async def test_departed_sessions_unclaimed_task_is_claimed_by_id(
-    running: Engine, ann: Peer, execution: str
-) -> None:
+async def test_departed_sessions_unclaimed_task_is_claimed_by_id(running: Engine, ann: Peer, execution: str) -> None:
     await ann.result("conversation.configure", **C, settings={"execution": execution})
     if execution == "manual":
         await ann.result("task.set_status", **C, task="1", status="in_progress")

@@ -238,9 +238,7 @@ async def test_failed_write_leaves_no_claim(ann: Peer, log: TouchyLog) -> None:
     assert (await claim(ann, "bob"))["task"]["id"] == "1"
 
 
-async def test_full_disk_delays_the_end_of_a_claim(
-    running: Engine, ann: Peer, log: TouchyLog
-) -> None:
+async def test_full_disk_delays_the_end_of_a_claim(running: Engine, ann: Peer, log: TouchyLog) -> None:
     bob = await running.connect()
     await claim(bob, "bob")
     log.refusal = StorageFull()

@@ -137,9 +137,7 @@ async def test_closed_connection_gets_nothing(running: Engine, ann: Peer) -> Non
     assert (await ann.result("task.claim", **C, owner="ann"))["task"]["attempts"] == 1
 
 
-async def test_claim_cancelled_during_its_commit_is_released(
-    running: Engine, ann: Peer, log: TouchyLog
-) -> None:
+async def test_claim_cancelled_during_its_commit_is_released(running: Engine, ann: Peer, log: TouchyLog) -> None:
     await add(ann, "x")
     gone = await running.connect()
     gate = log.hold()

@@ -210,9 +210,7 @@ async def test_daemon_wide_calls_are_forbidden_to_users(running: Engine) -> None
         assert (refused["kind"], refused["what"]) == ("forbidden", "daemon")
 
 
-async def test_users_conversations_are_current_despite_the_index(
-    running: Engine, log: TouchyLog
-) -> None:
+async def test_users_conversations_are_current_despite_the_index(running: Engine, log: TouchyLog) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     for name in ("one", "two"):
         await alice.result("task.add", conversation=name, title="x")
@@ -401,9 +399,7 @@ async def test_session_moves_between_lists(running: Engine, peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("refused", [{"expect_version": 9}, {"key": "used"}])
-async def test_rejected_attach_moves_no_session(
-    running: Engine, peer: Peer, refused: dict[str, Any]
-) -> None:
+async def test_rejected_attach_moves_no_session(running: Engine, peer: Peer, refused: dict[str, Any]) -> None:
     await peer.result("task.add", conversation="two", title="a", key="used")
     await peer.result("conversation.attach", conversation="one", session="s")
     await peer.refusal("conversation.attach", conversation="two", session="s", **refused)
@@ -419,9 +415,7 @@ async def test_conversation_is_not_a_session(running: Engine, peer: Peer) -> Non
 
 @pytest.mark.parametrize("kill", [False, True])
 @pytest.mark.parametrize("recover", [False, True])
-async def test_only_attached_sessions_are_found_after_a_restart(
-    tmp_path: Path, kill: bool, recover: bool
-) -> None:
+async def test_only_attached_sessions_are_found_after_a_restart(tmp_path: Path, kill: bool, recover: bool) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, kill=kill) as running:
         peer = await running.connect()

@@ -41,9 +41,7 @@ async def test_concurrent_loads_share_one_list() -> None:
     assert await conversations.load(C) is await conversations.load(C) is await conversations.durable(C)
 
 
-async def test_damaged_conversation_is_readable_but_read_only(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_damaged_conversation_is_readable_but_read_only(running: Engine, peer: Peer, log: TouchyLog) -> None:
     for title in ("a", "b", "c"):
         await peer.result("task.add", conversation=C, title=title)
     await peer.result("task.add", conversation="fine", title="x")

@@ -48,9 +48,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
-async def test_long_history_is_read_in_slices(
-    running: Engine, peer: Peer, method: str, params: dict[str, Any]
-) -> None:
+async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, method: str, params: dict[str, Any]) -> None:
     """Counted in events between two turns of the loop, so it is the same on every machine."""
     await filled(peer, key="k")
     running.conversations.drop(C)
@@ -65,9 +63,7 @@ async def test_long_history_is_read_in_slices(
 
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
-async def test_change_waits_only_for_the_writes_of_an_undo(
-    running: Engine, peer: Peer, *, clear: bool
-) -> None:
+async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
     """What is taken back is worked out beside the writer too: a change of another list waits for a few slices."""
     await filled(peer)
     if clear:
@@ -89,9 +85,7 @@ async def test_change_waits_only_for_the_writes_of_an_undo(
         assert len(waits) >= 3
 
 
-async def test_full_undo_is_written_in_slices_and_seen_at_once(
-    running: Engine, peer: Peer
-) -> None:
+async def test_full_undo_is_written_in_slices_and_seen_at_once(running: Engine, peer: Peer) -> None:
     await filled(peer)
     undoer, reader, versions = await running.connect(), await running.connect(), set[int]()
     async with turns(*WORK) as counted:
@@ -104,9 +98,7 @@ async def test_full_undo_is_written_in_slices_and_seen_at_once(
     assert versions <= {LENGTH + 2, undone["version"]} and undone["version"] > 2 * LENGTH
 
 
-async def test_past_version_starts_from_the_nearest_state(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_past_version_starts_from_the_nearest_state(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await filled(peer)
     at = {"conversation": C, "at_version": LENGTH // 2}
     first = await peer.result("task.list", **at)

@@ -123,9 +123,7 @@ async def test_events_are_read_in_pages_of_whole_calls(peer: Peer) -> None:
         assert page["next"] == 27
 
 
-async def test_newest_conversation_is_first_despite_the_clock(
-    peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_newest_conversation_is_first_despite_the_clock(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     now = calls.now_ms()
     for name, at in (("before", now), ("after", now - 365 * 86_400_000), ("last", now - 360 * 86_400_000)):
         monkeypatch.setattr(calls, "now_ms", lambda at=at: at)
@@ -300,9 +298,7 @@ async def test_messages_of_some_roles_are_paged(peer: Peer, order: str) -> None:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-async def test_superseded_and_retracted_messages_are_hidden(
-    running: Engine, peer: Peer, dropped: bool
-) -> None:
+async def test_superseded_and_retracted_messages_are_hidden(running: Engine, peer: Peer, dropped: bool) -> None:
     for name, role, more in (
         ("u", "user", {}), ("t1", "tool", {}), ("w", "widget", {}), ("t2", "tool", {"supersedes": "t1"}),
     ):  # fmt: skip

@@ -132,9 +132,7 @@ async def test_erased_words_are_in_no_file(tmp_path: Path) -> None:
         assert b"xyzzy" not in path.read_bytes(), path
 
 
-async def test_search_index_persists_with_owner_permissions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_search_index_persists_with_owner_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as running:
         await plan(await running.connect(), "c", "alpha")
         await found(await running.connect(), "alpha")
@@ -179,9 +177,7 @@ async def _delete_beside_a_search(running: Engine, log: TouchyLog) -> None:
     assert [hit["conversation"] for hit in hits] == ["kept"]
 
 
-async def test_concurrent_search_rebuilds_an_unreadable_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_search_rebuilds_an_unreadable_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as running:
         deleter, reader = await running.connect(), await running.connect()
         await plan(deleter, "c", "alpha")
@@ -236,9 +232,7 @@ async def test_untrusted_index_is_rebuilt(tmp_path: Path, harm: str) -> None:
         assert await found(await running.connect(), "alpha") == ["c#1"]
 
 
-async def test_damage_in_use_and_a_full_disk_are_survived(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_damage_in_use_and_a_full_disk_are_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", "alpha")

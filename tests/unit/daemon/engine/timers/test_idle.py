@@ -121,9 +121,7 @@ async def test_undone_clear_is_not_repeated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kill", [True, False])
-async def test_restart_restarts_the_idle_time(
-    tmp_path: Path, log: TouchyLog, kill: bool
-) -> None:
+async def test_restart_restarts_the_idle_time(tmp_path: Path, log: TouchyLog, kill: bool) -> None:
     async with engine(tmp_path, log, kill=kill, idle_clear_s=NEVER) as before:
         peer = await before.connect()
         version = await finished(peer)

@@ -47,9 +47,7 @@ async def test_subscriber_is_present_until_it_ends(running: Engine) -> None:
     assert await present(asking) == []
 
 
-async def test_actor_with_two_connections_is_listed_once(
-    running: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_actor_with_two_connections_is_listed_once(running: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscriptions, "now_ms", count(1000).__next__)
     asking, old, new, zoe, bob = [await named(running, name) for name in ("asking", "ann", "ann", "zoe", "bob")]
     for peer in (zoe, old, old, bob, new):

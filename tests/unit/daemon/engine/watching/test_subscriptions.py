@@ -133,9 +133,7 @@ async def test_stuck_reader_costs_little_and_later_gets_everything(
         assert (await stuck.push())["params"]["subscription"] == "1"
 
 
-async def test_full_connection_still_gets_all_subscriptions(
-    running: Engine, peer: Peer
-) -> None:
+async def test_full_connection_still_gets_all_subscriptions(running: Engine, peer: Peer) -> None:
     stuck = await running.connect()
     for named in ({"conversation": C}, {}, {"conversation": C}):
         await stuck.result("event.subscribe", **named)

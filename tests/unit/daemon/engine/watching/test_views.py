@@ -76,9 +76,7 @@ async def listed(peer: Peer) -> tuple[list[dict[str, Any]], int, int]:
 
 
 @pytest.mark.parametrize("piece", [700, 24 << 10])
-async def test_folded_pushes_equal_the_list_after_random_calls(
-    tmp_path: Path, piece: int
-) -> None:
+async def test_folded_pushes_equal_the_list_after_random_calls(tmp_path: Path, piece: int) -> None:
     random = Random(seed := int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4)))
     print("seed", seed)
     async with engine(tmp_path, chunk_bytes=piece) as running:
@@ -128,9 +126,7 @@ async def test_long_list_in_pieces_includes_changes_between(
         assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
 
 
-async def test_resume_gets_changes_or_the_list_after_a_clear(
-    running: Engine, peer: Peer
-) -> None:
+async def test_resume_gets_changes_or_the_list_after_a_clear(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 20)
     before = (await listed(peer))[2]
     await peer.result("task.set_status", conversation=C, task="3", status="completed")
@@ -269,9 +265,7 @@ async def test_board_hides_chat_threads(running: Engine, peer: Peer) -> None:
     assert len((await peer.result("conversation.list", kind="any"))["conversations"]) == 2
 
 
-async def test_equal_followers_share_one_encoding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_equal_followers_share_one_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[list[str]] = []
     encoded = views.encode_rows
 

@@ -42,9 +42,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), CALLS, ids=[method for method, _ in CALLS])
-async def test_repeated_call_returns_its_first_response(
-    tmp_path: Path, method: str, params: dict[str, Any]
-) -> None:
+async def test_repeated_call_returns_its_first_response(tmp_path: Path, method: str, params: dict[str, Any]) -> None:
     log = TouchyLog()
     keyed = {"conversation": C, "key": "k", **params}
 
@@ -171,9 +169,7 @@ async def test_repeat_over_damaged_history_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize(("first", "second"), [("s", C), (C, "s")])
-async def test_key_is_found_by_any_name_of_the_list(
-    tmp_path: Path, restart: bool, first: str, second: str
-) -> None:
+async def test_key_is_found_by_any_name_of_the_list(tmp_path: Path, restart: bool, first: str, second: str) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()
@@ -202,9 +198,7 @@ async def test_repeat_does_not_move_a_session_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_repeat_after_a_moved_session_finds_its_list(
-    tmp_path: Path, restart: bool
-) -> None:
+async def test_repeat_after_a_moved_session_finds_its_list(tmp_path: Path, restart: bool) -> None:
     log = TouchyLog()
     add_a = {"conversation": "s", "title": "a", "key": "k"}
     async with engine(tmp_path, log) as running:

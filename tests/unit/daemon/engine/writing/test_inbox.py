@@ -39,9 +39,7 @@ async def test_signal_wakes_all_waiters() -> None:
     assert woken == [0, 2]
 
 
-async def test_barrier_opens_when_earlier_writes_are_published(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_barrier_opens_when_earlier_writes_are_published(running: Engine, peer: Peer, log: TouchyLog) -> None:
     gate = log.hold()
     peer.send("task.add", {"conversation": "c", "title": "a"}, id=1)
     await gate.reached()

@@ -40,9 +40,7 @@ async def test_stored_and_pushed_events_are_equal(running: Engine, peer: Peer, l
     assert msgspec.json.decode(line.wire)["actor"] == "me"
 
 
-async def test_undo_records_its_calls_and_is_not_undoable(
-    peer: Peer, log: TouchyLog
-) -> None:
+async def test_undo_records_its_calls_and_is_not_undoable(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", conversation=C, title="a")
     await peer.result("task.edit", conversation=C, task="1", title="b")
     await peer.result("list.undo", conversation=C)

@@ -39,9 +39,7 @@ def folds() -> Generator[list[int]]:
 
 
 @pytest.mark.parametrize("deleted_by", ["one call", "a call each"])
-async def test_undo_folds_each_event_once(
-    tmp_path: Path, deleted_by: str
-) -> None:
+async def test_undo_folds_each_event_once(tmp_path: Path, deleted_by: str) -> None:
     """A few of them used to make it fold the whole history for each call that it passed over."""
     costs: dict[int, int] = {}
     for count in (50, 200):
@@ -106,9 +104,7 @@ async def test_older_calls_are_found_by_a_longer_lookback(
     assert await peer.result("list.undo", conversation=C, of="ann", count=1, key="k") == undone
 
 
-async def test_undo_considers_writes_during_its_read(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_undo_considers_writes_during_its_read(running: Engine, peer: Peer, log: TouchyLog) -> None:
     other = await running.connect()
     await peer.result("task.add", **add("a"))
     gate = log.hold_reads()
@@ -193,9 +189,7 @@ async def test_undo_records_its_actor_and_target(peer: Peer, log: TouchyLog) -> 
     assert (await peer.result("list.undo", conversation=C, of="nobody", actor="cat"))["undone"] == []
 
 
-async def test_undo_during_erasure_restores_nothing(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_undo_during_erasure_restores_nothing(running: Engine, peer: Peer, log: TouchyLog) -> None:
     other = await running.connect()
     await peer.result("task.add", **add("secret"))
     await peer.result("task.delete", conversation=C, task="1")

@@ -64,9 +64,7 @@ async def test_calls_during_a_commit_share_the_next_one(running: Engine, log: To
     assert log.sizes_of_appends == [2, 9]
 
 
-async def test_fast_disk_commits_immediately_again(
-    running: Engine, log: TouchyLog
-) -> None:
+async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyLog) -> None:
     async with adding_during_a_commit(running, log, 2):
         log.at_once = True
     assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
@@ -205,9 +203,7 @@ async def test_reply_comes_before_the_push(peer: Peer) -> None:
 # refused by the disk
 
 
-async def test_full_disk_rejects_the_whole_batch(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_full_disk_rejects_the_whole_batch(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a"))
     head = log.head
     watcher = await running.connect()
@@ -236,9 +232,7 @@ async def test_full_disk_rejects_the_whole_batch(
     assert [event["seq"] for event in await watcher.events(1)] == [head + 1]
 
 
-async def test_keys_survive_a_rejected_append(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_keys_survive_a_rejected_append(running: Engine, peer: Peer, log: TouchyLog) -> None:
     first = await peer.result("task.add", **add("a", key="k"))
     log.refusal = StorageFull("full")
     assert (await peer.refusal("task.add", **add("b")))["kind"] == "storage_full"
@@ -247,9 +241,7 @@ async def test_keys_survive_a_rejected_append(
     assert await titles(peer) == ["a"]
 
 
-async def test_list_dropped_before_its_call_is_reloaded(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_list_dropped_before_its_call_is_reloaded(running: Engine, peer: Peer, log: TouchyLog) -> None:
     first = await peer.result("task.add", **add("a", key="k"))
     other = await running.connect()
     gate, log.refusal = log.hold(), StorageFull("full")
@@ -270,9 +262,7 @@ async def test_list_dropped_before_its_call_is_reloaded(
     assert [task["title"] for task in answers[3]["tasks"]] == ["a", "c"]
 
 
-async def test_prepared_calls_get_the_disk_failure(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_prepared_calls_get_the_disk_failure(running: Engine, peer: Peer, log: TouchyLog) -> None:
     other = await running.connect()
     gate, log.refusal = log.hold(), StorageFailed("EIO")
     peer.send("task.add", add("a"), id=1)
@@ -285,9 +275,7 @@ async def test_prepared_calls_get_the_disk_failure(
         assert (await each.answer(1))["error"]["data"]["kind"] == "outcome_unknown"
 
 
-async def test_unknown_outcome_ends_the_writer(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_unknown_outcome_ends_the_writer(running: Engine, peer: Peer, log: TouchyLog) -> None:
     other, third = await running.connect(), await running.connect()
     gate, log.refusal = log.hold(), StorageFailed("EIO")
     peer.send("task.add", add("a"), id=1)
@@ -306,9 +294,7 @@ async def test_unknown_outcome_ends_the_writer(
     assert log.head == 0
 
 
-async def test_failed_erasure_is_an_unknown_outcome(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_failed_erasure_is_an_unknown_outcome(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a"))
     asked = await peer.refusal("conversation.delete", conversation=C)
     log.erase_refusal = StorageFailed("EIO")
@@ -403,9 +389,7 @@ async def test_subscription_under_load_has_no_gap_or_repeat(running: Engine) -> 
                 group.start_soon(watch, peer, delay)
 
 
-async def test_settled_list_is_granted_before_new_decisions(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_settled_list_is_granted_before_new_decisions(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("message.append", conversation=C, role="user", content=0)
     reader = await running.connect()
     gate = log.hold()
@@ -439,9 +423,7 @@ async def test_call_right_after_attach_finds_the_list(peer: Peer) -> None:
     assert (await titles(peer), await titles(peer, "s")) == (["a"], ["b"])
 
 
-async def test_conversation_used_after_deletion_is_new(
-    peer: Peer, log: TouchyLog
-) -> None:
+async def test_conversation_used_after_deletion_is_new(peer: Peer, log: TouchyLog) -> None:
     await peer.result("conversation.attach", conversation=C, session="s")
     await peer.result("task.add", **add("secret", key="k"))
     token = (await peer.refusal("conversation.delete", conversation=C))["token"]

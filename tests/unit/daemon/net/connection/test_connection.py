@@ -147,9 +147,7 @@ async def test_concurrent_long_calls_of_a_connection_are_limited(tmp_path: Path,
         await peer.quiet()
 
 
-async def test_others_run_between_many_long_calls(
-    running: Engine, peer: Peer
-) -> None:
+async def test_others_run_between_many_long_calls(running: Engine, peer: Peer) -> None:
     await peer.result("task.list", conversation=C)
     session = only_session(running)
     calls = [
@@ -210,9 +208,7 @@ async def test_large_frames_wait_undecoded_for_the_writer(
             assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
 
 
-async def test_frame_of_a_stuck_reader_stays_undecoded(
-    running: Engine, peer: Peer
-) -> None:
+async def test_frame_of_a_stuck_reader_stays_undecoded(running: Engine, peer: Peer) -> None:
     await peer.result("daemon.hello")
     session = only_session(running)
     peer.send("task.add_many", {"conversation": C, "tasks": many_tasks()}, id=1)

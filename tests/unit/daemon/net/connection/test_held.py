@@ -117,9 +117,7 @@ async def test_subscriber_without_room_is_ended_and_can_resume(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("wish", [{"after": 0}, {"view": "list"}, {"view": "rows"}], ids=str)
-async def test_new_events_subscriber_is_accepted_among_stuck_ones(
-    tmp_path: Path, wish: dict[str, Any]
-) -> None:
+async def test_new_events_subscriber_is_accepted_among_stuck_ones(tmp_path: Path, wish: dict[str, Any]) -> None:
     async with engine(tmp_path, held_bytes=HELD) as running:
         filler = await filled(running)
         running.connections.held.add(HELD + 1)

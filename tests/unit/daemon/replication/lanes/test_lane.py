@@ -123,7 +123,7 @@ async def decoded(outcome: Awaitable[object]) -> Any:
 
 
 @together()
-async def test_machines_that_write_at_once_number_their_tasks_without_a_hole(space: MemorySpace) -> None:
+async def test_concurrent_machines_number_tasks_without_gaps(space: MemorySpace) -> None:
     machines = Machine("ann", space, LIST), Machine("bob", space, LIST), Machine("eve", space, LIST)
     begun = [each.begin(add(f"{each.connection.actor} {n}")) for n in range(20) for each in machines]
     answers = [await decoded(answer) for answer in begun]
@@ -136,7 +136,7 @@ async def test_machines_that_write_at_once_number_their_tasks_without_a_hole(spa
 
 
 @together()
-async def test_those_who_are_answered_together_share_the_next_post_with_those_who_waited_meanwhile(
+async def test_callers_answered_together_share_the_next_post(
     space: MemorySpace,
 ) -> None:
     space.faults = Faults(delays=(0.005,))
@@ -160,7 +160,7 @@ async def test_those_who_are_answered_together_share_the_next_post_with_those_wh
 
 
 @together()
-async def test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody_loses_many_posts(
+async def test_distant_machine_gets_its_turns_beside_busy_ones(
     space: MemorySpace,
 ) -> None:
     space.faults = Faults(delays=(0.001, 0.0015))
@@ -187,7 +187,7 @@ async def test_a_far_machine_has_its_turns_beside_two_that_never_stop_and_nobody
 
 
 @together()
-async def test_a_change_of_a_local_list_takes_no_more_steps_beside_a_shared_one(space: MemorySpace) -> None:
+async def test_local_list_costs_no_more_beside_a_shared_one(space: MemorySpace) -> None:
     async def steps(machine: Machine) -> float:
         taken = 0
 
@@ -209,7 +209,7 @@ async def test_a_change_of_a_local_list_takes_no_more_steps_beside_a_shared_one(
 
 
 @together()
-async def test_one_machine_gets_a_task_and_its_fence_is_the_same_on_all(space: MemorySpace) -> None:
+async def test_one_machine_claims_a_task_with_one_fence(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     won, lost = [await answer for answer in (a.begin(claim("ann")), b.begin(claim("bob")))]
@@ -222,7 +222,7 @@ async def test_one_machine_gets_a_task_and_its_fence_is_the_same_on_all(space: M
 
 
 @together()
-async def test_the_task_of_another_machine_is_neither_finished_nor_renewed_from_here_without_its_fence(
+async def test_remote_claim_needs_its_fence(
     space: MemorySpace,
 ) -> None:
     a, b = pair(space)
@@ -238,7 +238,7 @@ async def test_the_task_of_another_machine_is_neither_finished_nor_renewed_from_
 
 
 @together()
-async def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is_dead(space: MemorySpace) -> None:
+async def test_claim_lasts_while_its_machine_is_alive(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=4_000, keep=False))
@@ -255,7 +255,7 @@ async def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is
 
 
 @together()
-async def test_a_machine_that_is_cut_off_ends_nobodys_claim(space: MemorySpace) -> None:
+async def test_isolated_machine_ends_no_claim(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=3_000, keep=True))
@@ -273,7 +273,7 @@ async def test_a_machine_that_is_cut_off_ends_nobodys_claim(space: MemorySpace) 
 
 @pytest.mark.parametrize("noticed", [True, False])
 @together()
-async def test_nor_does_it_when_it_is_back_before_its_calls_were_refused(space: MemorySpace, *, noticed: bool) -> None:
+async def test_machine_back_before_rejection_ends_no_claim(space: MemorySpace, *, noticed: bool) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=3_000, keep=True))
@@ -291,7 +291,7 @@ async def test_nor_does_it_when_it_is_back_before_its_calls_were_refused(space: 
 
 
 @together()
-async def test_who_holds_a_task_is_asked_of_what_is_published(space: MemorySpace) -> None:
+async def test_claims_are_checked_against_published_state(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
     await a.call(add("two"))
@@ -310,7 +310,7 @@ async def test_who_holds_a_task_is_asked_of_what_is_published(space: MemorySpace
 
 
 @together(Faults(push_lost=1.0, delays=(0.001,)))
-async def test_a_push_that_is_lost_is_made_up_for(space: MemorySpace) -> None:
+async def test_lost_push_is_recovered(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     began = asyncio.get_running_loop().time()
@@ -318,7 +318,7 @@ async def test_a_push_that_is_lost_is_made_up_for(space: MemorySpace) -> None:
     assert asyncio.get_running_loop().time() - began < 6
 
 
-async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_every_machine() -> None:
+async def test_long_call_runs_in_slices_on_every_machine() -> None:
     many = MAX_PARTS + 4 * SLICE_EVENTS
     a, b = pair(MemorySpace(Random(1), Faults(delays=(0.0,))))
     await a.call(add("one"))
@@ -334,7 +334,7 @@ async def test_a_call_of_very_many_parts_is_decided_and_recorded_in_slices_on_ev
 
 
 @together(Faults(delays=(0.0,)))
-async def test_what_is_posted_while_a_long_call_is_decided_comes_first(space: MemorySpace) -> None:
+async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
     """What was worked out holds for the list as it was, and is worked out again."""
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
@@ -348,7 +348,7 @@ async def test_what_is_posted_while_a_long_call_is_decided_comes_first(space: Me
 
 
 @together(Faults(delays=(0.0,)))
-async def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one(space: MemorySpace) -> None:
+async def test_decision_for_a_long_list_is_not_applied_to_a_short_one(space: MemorySpace) -> None:
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = pair(space)
@@ -364,7 +364,7 @@ async def test_what_was_worked_out_for_a_long_list_is_not_done_to_a_short_one(sp
 
 
 @together()
-async def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it(space: MemorySpace) -> None:
+async def test_stop_during_a_long_call_rejects_it(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
     tasks = [{"title": f"t{number}"} for number in range(2 * MAX_PARTS)]
@@ -380,7 +380,7 @@ async def test_a_daemon_that_stops_while_a_long_call_is_decided_refuses_it(space
 
 
 @together()
-async def test_a_push_that_comes_before_the_one_it_follows_stops_nothing(space: MemorySpace) -> None:
+async def test_early_push_stops_nothing(space: MemorySpace) -> None:
     """What is missing is read, and until then the list is behind, not refused."""
 
     a, b = await sharing(space)
@@ -396,7 +396,7 @@ async def test_a_push_that_comes_before_the_one_it_follows_stops_nothing(space: 
 
 
 @together()
-async def test_what_arrives_for_another_state_of_the_list_is_not_applied(space: MemorySpace) -> None:
+async def test_arrival_for_another_state_is_not_applied(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
     outcomes: list[Rejection | None] = []
@@ -408,7 +408,7 @@ async def test_what_arrives_for_another_state_of_the_list_is_not_applied(space: 
 
 
 @together()
-async def test_a_late_owner_is_fenced_after_his_machine_was_cut_off(space: MemorySpace) -> None:
+async def test_late_owner_is_fenced_after_an_outage(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     fence = (await a.call(claim("ann", lease_ms=3_000, keep=True)))["fence"]
@@ -422,7 +422,7 @@ async def test_a_late_owner_is_fenced_after_his_machine_was_cut_off(space: Memor
 
 
 @together()
-async def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes(space: MemorySpace) -> None:
+async def test_isolated_machine_can_read_and_not_write(space: MemorySpace) -> None:
     _, b = await sharing(space)
     b.shared.cut()
     began = asyncio.get_running_loop().time()
@@ -437,7 +437,7 @@ async def test_a_machine_that_is_cut_off_reads_and_is_refused_what_it_writes(spa
 
 
 @together()
-async def test_a_server_that_says_nothing_is_unreachable_before_a_client_gives_the_daemon_up(
+async def test_silent_server_is_unreachable_before_clients_time_out(
     space: MemorySpace,
 ) -> None:
     a = Machine("ann", space, LIST)
@@ -451,7 +451,7 @@ async def test_a_server_that_says_nothing_is_unreachable_before_a_client_gives_t
 
 
 @together(Faults(ack_lost=0.4, post_lost=0.2, conflict_invented=0.2, delays=(0.001,)))
-async def test_a_post_whose_answer_was_lost_is_made_once(space: MemorySpace) -> None:
+async def test_post_with_a_lost_response_is_made_once(space: MemorySpace) -> None:
     a, b = pair(space)
     for n in range(20):
         assert (await a.call(add(f"{n}")))["task"]["id"] == f"{n + 1}"
@@ -459,7 +459,7 @@ async def test_a_post_whose_answer_was_lost_is_made_once(space: MemorySpace) -> 
 
 
 @together()
-async def test_a_call_that_is_retried_through_another_machine_gets_its_first_answer(space: MemorySpace) -> None:
+async def test_retry_on_another_machine_gets_the_first_response(space: MemorySpace) -> None:
     a, b = pair(space)
     first = await a.call(add("one", "k"))
     await b.reaches(LIST, 2)
@@ -471,7 +471,7 @@ async def test_a_call_that_is_retried_through_another_machine_gets_its_first_ans
     assert tasks[0] == tasks[1]
 
 
-def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so() -> None:
+def test_key_resolves_an_unknown_outcome() -> None:
     kinds = set[str]()
 
     async def story(space: MemorySpace) -> None:
@@ -500,7 +500,7 @@ def test_a_change_whose_outcome_is_unknown_is_there_or_not_and_its_key_says_so()
 
 
 @together()
-async def test_who_was_first_is_known_from_a_push_but_for_a_post_that_was_in_before_it_was_repeated(
+async def test_push_tells_which_post_was_first(
     space: MemorySpace,
 ) -> None:
     log = space.member("ann_1")
@@ -516,7 +516,7 @@ async def test_who_was_first_is_known_from_a_push_but_for_a_post_that_was_in_bef
 
 
 @together(Faults())
-async def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_was_written(space: MemorySpace) -> None:
+async def test_false_conflict_is_an_unknown_outcome(space: MemorySpace) -> None:
     a, b = await sharing(space)
     space.faults = Faults(conflict_kept=1.0, late_s=1.0, delays=(0.01,))
     answer = a.begin(add("two", "k"))
@@ -531,7 +531,7 @@ async def test_a_conflict_that_a_deposed_leader_invents_is_no_word_that_nothing_
 
 
 @together()
-async def test_a_member_that_may_only_read_is_told_so_at_once(space: MemorySpace) -> None:
+async def test_read_only_member_is_rejected_immediately(space: MemorySpace) -> None:
     a, b = Machine("ann", space, LIST), Machine("bob", space, LIST, may_post=False)
     await a.call(add("one"))
     await b.reaches(LIST, 2)
@@ -541,7 +541,7 @@ async def test_a_member_that_may_only_read_is_told_so_at_once(space: MemorySpace
 
 
 @together()
-async def test_an_undo_takes_back_what_another_machine_did(space: MemorySpace) -> None:
+async def test_undo_reverts_changes_of_another_machine(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(add("two"))
@@ -557,7 +557,7 @@ async def test_an_undo_takes_back_what_another_machine_did(space: MemorySpace) -
 
 
 @together()
-async def test_a_read_behind_a_write_of_its_connection_sees_it(space: MemorySpace) -> None:
+async def test_read_after_a_write_sees_it(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     write = a.begin(add("one"))
     read = a.read(p.TaskList(conversation=LIST))
@@ -566,7 +566,7 @@ async def test_a_read_behind_a_write_of_its_connection_sees_it(space: MemorySpac
 
 
 @together()
-async def test_a_claim_that_waits_gets_what_another_machine_adds(space: MemorySpace) -> None:
+async def test_waiting_claim_gets_a_task_of_another_machine(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(p.ConversationOpen(conversation=LIST))
     waiting = b.begin(claim("bob", wait_ms=60_000))
@@ -576,7 +576,7 @@ async def test_a_claim_that_waits_gets_what_another_machine_adds(space: MemorySp
 
 
 @together()
-async def test_a_machine_that_starts_again_goes_on_where_it_was(space: MemorySpace) -> None:
+async def test_restarted_machine_continues(space: MemorySpace) -> None:
     a, b = pair(space)
     for n in range(5):
         await a.call(add(f"{n}"))
@@ -609,7 +609,7 @@ def forged(space: MemorySpace, **changes: object) -> None:
     ],
 )
 @together()
-async def test_a_list_that_holds_what_can_not_be_followed_is_read_and_not_written(
+async def test_list_with_an_unsupported_post_is_read_only(
     space: MemorySpace, changes: dict[str, object], kind: str
 ) -> None:
     a, b = await sharing(space)
@@ -633,9 +633,7 @@ async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
 
 @pytest.mark.parametrize("kept", [0, 1])
 @together()
-async def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here_until_they_are_put_back(
-    space: MemorySpace, kept: int
-) -> None:
+async def test_lost_posts_are_detected_until_restored(space: MemorySpace, kept: int) -> None:
     a, b = pair(space)
     reader = Machine("eve", space, LIST, may_post=False)
     for n in range(3):
@@ -662,7 +660,7 @@ async def test_a_space_that_lost_posts_is_noticed_and_changes_nothing_here_until
 
 
 @together()
-async def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_so_he_does_after_a_restart(
+async def test_member_continues_after_posts_are_restored(
     space: MemorySpace,
 ) -> None:
     a, b = pair(space)
@@ -685,7 +683,7 @@ async def test_who_comes_back_after_posts_were_put_back_goes_on_by_himself_and_s
 
 
 @together()
-async def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once_more(space: MemorySpace) -> None:
+async def test_list_changed_during_a_check_is_checked_again(space: MemorySpace) -> None:
     a, b = await sharing(space)
     await lost(space, 0, a, b)
     await put_back(a.log, a.shared, LIST, Place(), 0)
@@ -699,7 +697,7 @@ async def test_a_list_that_goes_on_while_it_is_being_looked_at_is_looked_at_once
 
 
 @together()
-async def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_that_lost_it(
+async def test_diverged_space_differs_from_a_lossy_one(
     space: MemorySpace,
 ) -> None:
     a, b = pair(space)
@@ -720,7 +718,7 @@ async def test_a_space_that_went_on_without_what_is_here_is_told_apart_from_one_
 
 
 @together()
-async def test_the_others_tell_how_much_they_have_of_a_list_that_was_lost(space: MemorySpace) -> None:
+async def test_members_report_how_much_of_a_lost_list_they_have(space: MemorySpace) -> None:
     a, b = await sharing(space)
     b.shared.cut()
     await a.call(add("two"))
@@ -744,9 +742,7 @@ async def test_a_repaired_list_is_current_when_complete(space: MemorySpace) -> N
 
 
 @in_real_time
-async def test_a_list_that_is_deleted_is_erased_on_every_machine_and_may_be_begun_anew(
-    space: MemorySpace, tmp_path: Path
-) -> None:
+async def test_deleted_list_is_erased_everywhere(space: MemorySpace, tmp_path: Path) -> None:
     a, b = pair(space, tmp_path)
     await a.call(add("secret"))
     await b.reaches(LIST, 2)
@@ -778,9 +774,7 @@ async def erased(space: MemorySpace) -> None:
 
 
 @in_real_time
-async def test_who_may_erase_does_it_for_a_machine_that_may_not_or_died_over_it(
-    space: MemorySpace, tmp_path: Path
-) -> None:
+async def test_keeper_erases_for_other_machines(space: MemorySpace, tmp_path: Path) -> None:
     a, b = pair(space, tmp_path)
     a.shared.may_erase = False
     await a.call(add("secret"))
@@ -796,9 +790,7 @@ async def test_who_may_erase_does_it_for_a_machine_that_may_not_or_died_over_it(
 
 
 @in_real_time
-async def test_a_machine_that_was_away_while_a_list_was_deleted_erases_it_and_follows_what_was_begun_anew(
-    space: MemorySpace, tmp_path: Path
-) -> None:
+async def test_absent_machine_erases_a_deleted_list(space: MemorySpace, tmp_path: Path) -> None:
     a, b = pair(space, tmp_path)
     await a.call(add("secret"))
     await b.reaches(LIST, 2)
@@ -828,7 +820,7 @@ async def begun_again(space: MemorySpace, directory: Path) -> Machine:
 
 
 @in_real_time
-async def test_a_shared_list_that_was_deleted_once_is_put_back(space: MemorySpace, tmp_path: Path) -> None:
+async def test_recreated_shared_list_is_restored(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     base, posts = await share(a.log, a.shared, LIST)
     assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
@@ -838,7 +830,7 @@ async def test_a_shared_list_that_was_deleted_once_is_put_back(space: MemorySpac
 
 
 @in_real_time
-async def test_a_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_path: Path) -> None:
+async def test_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_path: Path) -> None:
     a, b = await sharing(space, tmp_path)
     b.shared.cut()
     await a.call(add("two"))
@@ -854,7 +846,7 @@ async def test_a_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tm
 
 
 @in_real_time
-async def test_a_list_that_its_space_counts_otherwise_is_not_written(space: MemorySpace, tmp_path: Path) -> None:
+async def test_list_with_other_versions_in_its_space_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
     body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
@@ -881,7 +873,7 @@ async def test_a_list_that_its_space_counts_otherwise_is_not_written(space: Memo
 
 
 @in_real_time
-async def test_a_deleted_list_that_a_space_lost_offers_no_repair(space: MemorySpace, tmp_path: Path) -> None:
+async def test_lost_deleted_list_offers_no_repair(space: MemorySpace, tmp_path: Path) -> None:
     a = Machine("ann", space, LIST, data_dir=str(tmp_path))
     await a.call(add("one"))
     before = list(space.posts[LIST])
@@ -897,7 +889,7 @@ async def test_a_deleted_list_that_a_space_lost_offers_no_repair(space: MemorySp
 
 
 @together()
-async def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_beside_it_are_made(
+async def test_change_larger_than_a_post_is_rejected_alone(
     space: MemorySpace,
 ) -> None:
     space.max_bytes = 3_000
@@ -911,7 +903,7 @@ async def test_a_change_that_is_larger_than_a_post_is_refused_and_small_ones_bes
 
 
 @together()
-async def test_a_full_disk_here_leaves_the_space_as_it_is_and_is_caught_up_when_there_is_room(
+async def test_full_disk_catches_up_once_there_is_room(
     space: MemorySpace,
 ) -> None:
     a, b = await sharing(space)
@@ -926,7 +918,7 @@ async def test_a_full_disk_here_leaves_the_space_as_it_is_and_is_caught_up_when_
     await a.reaches(LIST, 4)
 
 
-def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
+def test_lost_and_reordered_pushes_leave_no_gap() -> None:
     async def story(space: MemorySpace) -> None:
         a, b = pair(space)
         for n in range(30):
@@ -940,7 +932,7 @@ def test_pushes_that_are_lost_or_come_in_any_order_leave_no_hole() -> None:
 
 
 @together()
-async def test_who_works_on_a_task_is_shown_with_his_machine_on_all(space: MemorySpace) -> None:
+async def test_owners_are_shown_with_their_machine(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     claimed = await a.call(claim("ann"))
@@ -951,7 +943,7 @@ async def test_who_works_on_a_task_is_shown_with_his_machine_on_all(space: Memor
 
 
 @together()
-async def test_what_waits_behind_the_writes_of_a_lane_goes_on_when_they_are_answered(space: MemorySpace) -> None:
+async def test_waiters_continue_after_a_lanes_writes(space: MemorySpace) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
     write = a.begin(add("two"))
@@ -962,7 +954,7 @@ async def test_what_waits_behind_the_writes_of_a_lane_goes_on_when_they_are_answ
 
 
 @together()
-async def test_a_list_that_may_be_old_says_so_and_since_when(space: MemorySpace) -> None:
+async def test_stale_list_shows_since_when(space: MemorySpace) -> None:
     _, b = await sharing(space)
     place = p.TaskList(conversation=LIST)
     assert "shared" not in await decoded(b.read(place))
@@ -1016,7 +1008,7 @@ class Screen(Nobody):
 
 
 @together()
-async def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_and_where_it_is_does_not(
+async def test_followers_are_notified_when_staleness_changes(
     space: MemorySpace,
 ) -> None:
     _, b = await sharing(space)
@@ -1043,7 +1035,7 @@ async def test_whoever_follows_a_list_is_told_how_it_stands_when_that_changes_an
 
 
 @together()
-async def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_that_stays_so_is_not(
+async def test_brief_lag_is_not_shown(
     space: MemorySpace,
 ) -> None:
     a, b = await sharing(space)
@@ -1073,7 +1065,7 @@ async def test_a_list_that_is_behind_for_a_moment_is_shown_as_current_and_one_th
     ids=["nothing", "no text", "deep", "deep inside", "a huge number", "no event", "an empty group"],
 )
 @together()
-async def test_rubbish_in_a_space_stops_the_list_and_not_the_daemon(space: MemorySpace, body: bytes) -> None:
+async def test_invalid_posts_stop_only_their_list(space: MemorySpace, body: bytes) -> None:
     a, b = await sharing(space)
     assert space.commit(LIST, space.posts[LIST][-1].position, "rubbish", body)
     for each in (a, b):
@@ -1082,7 +1074,7 @@ async def test_rubbish_in_a_space_stops_the_list_and_not_the_daemon(space: Memor
 
 
 @together()
-async def test_a_list_that_another_machine_opened_for_a_user_is_nobody_elses_here(space: MemorySpace) -> None:
+async def test_list_opened_for_a_user_elsewhere_is_private(space: MemorySpace) -> None:
     a, b = pair(space)
     bound = Connection("eve")
     bound.user = "eve"
@@ -1097,7 +1089,7 @@ async def test_a_list_that_another_machine_opened_for_a_user_is_nobody_elses_her
 
 
 @together()
-async def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on(space: MemorySpace) -> None:
+async def test_claims_of_a_machine_that_left_are_handed_on(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=3_000, keep=True))
@@ -1109,7 +1101,7 @@ async def test_the_claims_of_a_machine_that_follows_a_list_no_more_are_handed_on
 
 
 @together(Faults(push_lost=1.0, delays=(0.001,)))
-async def test_nothing_to_claim_is_never_the_word_of_an_old_state(space: MemorySpace) -> None:
+async def test_empty_claim_is_never_based_on_stale_state(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(p.ConversationOpen(conversation=LIST))
     await b.reaches(LIST, 1)
@@ -1119,7 +1111,7 @@ async def test_nothing_to_claim_is_never_the_word_of_an_old_state(space: MemoryS
 
 
 @together()
-async def test_others_see_who_follows_a_list_without_any_claim(space: MemorySpace) -> None:
+async def test_followers_without_claims_are_visible(space: MemorySpace) -> None:
     a, b = pair(space)
     Machine("eve", space, LIST, may_post=False)
     await a.call(add("one"))
@@ -1132,7 +1124,7 @@ async def test_others_see_who_follows_a_list_without_any_claim(space: MemorySpac
 
 
 @together()
-async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
+async def test_lane_rejects_other_stage_changes(space: MemorySpace) -> None:
     lane = (a := Machine("ann", space, LIST)).lanes.lanes[LIST]
     await a.call(add("one"))
     lane.leave(Rejection("forbidden", "It was left."), lambda: None)
@@ -1148,7 +1140,7 @@ async def test_a_lane_goes_through_its_stages_alone(space: MemorySpace) -> None:
         lane.dissolve()
 
 
-def test_a_member_of_no_name_is_not_remembered() -> None:
+def test_member_without_a_name_is_not_recorded() -> None:
     members = Members("ann_1")
     for name in ("ann_1", "\x1b[31m", "x" * 65, "bob_2"):
         members.record_seen(name, ("a",))

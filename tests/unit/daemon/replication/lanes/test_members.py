@@ -3,7 +3,7 @@
 from punchlistd.replication.lanes.members import MAX_MEMBERS, Members
 
 
-def test_forged_signs_of_life_take_bounded_memory() -> None:
+def test_forged_heartbeats_use_bounded_memory() -> None:
     members = Members("ann_1")
     for number in range(2 * MAX_MEMBERS):
         members.record_stuck(f"eve_{number}", {"plan": number})

@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return moved
 
 
-def test_those_who_asked_before_are_let_in_first_until_their_posts_are_in(clock: Clock) -> None:
+def test_members_take_turns_in_request_order(clock: Clock) -> None:
     mine = Turns("ann")
     assert mine.wait_s() == 0
     mine.enqueue("bob", 0.02)
@@ -41,7 +41,7 @@ def test_those_who_asked_before_are_let_in_first_until_their_posts_are_in(clock:
     assert mine.wait_s() == 0
 
 
-def test_nobody_is_waited_for_longer_than_his_post_takes_from_when_his_turn_began(clock: Clock) -> None:
+def test_turn_times_out_after_its_round_trip(clock: Clock) -> None:
     mine = Turns("ann")
     mine.enqueue("bob", 60.0)
     mine.enqueue("eve", 0.05)
@@ -62,7 +62,7 @@ def test_nobody_is_waited_for_longer_than_his_post_takes_from_when_his_turn_bega
     assert mine.wait_s() == pytest.approx(0.2), "bob's turn is long over"
 
 
-def test_forged_wishes_hold_up_no_member_for_long(clock: Clock) -> None:
+def test_forged_requests_delay_members_briefly(clock: Clock) -> None:
     mine = Turns("ann")
     mine.enqueue("ann", 60.0)
     assert mine.wait_s() <= TURN_S
@@ -77,7 +77,7 @@ def test_forged_wishes_hold_up_no_member_for_long(clock: Clock) -> None:
     assert clock.now - began <= QUEUE_S + TURN_S
 
 
-def test_who_lost_a_post_or_sees_others_in_line_asks_once_and_waits_to_hear_of_it(clock: Clock) -> None:
+def test_member_that_lost_a_post_requests_one_turn(clock: Clock) -> None:
     mine = Turns("ann")
     assert not mine.should_request(0.01, posts=True), "alone, it just posts"
     mine.record_lost_race()
@@ -95,7 +95,7 @@ def test_who_lost_a_post_or_sees_others_in_line_asks_once_and_waits_to_hear_of_i
     assert mine.should_request(0.01, posts=True)
 
 
-def test_who_stood_in_line_asks_again_as_long_as_others_post_as_often_as_it_does(clock: Clock) -> None:
+def test_queued_member_requests_again_under_contention(clock: Clock) -> None:
     mine = Turns("ann")
     mine.record_post("bob")
     assert not mine.should_request(0.01, posts=True), "no post was lost yet"

@@ -20,14 +20,14 @@ STUCK = {
 }
 
 
-def test_a_list_that_a_space_does_not_have_is_told_with_names_that_lists_can_have_alone() -> None:
+def test_unknown_list_error_names_valid_lists_only() -> None:
     said = refusals.not_there("release", "team", ["", "\x1b[31m\n evil", "plan"]).message
     assert "It has: plan. " in said
     assert "It has none yet." in refusals.not_there("release", "team", [""]).message
 
 
 @pytest.mark.parametrize("case", STUCK)
-def test_whatever_keeps_a_list_from_going_on_says_how_to_go_on(case: str) -> None:
+def test_every_blocked_list_names_its_remedy(case: str) -> None:
     refused, kind, says = STUCK[case]
     assert isinstance(refused, Rejection)
     assert refused.kind == kind

@@ -174,7 +174,7 @@ async def repaired(one: AsyncClient, engine: Engine, name: str) -> int:
     return removed.removed
 
 
-async def test_an_invalid_post_stops_only_its_list(machines: Machines, engine: Engine) -> None:
+async def test_invalid_post_stops_only_its_list(machines: Machines, engine: Engine) -> None:
     second = machines.start("bob")
     async with client(machines.start("ann")) as ann, client(machines.start("kim")) as kim:
         async with client(second) as bob:
@@ -214,7 +214,7 @@ async def test_an_invalid_post_stops_only_its_list(machines: Machines, engine: E
 
 
 @pytest.mark.parametrize("engine", [pytest.param(OnPostgres, marks=needs_postgres)], indirect=True)
-async def test_a_row_before_all_places_takes_no_name(machines: Machines, engine: OnPostgres) -> None:
+async def test_row_before_all_positions_takes_no_name(machines: Machines, engine: OnPostgres) -> None:
     async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
         for one, name in ((ann, "ann"), (bob, "bob")):
             await engine.add(one, name)
@@ -244,7 +244,7 @@ async def test_a_member_removes_no_post(machines: Machines, engine: Engine) -> N
             await plan.repair_space("nowhere")
 
 
-async def test_a_post_takes_a_removed_posts_place(machines: Machines, engine: Engine) -> None:
+async def test_post_may_take_a_removed_posts_place(machines: Machines, engine: Engine) -> None:
     async with client(machines.start("ann")) as ann, client(machines.start("kim")) as kim:
         for one, name in ((ann, "ann"), (kim, "kim")):
             await engine.add(one, name)
@@ -336,7 +336,7 @@ def erased(position: int) -> list[Posted]:
         pytest.param([*chain("a"), Posted("plan", 2, 0, "", b"", fault="it is none")], [(2, True)], id="fault"),
     ],
 )
-async def test_only_what_no_machine_followed_is_certain(posts: list[Posted], bad: list[tuple[int, bool]]) -> None:
+async def test_only_unfollowed_posts_are_certainly_safe(posts: list[Posted], bad: list[tuple[int, bool]]) -> None:
     assert [(one.post.position, one.certain) for one in await find_bad(posts)] == bad
 
 

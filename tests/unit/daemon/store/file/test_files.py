@@ -73,9 +73,7 @@ def test_check_of_the_flushed_file_ignores_times(
     assert looked == [str(tmp_path / "own")]
 
 
-def test_flushed_file_is_watched_without_proc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flushed_file_is_watched_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str, _flags: int) -> int:
         raise FileNotFoundError(path)
 

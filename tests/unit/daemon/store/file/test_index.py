@@ -131,9 +131,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-async def test_index_of_another_log_is_rebuilt_at_start(
-    path: str, place: Path, harm: str
-) -> None:
+async def test_index_of_another_log_is_rebuilt_at_start(path: str, place: Path, harm: str) -> None:
     scribe = await written(path)
     await run_sync(HARMS[harm], place)
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -212,9 +210,7 @@ async def accept(log: OpenedLog) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_unreadable_index_page_is_rebuilt(
-    path: str, place: Path, name: str
-) -> None:
+async def test_unreadable_index_page_is_rebuilt(path: str, place: Path, name: str) -> None:
     scribe = await written(path)
 
     def spoil() -> None:
@@ -304,9 +300,7 @@ async def test_events_missing_from_the_index_are_reindexed(
 @pytest.mark.parametrize(
     "statement", ["UPDATE keys SET hash = hash + 1", "UPDATE keys SET seq = seq + 1 WHERE seq = 4"]
 )
-async def test_changed_keys_are_read_from_the_log(
-    path: str, place: Path, statement: str
-) -> None:
+async def test_changed_keys_are_read_from_the_log(path: str, place: Path, statement: str) -> None:
     await written(path)
     execute(place, statement)
     log = await OpenedLog.open(path, reserve_bytes=0)

@@ -34,9 +34,7 @@ def operations(path: str) -> Iterator[Operations]:
         ("journal_size_limit", 64 << 20),
     ],
 )
-def test_open_log_has_durable_settings(
-    operations: Operations, name: str, value: str | int
-) -> None:
+def test_open_log_has_durable_settings(operations: Operations, name: str, value: str | int) -> None:
     assert operations.connection.execute(f"PRAGMA {name}").fetchone() == (value,)
 
 

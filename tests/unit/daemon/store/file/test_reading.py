@@ -54,9 +54,7 @@ async def everything(log: OpenedLog, page: int = 99) -> tuple[list[bytes], list[
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("part", [b"bert 1", b'"version":2,"at":1700000000000,"actor":"scribe","event":{"type":"M'])
-async def test_damage_affects_only_its_conversation(
-    path: str, indexed: bool, part: bytes
-) -> None:
+async def test_damage_affects_only_its_conversation(path: str, indexed: bool, part: bytes) -> None:
     lines = await written(path, indexed=indexed)
     line = next(line for line in lines if b"bert 1" in line)
     change(path, 6, line, line.replace(part, b"?" * len(part)))
@@ -284,9 +282,7 @@ async def expect_all_or_told(log: OpenedLog, name: str, expected: list[bytes]) -
 
 
 @pytest.mark.parametrize(("spoiled", "refused"), [(b"bera", {"bert"}), (b"xxxx", {"anna", "bert", "carl"})])
-async def test_last_event_with_a_damaged_name_is_missed(
-    path: str, spoiled: bytes, refused: set[str]
-) -> None:
+async def test_last_event_with_a_damaged_name_is_missed(path: str, spoiled: bytes, refused: set[str]) -> None:
     await written(path, indexed=False)
     change(path, 12, b'"bert"', b'"%s"' % spoiled)
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -429,9 +425,7 @@ async def test_tombstone_in_a_damaged_row_is_recognized(path: str) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_resume_inside_a_damaged_row_reports_it(
-    path: str, indexed: bool
-) -> None:
+async def test_resume_inside_a_damaged_row_reports_it(path: str, indexed: bool) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write_batch(*[("anna", [said(f"anna {number}")]) for number in range(4)])

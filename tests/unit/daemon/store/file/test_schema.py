@@ -31,9 +31,7 @@ def test_new_log_is_identified_and_private(path: str) -> None:
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_file_system_without_locks_is_rejected(
-    path: str, monkeypatch: pytest.MonkeyPatch, is_new: bool
-) -> None:
+def test_file_system_without_locks_is_rejected(path: str, monkeypatch: pytest.MonkeyPatch, is_new: bool) -> None:
     if not is_new:
         create(path)
 

@@ -117,9 +117,7 @@ async def test_cancelled_backup_leaves_nothing(log: OpenedLog, tmp_path: Path) -
     await log.load("a")
 
 
-async def test_backup_error_names_its_kind(
-    log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_backup_error_names_its_kind(log: OpenedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def publish(_finished: str, _path: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

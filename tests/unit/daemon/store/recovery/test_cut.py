@@ -50,9 +50,7 @@ def wire(line: bytes) -> bytes:
 
 @pytest.mark.parametrize("harm", [a_byte, zeros, the_row])
 @pytest.mark.parametrize("hits", [1, 4])
-def test_cut_keeps_intact_events_and_reports_losses(
-    tmp_path: Path, harm: Harm, hits: int
-) -> None:
+def test_cut_keeps_intact_events_and_reports_losses(tmp_path: Path, harm: Harm, hits: int) -> None:
     seed = SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     random = Random(seed)
