@@ -1,4 +1,4 @@
-"""What holds for every test of the domain."""
+"""Settings for all tests of the domain."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -9,7 +9,7 @@ from punchlist_testing.domain import Recorder
 from punchlist_testing.unmeasured import untraced
 
 TRACED = 8
-"""So many rounds of a random test show the tracer of coverage the lines; the others take a quarter without it."""
+"""Random tests run fewer rounds under coverage, whose tracer has seen the lines by then."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""What each fact changes, and what it leaves alone."""
+"""The effect of each event."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from punchlistd.domain.state import State
 
 
 def given(*events: AnyEvent) -> State:
-    """The state after these events, one millisecond apart from 1,000."""
+    """Return the state after these events, one millisecond apart from 1,000."""
     recorder = Recorder()
     for event in events:
         recorder.happen([event])

@@ -1,4 +1,4 @@
-"""Why a task or a list does not go on: facts in the order of their causes, by the rules that decide calls."""
+"""Explanations of why a task or list is blocked, by the rules that decide calls."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Gates: a completed task waits for a check or a yes, and who may give it; and the time that tasks took."""
+"""Gates: a completed task waits for a check or an approval; and the time spent on tasks."""
 
 from typing import Any
 

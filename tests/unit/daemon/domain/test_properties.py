@@ -1,4 +1,4 @@
-"""What holds whatever is asked and whatever has happened. A failing case prints its seed."""
+"""Properties that hold for any calls. A failing case prints its seed."""
 
 from random import Random
 
@@ -143,7 +143,7 @@ def test_undo_of_everything_empties_the_list(seed: int) -> None:
 
 
 def _whole(state: State) -> tuple[object, ...]:
-    """All that an undo can bring back; a note that comes back has a new time."""
+    """Return what an undo can restore; a restored note has a new time."""
     notes = {task.id: [(note.text, note.actor) for note in task.notes] for task in state.tasks.values()}
     return state.title, state.settings, notes, [{**task, "notes": ()} for task in tell(state)]
 

@@ -1,4 +1,4 @@
-"""Sentences of refusals."""
+"""Messages of rejections."""
 
 from msgspec.structs import replace
 

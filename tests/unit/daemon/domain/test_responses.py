@@ -1,4 +1,4 @@
-"""Answers, as they are given first and again from the log."""
+"""Responses, given first and again from the log."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def answer(recorder: Recorder, call: p.Mutation) -> Any:
-    """The answer to a call; checked to be the same when it is made again from a replay."""
+    """Return the response to a call; check that a replay gives the same."""
     decision = recorder.do(call)
     first = respond(call, recorder.state, decision.events, recorder.seq, decision, "me")
     again = respond(call, replay(CONVERSATION, recorder.facts), decision.events, recorder.seq, decision, "me")

@@ -1,4 +1,4 @@
-"""The first answers after a kill are those that come later: nothing is left out, and nothing that was deleted shows."""
+"""The first responses after a kill equal later ones: complete, without deleted lists."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from punchlistd.clock import now_ms
 from punchlistd.store.port import Damaged, StorageFull, Survey
 
 LISTS = {"of:ann:old", "of:ann:new", "of:ann:again", "mine"}
-"""Those of the user ann."""
+"""Lists of the user ann."""
 
 INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {}),
@@ -18,7 +18,7 @@ INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {"active": True}),
     ("task.search", {"query": "errand"}),
 )
-"""What is asked of the index, which it brings up to date."""
+"""Queries of the index, which they bring up to date."""
 
 READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("task.search", {"query": "errand", "conversation": "my:new"}),
@@ -40,11 +40,11 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
         )
     ),
 )
-"""What is asked, of lists that the index does not know, knows as they were, or knows though they are deleted."""
+"""Calls for lists that the index lacks, has in an older state, or still has after deletion."""
 
 
 async def _live(running: Engine) -> None:
-    """Lists of two users and of nobody: some changed, made, deleted and moved since the log was indexed."""
+    """Lists with and without users: changed, created, deleted and moved since the log was indexed."""
     ann, bob, peer = await running.connect(user="ann"), await running.connect(user="bob"), await running.connect()
     for each in (ann, bob):
         for name in ("old", "gone", "again"):

@@ -1,4 +1,4 @@
-"""Calls of thousands of parts: all others go on meanwhile."""
+"""Calls with thousands of parts: other calls continue."""
 
 import asyncio
 from pathlib import Path
@@ -21,10 +21,10 @@ from punchlistd.store.port import StorageFull
 C = "c"
 MANY = MAX_PARTS + 4 * SLICE_EVENTS
 WORK = (evolve, apply, add_many, replace)
-"""What is done for each part of a call: the rules pause after each, and go on behind it."""
+"""Steps for each part of a call: the rules pause after each."""
 
 SLICE = 3 * SLICE_EVENTS
-"""A slice does at most two things for each of its parts, and one may end where the next one begins."""
+"""A slice runs at most two steps for each of its parts, and one may end where the next begins."""
 
 
 def titled(count: int = MANY, prefix: str = "t") -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ async def test_concurrent_multipart_calls_take_several_turns(running: Engine, pe
 
 
 async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer) -> None:
-    """And each connection's own calls stay in their order."""
+    """Each connection's own calls stay in order."""
     other, seqs = await running.connect(), dict[int, int]()
     for number in range(4):
         peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=2 * number)
@@ -99,7 +99,7 @@ async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer
 
 
 async def test_endless_reads_delay_a_long_call_briefly(running: Engine, peer: Peer, log: TouchyLog) -> None:
-    """To a user, a list that is not there has to be looked for again each time."""
+    """For a bound user, a missing list is looked up again each time."""
     await peer.result("task.add", conversation=C, title="x")
     reader = await running.connect()
     await reader.result("daemon.hello", user="u")
@@ -132,7 +132,7 @@ async def test_rejected_append_of_a_long_call_leaves_nothing(running: Engine, pe
 
 
 def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
-    """So few tasks that they are decided in one go, which takes more events than go in one."""
+    """Few enough tasks for one decision, with more events than one slice."""
     return [
         {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
         for each in range(count)
@@ -140,7 +140,7 @@ def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
 
 
 async def test_reader_does_not_evict_a_list_being_created(running: Engine, peer: Peer) -> None:
-    """A list that is not there is unloaded again once somebody has asked for it."""
+    """A missing list is unloaded again after a request."""
     reader = await running.connect()
     peer.send("task.add_many", {"conversation": C, "tasks": titled()}, id=1)
     for number in range(30):

@@ -15,5 +15,5 @@ async def running(tmp_path: Path) -> AsyncGenerator[Engine]:
 
 @pytest.fixture
 async def peer(running: Engine) -> Peer:
-    """A client of it."""
+    """A client of the engine."""
     return await running.connect()

@@ -1,4 +1,4 @@
-"""The table of malformed frames: every one gets exactly the answer that the rules of the contract give."""
+"""Malformed frames: each gets exactly the error that the rules of the contract give."""
 
 import gc
 import time

@@ -20,7 +20,7 @@ def broken(_connection: Connection, _params: Any) -> bytes:
 
 
 class Anything:
-    """Has whatever it is asked for."""
+    """An object with every attribute."""
 
     def __getattr__(self, name: str) -> Any:
         return (self, name)

@@ -1,4 +1,4 @@
-"""What a log on a disk promises beyond the contract of any log."""
+"""Guarantees of a log on disk beyond the common contract."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ from punchlistd.store.recovery.opening import open_log
 
 
 def crash_copy(path: str, directory: Path) -> str:
-    """The log as a crash would leave it, elsewhere."""
+    """Return a copy of the log as a crash would leave it."""
     directory.mkdir()
     for name in ("log.db", "log.db-wal", "log.index", "log.index-wal", "log.mark"):
         if os.path.exists(source := os.path.join(os.path.dirname(path), name)):
@@ -388,7 +388,7 @@ async def test_close_keeps_files_that_replaced_ours(path: str, tmp_path: Path) -
 
 @contextmanager
 def largest_file(size: int) -> Generator[None]:
-    """No file may grow beyond a size: the simplest write error there is."""
+    """Limit the size of files: the simplest write error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -452,7 +452,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def fill(scribe: Scribe, conversation: str) -> None:
-    """Write until the log says that there is no space; what was refused is forgotten."""
+    """Write until the log reports a full disk."""
     with anyio.fail_after(30):
         while True:
             before = scribe.versions.get(conversation, 0), scribe.checks.get(conversation, "")

@@ -103,7 +103,7 @@ def test_changes_are_undone_as_one_call(recorder: Recorder) -> None:
 
 
 def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | None]:
-    """What the calls of the changes give, made at the same time, and the place of the first that is refused."""
+    """Return what single calls at the same time would give, and the index of the first rejected change."""
     alone, calls = Recorder(), expand_changes(recorder.state, params)
     alone.state, alone.seq = recorder.state.copy(), recorder.seq
     for place, call in enumerate(calls):

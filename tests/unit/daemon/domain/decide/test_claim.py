@@ -1,4 +1,4 @@
-"""Claims as events: one owner at a time, fenced, and what becomes of a task when its claim ends."""
+"""Claims as events: one owner at a time, with fences, and the end of a claim."""
 
 from random import Random
 from typing import Any
@@ -20,20 +20,20 @@ SEEDS = range(60)
 
 
 def claim(recorder: Recorder, owner: str = "ann", **members: Any) -> list[tuple[str, int]]:
-    """Claim; the tasks and their attempts."""
+    """Claim; return the tasks and their attempts."""
     events = recorder.do(p.TaskClaim(**C, owner=owner, **members)).events
     return [(event.task, event.attempts) for event in events if isinstance(event, Claimed)]
 
 
 def refusal(recorder: Recorder, call: p.Mutation) -> Rejection:
-    """The refusal of a call."""
+    """Return the rejection of a call."""
     answer = recorder.call(call)
     assert isinstance(answer, Rejection), answer
     return answer
 
 
 def end(recorder: Recorder, task: str, reason: str = "expired") -> Decision:
-    """The engine ends the claim of a task."""
+    """End the claim of a task, as the engine does."""
     return recorder.do(EndClaims(**C, claims=((task, recorder.state.claims[task].fence),), reason=reason))
 
 
@@ -191,7 +191,7 @@ def test_delete_clear_and_finish_end_a_claim(recorder: Recorder) -> None:
 
 
 def random_claim_call(random: Random, recorder: Recorder) -> p.Mutation:
-    """A call as a herd of workers makes it; owners and fences are now and then wrong."""
+    """Return a call as competing workers make it; owners and fences are sometimes wrong."""
     claims = recorder.state.claims
     task = random.choice([*claims, *recorder.state.tasks, "1"])
     held = claims.get(task)

@@ -1,4 +1,4 @@
-"""What follows from a call: parents finish with their children, and come back with them."""
+"""Consequences of a call: parents finish with their children and reopen with them."""
 
 from random import Random
 from typing import Any
@@ -37,7 +37,7 @@ def statuses(recorder: Recorder) -> dict[str, str]:
 
 @pytest.fixture
 def plan(recorder: Recorder) -> Recorder:
-    """A plan of two levels of headings: #1 over #2, which is over the tasks #3 and #4."""
+    """A plan with two levels of headings: #1 over #2 over the tasks #3 and #4."""
     recorder.add("Plan", metadata={"heading": 1})
     recorder.add("Backend", parent="1", metadata=HEADING)
     recorder.add("schema", parent="2")

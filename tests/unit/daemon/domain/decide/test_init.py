@@ -1,4 +1,4 @@
-"""What holds for every decision."""
+"""Rules for every decision."""
 
 from typing import Any
 

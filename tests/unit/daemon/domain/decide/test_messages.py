@@ -25,7 +25,7 @@ def test_message_gets_the_given_or_a_new_unused_id(recorder: Recorder) -> None:
 
 @pytest.fixture
 def talk() -> Recorder:
-    """What was said, and what a tool put out."""
+    """A conversation with messages of people and a tool."""
     recorder = Recorder()
     for role in ("user", "tool", "widget"):
         recorder.do(p.MessageAppend(**C, role=role, content=role, message=role[0]))

@@ -1,4 +1,4 @@
-"""What may be done with a task that has unfinished children, and with a heading."""
+"""Tasks with unfinished children, and headings."""
 
 from typing import Any
 

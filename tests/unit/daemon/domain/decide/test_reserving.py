@@ -1,4 +1,4 @@
-"""A pending task with an owner is for that owner, and nothing that ends work on a task reserves it."""
+"""Reservations: a pending task with an owner is for that owner, and the end of work reserves nothing."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A serial list: one task at a time, the next one started by what ends the one before."""
+"""Serial lists: one task at a time; the end of one starts the next."""
 
 from typing import Any
 
@@ -170,7 +170,7 @@ def test_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
 
 @pytest.fixture
 def waiting(recorder: Recorder) -> Recorder:
-    """Task 2 waited for 1 and was started when 1 was completed."""
+    """A list where task 2 waited for task 1 and started when it was completed."""
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("1",)))
     recorder.set_status("1", "completed")
     assert running(recorder) == ["2"]

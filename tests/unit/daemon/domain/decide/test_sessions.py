@@ -1,4 +1,4 @@
-"""Sessions: what is in progress for an agent is claimed by it or free. A failing case prints its seed."""
+"""Sessions: a task in progress for an agent is claimed by it or free. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -26,7 +26,7 @@ def claim(task: str, owner: str = A) -> p.TaskClaim:
 
 @pytest.fixture
 def paused() -> Recorder:
-    """A task of A's session that a person has paused."""
+    """A paused task of session A."""
     recorder = Recorder()
     recorder.present = frozenset((A,))
     recorder.add("one")

@@ -1,4 +1,4 @@
-"""list.undo: what it takes back, what it leaves, and what it says."""
+"""list.undo: what it reverts, keeps and reports."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is kept instead of being added: equal titles, edges that do no harm, and the answer from the log."""
+"""Equal tasks are kept instead of added, with edges that close no cycle."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def planned(recorder: Recorder, *tasks: p.NewTask) -> Any:
-    """The answer to a plan; checked to be the same when it is made again from the log."""
+    """Return the response to a plan; check that a replay of the log gives the same."""
     call = p.TaskAddMany(**C, tasks=tasks, keep_equal=True)
     decision = recorder.do(call)
     answer = respond(call, recorder.state, decision.events, recorder.seq, decision)

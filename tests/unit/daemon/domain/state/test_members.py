@@ -1,4 +1,4 @@
-"""The table of a task's members, and that the structs of the contract agree about it."""
+"""The table of a task's members and the wire structs agree."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -72,7 +72,7 @@ OTHER: dict[str, Any] = {
     "updated_at": 11,
     "version": 12,
 }
-"""A value for each member that is not a text, other than its default."""
+"""A value other than the default for each member that is not a text."""
 
 
 def full(struct: type[Any], names: Iterable[str]) -> Any:

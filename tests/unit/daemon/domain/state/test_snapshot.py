@@ -1,4 +1,4 @@
-"""Snapshots (that any state survives one is a property test)."""
+"""Snapshots. That every state survives one is a property test."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The readings of a state: what is next, what is ready, how many there are."""
+"""Queries of a state: the next task, ready tasks, counts."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Which facts can be taken back, and facts that had no effect (the rules are tested with list.undo)."""
+"""Events that can be undone, and events without effect. The rules are tested with list.undo."""
 
 import pytest
 from msgspec import Raw
@@ -33,7 +33,7 @@ LASTING = (
 
 
 def after_the_first(recorder: Recorder) -> tuple[Change, State]:
-    """What the second call's first event changed, and the state after all."""
+    """Return the change of the second call's first event, and the final state."""
     state = initial_state(CONVERSATION)
     changes = [trace(state, fact) for fact in recorder.facts]
     return changes[len(recorder.history[0].facts)], state

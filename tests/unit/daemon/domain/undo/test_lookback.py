@@ -1,4 +1,4 @@
-"""What is kept of a history for an undo."""
+"""The part of a history that is kept for an undo."""
 
 from random import Random
 from typing import Any

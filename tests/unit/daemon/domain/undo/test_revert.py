@@ -1,4 +1,4 @@
-"""One call taken back, an undo undone, a list as it was: by new events, and only where nothing newer rests on it."""
+"""Undo of one call, redo and revert, where nothing newer depends on it."""
 
 from random import Random
 from typing import Any
@@ -20,7 +20,7 @@ def refused(recorder: Recorder, actor: str = "ann", **how: Any) -> dict[str, Any
 
 
 def shape(recorder: Recorder) -> list[Any]:
-    """What people see of a list: no times of changes, no versions, no numbers of claims, no time spent."""
+    """Return what people see of a list: no times of changes, versions, claim numbers or time spent."""
     hidden = {"updated_at", "version", "status_changed_at", "fence", "lease_expires_at", "spent_ms"}
     tasks = [{name: value for name, value in each.items() if name not in hidden} for each in tell(recorder.state)]
     for each in tasks:

@@ -1,4 +1,4 @@
-"""Agents: who is present, what their sessions' claims come to once they have left, and who is listed."""
+"""Agents: presence, the claims of departed sessions, and listings."""
 
 import time
 from pathlib import Path
@@ -49,7 +49,7 @@ async def left(running: Engine, peer: Peer) -> None:
 
 
 async def end_of_claim(peer: Peer) -> Any:
-    """The next Released."""
+    """Return the next Released."""
     position = 0
     with anyio.fail_after(30):
         while True:
@@ -234,7 +234,7 @@ async def test_resumed_rows_show_departures(running: Engine, ann: Peer) -> None:
 
 
 async def card(peer: Peer) -> list[tuple[str, bool]]:
-    """What the line of the list says of its tasks in progress."""
+    """Return the list's line about its tasks in progress."""
     (found,) = (await peer.result("conversation.list"))["conversations"]
     return [(one["owner"], "left_at" in one) for one in found["running"]]
 

@@ -1,4 +1,4 @@
-"""The time of claims: signs of life, grace, expiry, and who is told apart from whom."""
+"""Leases: heartbeats, grace period, expiry, and the identity of owners."""
 
 import time
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def claim(peer: Peer, owner: str = "ann", **more: Any) -> Any:
 
 
 async def end_of_claim(running: Engine) -> dict[str, Any]:
-    """The next Released, however it comes about."""
+    """Return the next Released, whatever caused it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):
@@ -283,7 +283,7 @@ async def test_ended_claims_leave_no_old_deadlines(running: Engine, ann: Peer) -
 
 
 class Standstill:
-    """A machine that stands still: nothing of it runs, and its monotonic clock goes on."""
+    """Simulate suspension: nothing runs and the monotonic clock continues."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._clock, self._lost_s = time.monotonic, 0.0
@@ -294,7 +294,7 @@ class Standstill:
 
 
 async def rung(running: Engine) -> None:
-    """Let the timer of the claims ring, as uvloop does after a standstill: before anything is read."""
+    """Fire the lease timer before anything is read, as uvloop does after suspension."""
     leases = running.claims.leases
     leases.close()
     leases._on_timer()  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Claims that wait: in the order in which they came, without polling, and never for somebody who has gone."""
+"""Waiting claims: in order, without polling, and never for a closed connection."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ async def add(peer: Peer, *titles: str) -> None:
 
 
 async def got(peer: Peer) -> str | None:
-    """The id of the task that the waiting claim got."""
+    """Return the id of the task that the waiting claim got."""
     task = (await peer.answer(7))["result"]["task"]
     return None if task is None else task["id"]
 

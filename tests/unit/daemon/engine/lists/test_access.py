@@ -83,7 +83,7 @@ OF_ALL: dict[str, dict[str, Any]] = {
     "list.join": {"conversation": "bob-list", "space": "team"},
     "list.leave": {"conversation": "bob-list"},
 }
-"""Methods that concern everybody, with params: a connection that is bound to a user may call none of them."""
+"""Daemon-wide methods with params; a bound connection may call none of them."""
 
 
 def named_methods() -> list[Method]:
@@ -97,11 +97,11 @@ REQUIRED: dict[str, Any] = {
     **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n", "query": "t"},
     "changes": [{"method": "task.edit", "task": "1", "title": "t"}],
 }
-"""A value for each member that some method can't do without."""
+"""A value for each required member."""
 
 
 def least(method: Method) -> dict[str, Any]:
-    """The least that a method takes; what a table of two choices needs beside."""
+    """The smallest params of a method; a table has those of methods with alternatives."""
     fields = msgspec.structs.fields(method.params)
     found = {field.name: REQUIRED[field.name] for field in fields if field.required and field.name != "conversation"}
     return found | {
@@ -112,7 +112,7 @@ def least(method: Method) -> dict[str, Any]:
 
 
 async def bobs(running: Engine) -> Peer:
-    """A list of bob, with a task that he claimed by a key, a message and a session."""
+    """A list of bob, with a task claimed by key, a message and a session."""
     bob = await running.connect(user="bob")
     await bob.result("task.add", conversation="bob-list", title="secret", key="bobs-key")
     await bob.result("task.claim", conversation="bob-list", owner="bob", key="claim")
@@ -122,7 +122,7 @@ async def bobs(running: Engine) -> Peer:
 
 
 def told(answer: Any, name: str) -> str:
-    """An answer without its id, in which a name stands as NAME and every number and lapse of time as 0."""
+    """Return a response without its id, with names as NAME and numbers and durations as 0."""
     text = msgspec.json.encode({key: value for key, value in answer.items() if key != "id"}).decode()
     return re.sub(r"\d+", "0", text.replace(name, "NAME"))
 

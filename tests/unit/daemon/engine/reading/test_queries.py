@@ -203,7 +203,7 @@ async def test_event_reader_gets_gaps_and_continues(tmp_path: Path) -> None:
 
 
 async def test_conversation_is_read_past_damage_of_others(tmp_path: Path) -> None:
-    """Where its own rows can't be told any more, the whole log is looked through."""
+    """If its own rows can't be identified any more, the whole log is read."""
     await damaged_log(tmp_path / "data", spoiled=(1, 3))
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)

@@ -1,4 +1,4 @@
-"""Text search: what is found, by whom, after changes, erasure, damage to the index and a full disk."""
+"""Text search: matches, access, changes, erasure, a damaged index and a full disk."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Deferred tasks wake by the daemon's own timer and the wall clock, pushed like any change."""
+"""Deferred tasks wake by the daemon's timer and the wall clock, and are pushed like any change."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ def now() -> int:
 
 
 async def woken(watcher: Peer, after: int = 0) -> dict[str, Any]:
-    """The next waking in any list; to name the list would load it."""
+    """Return the next wake in any list; naming the list would load it."""
     with anyio.fail_after(30):
         while True:
             found = await watcher.result("event.wait", after=after, timeout_ms=5_000)

@@ -1,4 +1,4 @@
-"""Lists that clear themselves once they are finished and nobody changes them."""
+"""Lists that are cleared once they are finished and idle."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ NEVER = 3_600.0
 
 
 async def finished(peer: Peer, **settings: Any) -> int:
-    """A finished list; its version."""
+    """Finish a list; return its version."""
     await peer.result("conversation.open", **C, settings={"auto_clear": "idle", **settings})
     await peer.result("task.add_many", **C, tasks=[{"title": "a"}, {"title": "b"}])
     await peer.result("task.set_status", **C, task="1", status="completed")
@@ -29,7 +29,7 @@ async def shown(peer: Peer) -> list[str]:
 
 
 async def cleared(running: Engine) -> dict[str, Any]:
-    """The clearing, however it comes about; to name the list would load it."""
+    """Return the next clear, whatever caused it; naming the list would load it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):

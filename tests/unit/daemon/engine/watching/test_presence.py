@@ -1,4 +1,4 @@
-"""Who follows a list, as `conversation.presence` and the view `presence` tell it."""
+"""Followers of a list in `conversation.presence` and the view `presence`."""
 
 from collections.abc import Callable
 from itertools import count

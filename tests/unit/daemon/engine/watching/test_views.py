@@ -1,4 +1,4 @@
-"""What `rows` and `board` tell: their fold is the list, at every moment, from wherever a reader goes on."""
+"""The views `rows` and `board`: folded pushes equal the list at every moment, from any resume position."""
 
 import os
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ C = "c"
 CALLS = int(os.environ.get("CALLS", "150"))
 NAMES = {method.params: name for name, method in METHODS.items()}
 UNSEEN = {"lease_expires_at": None, "rank": None}
-"""What a reader of rows does not follow, since no event moves it, and what a list does not show."""
+"""Members that a reader of rows doesn't follow, since no event changes them, and members that lists lack."""
 
 
 def plain(task: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Folded:
         self.view.first(msgspec.convert(answer, SubscribeResult))
 
     async def upto(self, version: int) -> list[dict[str, Any]]:
-        """The list of this version, from as many pushes as it takes."""
+        """Return the list at this version, from as many pushes as it takes."""
         while True:
             push = (await self.peer.push())["params"]
             self.pieces.append(push)
@@ -177,7 +177,7 @@ async def test_too_many_changes_push_the_whole_list(
 
 
 async def test_change_of_many_rows_is_pushed_whole(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One event changes more rows than a list remembers: the position before it is no place to go on from."""
+    """One event changes more rows than a list remembers, so no resume is possible from the position before it."""
     monkeypatch.setattr(state, "MAX_CHANGES", 5)
     await peer.result("task.add", conversation=C, title="first")
     for number in range(8):

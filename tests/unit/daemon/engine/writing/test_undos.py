@@ -1,4 +1,4 @@
-"""An undo beside everything else."""
+"""Undo beside other calls."""
 
 import sys
 from collections.abc import Generator
@@ -25,7 +25,7 @@ def add(title: str, actor: str = "ann") -> dict[str, Any]:
 
 @contextmanager
 def folds() -> Generator[list[int]]:
-    """How many events are folded meanwhile, as the only number."""
+    """Store in `counted[0]` how many events are folded."""
     counted = [0]
 
     def note(frame: FrameType, event: str, _arg: object) -> None:
@@ -40,7 +40,7 @@ def folds() -> Generator[list[int]]:
 
 @pytest.mark.parametrize("deleted_by", ["one call", "a call each"])
 async def test_undo_folds_each_event_once(tmp_path: Path, deleted_by: str) -> None:
-    """A few of them used to make it fold the whole history for each call that it passed over."""
+    """A few such calls used to make undo fold the whole history for each."""
     costs: dict[int, int] = {}
     for count in (50, 200):
         async with engine(tmp_path, index_delay_s=60.0) as running:
@@ -143,7 +143,7 @@ async def test_undo_considers_changes_during_its_computation(
 async def test_undo_runs_in_its_turn_after_eight_retries(
     running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever keeps changing a list can't keep the others from taking their calls back."""
+    """A client that keeps changing a list can't prevent others from undoing."""
     other = await running.connect()
     await peer.result("task.add", **add("a"))
     read_past, tried = undos.Undos.read_past, list[int]()

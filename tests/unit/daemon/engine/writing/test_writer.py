@@ -44,7 +44,7 @@ async def test_later_calls_of_a_batch_see_earlier_ones(peer: Peer, log: TouchyLo
 
 @asynccontextmanager
 async def adding_during_a_commit(running: Engine, log: TouchyLog, count: int) -> AsyncGenerator[None]:
-    """One call is being committed and `count` more wait for the next commit; behind it all of them are answered."""
+    """Commit one call while `count` more wait for the next commit; then all are answered."""
     peers = [await running.connect() for _ in range(1 + count)]
     gate = log.hold()
     peers[0].send("task.add", add("0"))
@@ -72,7 +72,7 @@ async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyL
 
 
 class Returning(Nobody):
-    """Asks again, so many turns of the loop after it was answered."""
+    """Send another call this many loop turns after a reply."""
 
     def __init__(self, running: Engine, turns: int) -> None:
         self._running = running
@@ -469,13 +469,13 @@ async def test_damaged_history_rejects_only_its_undo(peer: Peer, log: TouchyLog)
 
 
 class FickleLog(TouchyLog):
-    """A log that says that it is quick and then is not, or the other way round."""
+    """A log that reports a fast disk and is slow, or the reverse."""
 
     _random = Random(1)
 
     @property
     def quick(self) -> bool:
-        """Now and then."""
+        """Alternate."""
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:

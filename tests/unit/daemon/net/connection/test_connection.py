@@ -162,13 +162,13 @@ async def test_others_run_between_many_long_calls(running: Engine, peer: Peer) -
 
 
 def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
-    """With more members than a frame could hold values."""
+    """With more members than a frame may have values."""
     members = {"active_form": "b", "description": "c", "owner": "d", "labels": ["e", "f"]}
     return [{"title": f"t{number}", "metadata": {"a": 1, "b": [number, {}]}, **members} for number in range(count)]
 
 
 async def test_long_frame_is_decoded_in_slices(running: Engine) -> None:
-    """The slices are those of all connections together: each turn of the loop has one."""
+    """Slices are shared by all connections: each turn of the loop has one."""
     peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
     await bystander.result("task.add", **add("x"))
     async with turns(strict_json.parse) as counted:
@@ -190,7 +190,7 @@ async def test_long_frame_is_decoded_in_slices(running: Engine) -> None:
 async def test_large_frames_wait_undecoded_for_the_writer(
     tmp_path: Path,
 ) -> None:
-    """Each would take a multiple of its bytes, for as long as those before it take."""
+    """Decoded, each takes a multiple of its bytes while earlier ones run."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         commits = log.hold()
@@ -225,7 +225,7 @@ async def test_frame_of_a_stuck_reader_stays_undecoded(running: Engine, peer: Pe
 
 
 async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
-    """Its connection goes on until what it asked for before is answered."""
+    """The connection continues until its earlier calls are answered."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer, commits = await running.connect(), log.hold()

@@ -1,4 +1,4 @@
-"""A slow frame ends its connection. Where none may be late the timer itself is looked at: machines are slow too."""
+"""A slow frame ends its connection. Where no frame may be late, the timer itself is checked: machines are slow too."""
 
 import asyncio
 from pathlib import Path
@@ -9,7 +9,7 @@ from punchlist_testing.engine import Engine, TouchyLog, engine, until
 
 
 def timer(running: Engine) -> asyncio.TimerHandle | None:
-    """What ends the unfinished frame of the only connection."""
+    """Return the deadline of the only connection's unfinished frame."""
     (connection,) = running.connections.live
     return connection.frame_timer
 

@@ -1,4 +1,4 @@
-"""A peer that stops sending may wait for its answers; one that is gone is noticed, whenever it goes."""
+"""A half-closed peer still gets its replies; a closed one is noticed whenever it goes."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the daemon holds for all its peers together is bounded, whoever they are."""
+"""The bytes that the daemon holds for all its peers together are limited."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ HELD = 2_000_000
 
 
 async def filled(running: Engine) -> Peer:
-    """A list and messages of 600 kB each."""
+    """Params of a list and messages of 600 kB each."""
     peer = await running.connect()
     for _ in range(10):
         await peer.result("task.add", conversation=C, title="t", description="d" * 60_000)

@@ -56,7 +56,7 @@ async def turned(times: int = 100) -> None:
 
 
 async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Connection]:
-    """A client that has asked all that at once and reads nothing, and its connection."""
+    """A client with all these calls that reads nothing, and its connection."""
     known = set(running.connections.live)
     peer = await running.connect()
     peer.stop_reading()
@@ -87,7 +87,7 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
 
 
 async def test_replies_waiting_for_a_commit_are_limited(running: Engine) -> None:
-    """Queries behind a change are answered with it; what would be too long together is read again afterwards."""
+    """Queries after a change are answered with it; those too long in total are read again afterwards."""
     filler = await running.connect()
     for _ in range(10):
         await filler.result("task.add", **add("t"), description="d" * 60_000)

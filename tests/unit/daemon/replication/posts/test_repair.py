@@ -336,7 +336,7 @@ def erased(position: int) -> list[Posted]:
         pytest.param([*chain("a"), Posted("plan", 2, 0, "", b"", fault="it is none")], [(2, True)], id="fault"),
     ],
 )
-async def test_only_unfollowed_posts_are_certainly_safe(posts: list[Posted], bad: list[tuple[int, bool]]) -> None:
+async def test_post_is_certainly_bad_only_if_unfollowed(posts: list[Posted], bad: list[tuple[int, bool]]) -> None:
     assert [(one.post.position, one.certain) for one in await find_bad(posts)] == bad
 
 

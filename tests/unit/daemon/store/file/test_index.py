@@ -1,4 +1,4 @@
-"""The index beside the log: built from the log alone, believed only where it fits the log, and never needed."""
+"""The index: built from the log alone, used only if it fits the log, and never required."""
 
 import os
 import random
@@ -29,7 +29,7 @@ PAGE = 4096
 
 @pytest.fixture
 def place(path: str) -> Path:
-    """Where the index is."""
+    """Path of the index."""
     return Path(path.replace(".db", ".index"))
 
 
@@ -50,7 +50,7 @@ def execute(path: str | Path, *statements: str) -> None:
 
 
 async def written(path: str) -> Scribe:
-    """A log of two conversations, indexed and closed."""
+    """Write a log of two conversations, indexed and closed."""
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(EVENTS):
@@ -203,7 +203,7 @@ async def test_full_disk_leaves_events_unindexed(path: str, log: OpenedLog, monk
 
 
 async def accept(log: OpenedLog) -> None:
-    """What the engine does once the index was lost."""
+    """Do what the engine does once the index was lost."""
     with pytest.raises(Damaged, match="the index can't be read"):
         await log.owner("a")
     await log.rebuild()
@@ -340,7 +340,7 @@ async def test_damaged_log_rebuilds_no_index(path: str, caplog: pytest.LogCaptur
 
 
 async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Path) -> None:
-    """The rows of `b` are unreadable, and the index is wrong about `a`."""
+    """A log where the rows of `b` are unreadable and the index is wrong about `a`."""
     scribe = await written(path)
     execute(path, "DELETE FROM log WHERE seq % 2 = 1")
     execute(place, "DELETE FROM parts WHERE seq = 6")

@@ -1,4 +1,4 @@
-"""A log that is set aside for another one."""
+"""A log that is moved aside for another one."""
 
 import resource
 from pathlib import Path

@@ -12,7 +12,7 @@ from punchlistd.store.recovery import backup as backup_module
 from punchlistd.store.recovery.backup import BackupFailed, restore
 
 FILES = {"log.db", "log.db-wal", "log.index", "log.index-wal", "log.mark"}
-"""Of an open log."""
+"""A backup of an open log."""
 
 
 async def filled(log: OpenedLog) -> Scribe:
