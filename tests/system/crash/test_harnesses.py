@@ -1,4 +1,4 @@
-"""The fault programs in their small sizes, each time with another seed: `make fault NAME=…` runs them at length."""
+"""Fault programs in small sizes, with another seed each time. `make fault NAME=…` runs them at length."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` runs it: every scene makes its point, and nothing is left."""
+"""The demo, as `make demo` runs it: every scene works, and nothing is left."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CLAUDE, CODEX = "claude-code/7f3c1a", "codex/b210e4"
 
 
 def leftovers(directory: Path) -> list[str]:
-    """Files of a demo and processes that were started for it."""
+    """Return the files of a demo and the processes it started."""
     found = [str(path) for path in directory.glob("punchlist-demo-*")]
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:

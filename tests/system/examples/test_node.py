@@ -29,7 +29,7 @@ const proxy = net.createServer((peer) => {
 await new Promise((done) => proxy.listen(process.env.PROXY, done))
 const client = new Client(process.env.PROXY)
 """
-"""A proxy that drops the next `left` answers with their connection, and a client that is connected to it."""
+"""A proxy that drops the next `left` replies with their connection, and a client of it."""
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_call_without_a_daemon_fails_soon(tmp_path: Path) -> None:
 
 
 def test_call_waits_for_a_restarting_daemon(daemon: Spawned) -> None:
-    """A call in flight is made again at the next daemon, and one that is made meanwhile waits for it."""
+    """A call in flight is repeated at the next daemon, and a call during the outage waits for it."""
     script = """
     await client.call('task.add', { conversation: 'c', title: 'one' })
     proxy.close()

@@ -27,16 +27,16 @@ from punchlistd.store.sqlite import DatabaseThread
 
 OURS = ("/punchlistd/", "/punchlist_schemas/")
 UNCOUNTED = "/punchlistd/process/status_file.py"
-"""Writes the line for prompts 0.1 s after a change, on a slow machine while calls are counted."""
+"""Delay the prompt's line by 0.1 s, on a slow machine that counts calls."""
 
 QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}
-"""Settings under which nothing happens but what is asked for."""
+"""Settings under which the daemon does nothing but what is requested."""
 
 PATIENCE_S = 30
 
 
 class Calls:
-    """How often each of our functions was called, and each function of C by one of ours."""
+    """Return how often each of our functions was called, and each C function by one of ours."""
 
     def __init__(self) -> None:
         self.python: Counter[str] = Counter()
@@ -60,7 +60,7 @@ class Calls:
         return self.c["encode"] + self.c["json_encode"]
 
     def beyond(self, other: "Calls") -> str:
-        """What makes the difference, for the message of a failure."""
+        """Describe the difference for the message of a failure."""
         more = (self.python + self.c) - (other.python + other.c)
         return f"{self.total} calls, not {other.total}: {more.most_common(8)}"
 
@@ -77,7 +77,7 @@ def counted() -> Generator[Calls]:
 
 @contextmanager
 def hops(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
-    """The operations that are handed to the database's thread meanwhile."""
+    """Count the operations that are handed to the database's thread."""
     seen: list[str] = []
     run = DatabaseThread.run
 
@@ -91,7 +91,7 @@ def hops(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
 
 
 class Line:
-    """A client in this process that sends lines and awaits them."""
+    """A client in this process that sends lines and awaits their replies."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
@@ -329,7 +329,7 @@ of the disk.
 
 @contextmanager
 def quiet_process(directory: Path, slow_s: float) -> Generator[tuple[int, str]]:
-    """Run a daemon with the settings of `QUIET` in a process of its own; its process id and its socket."""
+    """Run a daemon with the settings of `QUIET` as a process; return its process id and socket."""
     command = [sys.executable, "-c", QUIET_DAEMON.format(settings=QUIET, slow_s=slow_s), str(directory)]
     env = {**unmeasured(), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
@@ -343,7 +343,7 @@ def quiet_process(directory: Path, slow_s: float) -> Generator[tuple[int, str]]:
 @needs("strace")
 @pytest.mark.parametrize(("slow_s", "wakeups"), [(60.0, 3), (0.0, None)], ids=["in the loop", "in the thread"])
 def test_durable_reply_takes_one_flush(tmp_path: Path, slow_s: float, wakeups: float | None) -> None:
-    """How often the loop wakes for a commit in the database's thread depends on which of the two is quicker."""
+    """How often the loop wakes for a commit depends on which of the two threads is faster."""
     changes = 100
     with quiet_process(tmp_path, slow_s) as (pid, path):
         client = Raw(path)
@@ -375,6 +375,6 @@ def test_durable_reply_takes_one_flush(tmp_path: Path, slow_s: float, wakeups: f
 
 
 def system_calls(report: str) -> Counter[str]:
-    """Name → number of calls, from `strace -c`."""
+    """Return the number of calls by name, from `strace -c`."""
     rows = (line.split() for line in report.splitlines())
     return Counter({row[-1]: int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit() and row[-1] != "total"})

@@ -1,4 +1,4 @@
-"""A daemon over a log with spoiled bytes: every answer says what it lacks, and the rest is served."""
+"""A daemon over a damaged log: every reply reports what it lacks, and the rest is served."""
 
 import json
 import sqlite3
@@ -16,11 +16,11 @@ from punchlist_testing.daemon import running_daemon
 from punchlist_testing.engine import Peer
 
 TASKS = 80
-"""So many that a snapshot is taken, and the list does not need the events before it."""
+"""Enough events for a snapshot, so that the list doesn't need the events before it."""
 
 
 def spoil(data: Path, old: bytes, new: bytes) -> None:
-    """Change one event of a log that nobody has open."""
+    """Change one event of a closed log."""
     with closing(sqlite3.connect(data / "log.db", isolation_level=None)) as connection:
         found: list[tuple[int, bytes]] = connection.execute("SELECT seq, body FROM log").fetchall()
         ((seq, body),) = [(seq, body) for seq, body in found if old in body]
@@ -28,7 +28,7 @@ def spoil(data: Path, old: bytes, new: bytes) -> None:
 
 
 async def plan(place: Path) -> None:
-    """A log of a long list with messages, and of a short one."""
+    """A log with a long list with messages, and a short one."""
     async with running_daemon(place) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(TASKS):

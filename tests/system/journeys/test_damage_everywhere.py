@@ -1,4 +1,4 @@
-"""`Damaged` out of each operation of the log, met by each method of the wire: a refusal, and nobody else's matter."""
+"""Each operation of the log raises `Damaged` under each method: one call is rejected, all others work."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from punchlistd.store.port import Damaged, EventLog, Gap, Sealed
 from punchlistd.store.sqlite import SqliteLog
 
 ENDING = {"close"}
-"""Operations that only a daemon at its end asks for."""
+"""Operations that only a stopping daemon uses."""
 
 OPERATIONS = sorted(
     name
@@ -50,13 +50,13 @@ ASKED: dict[str, dict[str, Any]] = {
     "event.subscribe": {"after": 0},
     "task.list": {"at_version": 1},
 }
-"""What a method needs beside the list."""
+"""Params that a method needs beside the list."""
 
 LANGUAGE_SERVER = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
-"""Methods of clients that are made for language servers; they name no list."""
+"""Methods for language server clients; they name no list."""
 
 NOT_ASKED = {"daemon.hello", "rpc.discover", "rpc.cancel", "daemon.shutdown", "event.unsubscribe"} | LANGUAGE_SERVER
-"""Methods that concern the connection and the daemon alone."""
+"""Methods about the connection and the daemon only."""
 
 PLACELESS = {"daemon.backup", "daemon.status", "confirmation.get", "conversation.list", "conversation.resolve"}
 
@@ -66,7 +66,7 @@ def list_of(method: str) -> str:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, operation: str, met: list[str]) -> None:
-    """Let an operation come upon damage, where it is asked for one of the bad lists or for none by name."""
+    """Let an operation raise `Damaged` for one of the bad lists or without a list."""
     sound: Callable[..., Any] = getattr(SqliteLog, operation)
 
     def damage(args: tuple[Any, ...], options: dict[str, Any]) -> Exception | None:

@@ -1,4 +1,4 @@
-"""Many agents at once on one daemon: nothing is lost, doubled or out of order, whoever watches."""
+"""Many agents on one daemon: nothing is lost, doubled or out of order."""
 
 from pathlib import Path
 

@@ -22,7 +22,7 @@ PLAN = "# Plan\n\n## Backend\n\n- [ ] schema\n- [ ] tests\n\n## Frontend\n\n- Fo
 
 
 class Desk:
-    """Where a person runs `punch` on the list `work`."""
+    """Directory where a person runs `punch` on the list `work`."""
 
     def __init__(self, daemon: Spawned, directory: Path) -> None:
         self.daemon = daemon
@@ -41,13 +41,13 @@ class Desk:
         )
 
     def run(self, *words: str) -> tuple[int, str]:
-        """Run a command; its exit code and output."""
+        """Run a command; return its exit code and output."""
         with self.start(*words) as process:
             said = process.communicate(timeout=60)[0]
         return process.returncode, said
 
     def punch(self, *words: str) -> str:
-        """Run a command that succeeds; its output."""
+        """Run a command that succeeds; return its output."""
         code, said = self.run(*words)
         assert code == 0, said
         return said

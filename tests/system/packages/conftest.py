@@ -1,4 +1,4 @@
-"""What `make dist` made, installed and used: `make dist TEST=1`, not the suite, since it fetches from indexes."""
+"""Installs and uses what `make dist` built. Run by `make dist TEST=1` and not with the suite, since it downloads."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Each package in a clean place, used as its reader would: nothing of this checkout is in the environment."""
+"""Each package in a clean environment, used as its reader would, without this checkout."""
 
 import json
 import os
@@ -28,14 +28,14 @@ INITIALIZE = {
 
 
 def made(pattern: str) -> Path:
-    """The one package of this kind."""
+    """Return the only package of this kind."""
     (found,) = DIST.glob(pattern)
     return found
 
 
 @pytest.fixture(scope="module")
 def stamp() -> str:
-    """What the packages state, which names the commit that they were made from."""
+    """Return the version of the packages, which names their commit."""
     with zipfile.ZipFile(made("*.whl")) as wheel:
         text = wheel.read("punchlist/base/__init__.py").decode()
         (stated,) = re.findall(r"^__version__ = \"(.+)\"$", text, re.MULTILINE)
@@ -47,7 +47,7 @@ def stamp() -> str:
 
 
 class User:
-    """Somebody with an empty home and no variables but these."""
+    """A user with an empty home and only these variables."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -74,7 +74,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 def use(user: User, punch: str | Path, stamp: str) -> None:
-    """A first session: versions, a task from its beginning to its end, what is shipped, an agent."""
+    """Run a first session: versions, a task from start to end, shipped files, an agent."""
     assert user.run(punch, "--version").startswith(f"punch {stamp} (build ")
     try:
         user.run(punch, "add", "Write the lexer")
@@ -162,7 +162,7 @@ def test_wheels_contain_the_page_and_the_extension(user: User) -> None:
 
 
 def serves_agents(user: User, punch: str | Path) -> None:
-    """`punch agent mcp` greets a host."""
+    """Check that `punch agent mcp` greets a host."""
     try:
         answer = json.loads(user.run(punch, "agent", "mcp", text=json.dumps(INITIALIZE) + "\n").splitlines()[0])
         assert answer["result"]["serverInfo"]["name"] == "punchlist"
@@ -203,7 +203,7 @@ def test_zipapp_needs_only_python(user: User, stamp: str) -> None:
 
 
 def others(*wanted: str) -> list[Path]:
-    """Pythons of these versions that pyenv has here."""
+    """Return Pythons of these versions that pyenv has."""
     return [
         path
         for one in wanted

@@ -1,4 +1,4 @@
-"""The unit files as such; `test_user_manager.py` has them at work."""
+"""The unit files, checked statically. `test_user_manager.py` runs them."""
 
 import os
 import re
@@ -21,14 +21,14 @@ from punchlist_testing.optional import needs
 
 ROOT = Path(__file__).resolve().parents[3] / "systemd"
 EXPOSURE = 7
-"""The highest that is allowed, in tenths."""
+"""Upper limit of the exposure, in tenths."""
 
 needs_analyze = needs("systemd-analyze")
 
 
 @pytest.fixture
 def shipped(tmp_path: Path) -> Path:
-    """A copy of the units, in a home directory where the program is where they expect it."""
+    """A copy of the units in a home directory with the program at the expected path."""
     shutil.copytree(ROOT, tmp_path / "units")
     program = tmp_path / ".local" / "bin" / "punchlistd"
     program.parent.mkdir(parents=True)

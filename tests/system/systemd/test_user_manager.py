@@ -30,7 +30,7 @@ WatchdogSec=1
 
 
 def configure(manager: UserManager, unit: str = "StartLimitBurst=100") -> None:
-    """What the tests need beside the shipped units: where the copied program is, a log, and haste."""
+    """Settings of the tests beside the shipped units: the path of the copied program, a log, short times."""
     extra = manager.units / "punchlistd.service.d" / "test.conf"
     manager.run("mkdir", "-p", str(extra.parent))
     extra.write_text(EXTRA.format(unit=unit, path=manager.env["PYTHONPATH"], home=manager.home))
@@ -59,7 +59,7 @@ def until(manager: UserManager, condition: Callable[[], bool]) -> None:
 
 
 def pid_of_the_daemon(manager: UserManager) -> int:
-    """Ask as clients do, again after a reset: a daemon that is killed drops the connections that it has accepted."""
+    """Send a request as clients do, again after a reset: a killed daemon drops the connections it has accepted."""
     deadline = time.monotonic() + SOON_S
     while True:
         client = Raw(manager.socket)
@@ -224,7 +224,7 @@ def test_first_request_starts_the_page_server(
 
 
 def fetched(port: int, path: str, secret: str = "") -> bytes:
-    """The body of a response of the server of the page."""
+    """Return the body of a response of the page's server."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOON_S)) as connection:
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
         return connection.getresponse().read()

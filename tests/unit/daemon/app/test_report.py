@@ -10,7 +10,7 @@ from punchlistd.app import report
 
 
 def exchange(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The status before and after something happened."""
+    """Return the status before and after an action."""
     client, watcher = Raw(daemon.socket), Raw(daemon.socket)
     before = client.result("daemon.status")
     watcher.result("daemon.hello", client={"name": "watcher", "version": "1"})
@@ -43,7 +43,7 @@ async def test_figures_are_current(tmp_path: Path) -> None:
 
 
 def two_users(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What ann and the trusted see while bob is at work."""
+    """Return what ann and unbound clients see while bob works."""
     ann, bob, root = (Raw(daemon.socket) for _ in range(3))
     for client, user in ((ann, "ann"), (bob, "bob")):
         client.result("daemon.hello", user=user, client={"name": f"{user}-app", "version": "1"})

@@ -1,4 +1,4 @@
-"""Whole processes: how they end, with which code, and what they say."""
+"""Whole processes: how they end, their exit codes and output."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def ended(daemon: Spawned, within_s: float) -> int:
 
 
 def refused(directory: Path, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Exit code and words of a daemon that must not start."""
+    """Return exit code and output of a daemon that must not start."""
     daemon = Spawned(directory, *arguments, env=env, measured=True)
     with pytest.raises(RuntimeError):
         daemon.start()
@@ -194,7 +194,7 @@ def replace_the_socket(daemon: Spawned) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a directory of a running daemon, which may add a file to it or remove one meanwhile."""
+    """Remove a directory of a running daemon, which may add or remove files at the same time."""
     os.rename(directory, f"{directory}.removed")
     shutil.rmtree(f"{directory}.removed", ignore_errors=True)
 
@@ -280,7 +280,7 @@ def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:
 
 
 def mode_of(path: Path) -> int:
-    """The permissions of a file; none where it has gone meanwhile, as a temporary one does."""
+    """Return the permissions of a file; none if it is gone, as a temporary one may be."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What killed programs left: it goes with the next start, and what is in use or somebody else's stays."""
+"""Leftovers of killed programs are removed at the next start; files in use or of others stay."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ SECRET = "what was erased"
 
 
 def places_of(top: Path) -> set[str]:
-    """The files below a directory in which the erased text stands."""
+    """Return the files in a directory that contain the erased text."""
     return {str(path) for path in top.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()}
 
 

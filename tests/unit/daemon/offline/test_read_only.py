@@ -1,4 +1,4 @@
-"""A daemon that only reads: over a log that was left as it fell, and over a disk that can't be written."""
+"""A read-only daemon: over the log of a killed one, and over a read-only disk."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ def contents(directory: str) -> dict[str, tuple[bytes, int]]:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Spawned]:
-    """A daemon that was killed, with changes that are only written ahead."""
+    """A killed daemon whose changes are only in the WAL."""
     with spawned_daemon(tmp_path / "left") as daemon:
         with closing(Raw(daemon.socket)) as client:
             for title in ("one", "two"):

@@ -1,4 +1,4 @@
-"""Repair of real logs with real damage: nothing but what is spoiled is lost, and what came out is sound."""
+"""Repair of real damaged logs: only damaged events are lost, and the result is intact."""
 
 import json
 import sqlite3
@@ -66,7 +66,7 @@ def execute(place: Path, statement: str, *values: Any, file: str = "log.db") -> 
 
 
 def spoil(place: Path, title: bytes) -> int:
-    """Change one event; its position."""
+    """Change one event; return its position."""
     for seq, body in execute(place, "SELECT seq, body FROM log"):
         if b'"title":"' + title in body:
             execute(place, "UPDATE log SET body = ? WHERE seq = ?", body.replace(title, b"#" * len(title)), seq)
@@ -75,7 +75,7 @@ def spoil(place: Path, title: bytes) -> int:
 
 
 async def _shown(place: Path) -> dict[str, list[str]]:
-    """The titles of every list, each of which takes changes."""
+    """Return the titles of every list, each of which accepts changes."""
     shown: dict[str, list[str]] = {}
     async with running_daemon(place) as daemon:
         peer = await Peer.open(daemon.socket)

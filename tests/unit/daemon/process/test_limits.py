@@ -1,4 +1,4 @@
-"""What the daemon does not take over from whoever started it, with real processes."""
+"""Limits and settings of the caller that the daemon resets, with real processes."""
 
 import os
 import resource
@@ -22,7 +22,7 @@ print(connections, os.getpriority(os.PRIO_PROCESS, 0), oct(os.umask(0)),
 
 
 def detached(prepare: Callable[[], object]) -> subprocess.CompletedProcess[str]:
-    """Show what is left of a caller's surroundings; `prepare` sets them."""
+    """Print what is left of a caller's settings, which `prepare` sets."""
     return subprocess.run(
         [sys.executable, "-c", SHOW],
         capture_output=True,

@@ -10,7 +10,7 @@ from punchlistd.process.status_file import StatusFile
 
 @pytest.fixture
 async def status_file(tmp_path: Path) -> AsyncIterator[StatusFile]:
-    """A status file that is kept up."""
+    """A status file that is kept current."""
     file = StatusFile(str(tmp_path / "status"))
     async with anyio.create_task_group() as group:
         group.start_soon(file.run)

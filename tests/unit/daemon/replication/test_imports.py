@@ -1,4 +1,4 @@
-"""A daemon without a space has nothing of this room in memory."""
+"""A daemon without a space imports no adapter."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import punchlistd.__main__, punchlistd.app.app, punchlistd.app.run
 print(*sorted(name for name in sys.modules if name.startswith(("punchlistd.replication", "nats", "nkeys", "asyncpg"))))
 """
 CHEAP = {"punchlistd.replication", "punchlistd.replication.spaces"}
-"""What may be asked whether there is a space."""
+"""Calls that work without a space."""
 
 
 def test_daemon_without_spaces_imports_no_adapter() -> None:

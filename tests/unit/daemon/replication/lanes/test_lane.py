@@ -1,4 +1,4 @@
-"""A list on several machines: what is answered, refused and seen, over a space in memory and in virtual time."""
+"""A list on several machines: responses, errors and pushes over a space in memory and in virtual time."""
 
 import asyncio
 import functools
@@ -48,7 +48,7 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def play(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
-    """Tell a story of machines in virtual time, and stop those that still run."""
+    """Run a scenario of machines in virtual time, and stop those that still run."""
     random = Random(seed)
     chance.seed(seed)
     loop = VirtualLoop(random)
@@ -66,7 +66,7 @@ async def told(story: Callable[..., Awaitable[None]], space: MemorySpace, **para
 
 
 def together(faults: Faults | None = None) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a test of a story that is told in virtual time; it gets the space, and the fixtures that it names."""
+    """Make a test of a scenario in virtual time; it gets the space and the fixtures it names."""
 
     def decorate(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def test(**params: object) -> None:
@@ -78,7 +78,7 @@ def together(faults: Faults | None = None) -> Callable[[Callable[..., Awaitable[
 
 
 def in_real_time(story: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """The same in real time: erasing takes a thread."""
+    """The same in real time: erasure takes a thread."""
 
     async def test(**params: object) -> None:
         with anyio.fail_after(60):
@@ -88,7 +88,7 @@ def in_real_time(story: Callable[..., Awaitable[None]]) -> Callable[..., Awaitab
 
 
 def named(test: T, story: Callable[..., object]) -> T:
-    """Give a test the name of its story, and its parameters but for the space."""
+    """Name a test after its scenario, with its parameters except the space."""
     signature = inspect.signature(story)
     own = [each for name, each in signature.parameters.items() if name != "space"]
     vars(test).update(__signature__=signature.replace(parameters=own))
@@ -109,7 +109,7 @@ def pair(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
 
 
 async def sharing(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
-    """Two machines that both have the list, with a task."""
+    """Two machines that have the list with a task."""
     a, b = pair(space, directory)
     await a.call(add("one"))
     await b.reaches(LIST, 2)
@@ -335,7 +335,7 @@ async def test_long_call_runs_in_slices_on_every_machine() -> None:
 
 @together(Faults(delays=(0.0,)))
 async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
-    """What was worked out holds for the list as it was, and is worked out again."""
+    """The computation holds for the old list, so it is repeated."""
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = await sharing(space)
@@ -381,7 +381,7 @@ async def test_stop_during_a_long_call_rejects_it(space: MemorySpace) -> None:
 
 @together()
 async def test_early_push_stops_nothing(space: MemorySpace) -> None:
-    """What is missing is read, and until then the list is behind, not refused."""
+    """The missing part is read; until then the list lags, without rejection."""
 
     a, b = await sharing(space)
     replica, stood = b.lanes.lanes[LIST].replica, set[str]()
@@ -589,7 +589,7 @@ async def test_restarted_machine_continues(space: MemorySpace) -> None:
 
 
 def forged(space: MemorySpace, **changes: object) -> None:
-    """Somebody posts what no punchlist would: the last post again, otherwise."""
+    """Post what no daemon would: the last post again, changed."""
     last = space.posts[LIST][-1]
     envelope = msgspec.json.decode(last.body) | changes
     assert space.commit(LIST, last.position, "forged", msgspec.json.encode(envelope))
@@ -621,7 +621,7 @@ async def test_list_with_an_unsupported_post_is_read_only(
 
 
 async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
-    """The space forgets all but its first posts, while nobody is there."""
+    """Make the space lose all but its first posts while no machine is connected."""
     for each in machines:
         each.shared.cut()
     await asyncio.sleep(1)
@@ -762,13 +762,13 @@ async def test_deleted_list_is_erased_everywhere(space: MemorySpace, tmp_path: P
 
 
 async def deleted(each: Machine) -> None:
-    """Delete the list, with a yes."""
+    """Delete the list, with confirmation."""
     asked = await each.refused(p.ConversationDelete(conversation=LIST))
     await each.call(p.ConversationDelete(conversation=LIST, confirm=asked.data["token"]))
 
 
 async def erased(space: MemorySpace) -> None:
-    """Wait until the space has nothing but the tombstone."""
+    """Wait until the space has only the tombstone."""
     while len(space.posts[LIST]) > 1:  # noqa: ASYNC110 - no such event
         await anyio.sleep(0.005)
 
@@ -811,7 +811,7 @@ async def test_absent_machine_erases_a_deleted_list(space: MemorySpace, tmp_path
 
 
 async def begun_again(space: MemorySpace, directory: Path) -> Machine:
-    """A machine with a list of its own, at version 5, which was deleted at version 3."""
+    """A machine with its own list at version 5, which was deleted at version 3."""
     a = Machine("ann", space, data_dir=str(directory))
     await a.call(add("old"))
     await deleted(a)
@@ -1003,7 +1003,7 @@ class Screen(Nobody):
         raise AssertionError(id, payload)
 
     def states(self) -> list[str]:
-        """How the list stood in each push: current where nothing is said."""
+        """Return the state of the list in each push; current if none is given."""
         return [told.get("card", told).get("shared", {"state": "current"})["state"] for told in self.told]
 
 

@@ -1,4 +1,4 @@
-"""Whose post of a list comes next."""
+"""The order of members' posts to a list."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from punchlistd.replication.lanes.turns import IN_FLIGHT_FRACTION, QUEUE_S, TURN
 
 
 class Clock:
-    """Time that a test moves."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Posts that no daemon can follow, end to end: real daemons and servers, on NATS and on PostgreSQL."""
+"""Posts that no daemon can follow, end to end: real daemons and servers, NATS and PostgreSQL."""
 
 import json
 import os
@@ -36,11 +36,11 @@ class Engine(Protocol):
     kinds: tuple[str, ...]
 
     async def add(self, one: AsyncClient, name: str) -> None:
-        """Let a machine into the space; `kim` is a keeper."""
+        """Add a machine to the space; `kim` is a keeper."""
         ...
 
     async def post(self, name: str, kind: str) -> None:
-        """Post to a list, as a member, what no daemon would."""
+        """Post to a list as a member, without a daemon."""
         ...
 
     def end(self) -> None: ...
@@ -125,7 +125,7 @@ class OnPostgres:
         await self.insert(name, n, nonce, body)
 
     async def insert(self, name: str, n: str, nonce: str, body: str) -> None:
-        """Insert a row, with a notice of a post that is not there."""
+        """Insert a row, with a notice of a missing post."""
         table = f'"punch-{self.space}".post'
         loose = "".join(f"ALTER TABLE {table} ALTER {column} DROP NOT NULL;" for column in ("nonce", "body"))
         notice = json.dumps({"what": "post", "by": "eve_1", "list": name, "n": 2**63 - 1})
@@ -158,7 +158,7 @@ def machines(tmp_path: Path) -> Generator[Machines]:
 
 
 async def stands(one: AsyncClient, name: str, state: str) -> str:
-    """Wait until a list stands so on a machine; the reason that it tells."""
+    """Wait until a list has this state on a machine; return its reason."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             (view,) = (each for each in (await one.spaces())[0].lists if each.conversation == name)
@@ -168,7 +168,7 @@ async def stands(one: AsyncClient, name: str, state: str) -> str:
 
 
 async def repaired(one: AsyncClient, engine: Engine, name: str) -> int:
-    """Remove whatever no machine followed; how many posts that were."""
+    """Remove all posts that no machine followed; return their number."""
     found = await one.conversation(name).repair_space(engine.space)
     removed = await one.conversation(name).repair_space(engine.space, remove=[p.id for p in found.posts if p.certain])
     return removed.removed
@@ -262,7 +262,7 @@ async def test_post_may_take_a_removed_posts_place(machines: Machines, engine: E
 
 
 def chain(*titles: str) -> list[Posted]:
-    """The posts of a list, one for each task."""
+    """Return the posts of a list, one for each task."""
     posts: list[Posted] = []
     check, version = "", 1
     for number, title in enumerate(titles, 1):
@@ -274,13 +274,13 @@ def chain(*titles: str) -> list[Posted]:
 
 
 def again(post: Posted, position: int, before: int, **changes: object) -> Posted:
-    """A copy of a post in another place, with other members."""
+    """Return a copy of a post at another position, with other members."""
     body = json.dumps(json.loads(post.body) | changes).encode() if changes else post.body
     return Posted("plan", position, before, "eve_1-1", body)
 
 
 def made(event: dict[str, object], version: int) -> Posted:
-    """A post behind the first one of the chain that has the right check."""
+    """Return a post after the first one of the chain, with the right check."""
     groups = json.dumps([{"at": 1, "actor": "eve", "events": [event]}]).encode()
     (first,) = chain("a")
     check = head_of(check_of(first.body), version, groups, fresh=event["type"] == "ConversationDeleted")
@@ -289,7 +289,7 @@ def made(event: dict[str, object], version: int) -> Posted:
 
 
 def erased(position: int) -> list[Posted]:
-    """A list that was deleted and begun again, from a position on."""
+    """Return a list that was deleted and started over, from a position on."""
     tombstone = made({"type": "ConversationDeleted"}, 50)
     events = (TaskAdded(AddedTask("1", "new")),)
     step = Step(events, 1, "ann", None, Decision(events))
