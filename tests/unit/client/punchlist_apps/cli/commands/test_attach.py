@@ -7,9 +7,9 @@ SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
 
 def test_an_attached_session_finds_the_list_until_it_is_detached(punch: Any) -> None:
     punch("add", "a", "-c", "website")
-    assert punch("agent", "attach", SESSION, "-c", "website").lines == [f"{SESSION} now finds website"]
+    assert punch("agent", "attach", SESSION, "-c", "website").lines == [f"{SESSION} is now attached to website"]
     assert punch("list", "-c", SESSION, "--json").json["tasks"][0]["title"] == "a"
-    assert punch("agent", "detach", SESSION).lines == [f"{SESSION} no longer finds website"]
+    assert punch("agent", "detach", SESSION).lines == [f"{SESSION} is no longer attached to website"]
     assert punch("list", "-c", SESSION).err.startswith(f"error: there is no list {SESSION}\n")
 
 

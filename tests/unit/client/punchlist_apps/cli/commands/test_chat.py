@@ -58,7 +58,7 @@ def test_a_slash_lists_its_commands(punch: Any) -> None:
     told = punch("chat", stdin="/help\n")
     assert told.code == 0 and [line.split()[0] for line in told.lines] == ["/help", "/why", "/undo", "/new", "/quit"]
     told = punch("chat", stdin="/foo\n")
-    assert (told.code, told.lines[0], len(told.lines)) == (1, "There is no /foo here, but:", 6)
+    assert (told.code, told.lines[0], len(told.lines)) == (1, "Unknown command /foo. Commands:", 6)
     assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I did not understand")
 
 
@@ -73,7 +73,7 @@ def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
 def test_a_thread_in_which_nothing_was_said_says_so(punch: Any) -> None:
     opened = {"conversation": "chat-0a1b", "kind": "chat", "metadata": {"list": "default"}}
     assert punch("daemon", "call", "conversation.open", json.dumps(opened)).code == 0
-    assert punch("chat", "--threads").lines == ["chat-0a1b  (nothing said yet)"]
+    assert punch("chat", "--threads").lines == ["chat-0a1b  (empty)"]
 
 
 def test_json_has_the_receipts_which_are_events_of_the_log(punch: Any) -> None:
@@ -97,8 +97,8 @@ def test_threads_are_listed_and_chosen_and_no_list_shows_them(punch: Any) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--new", "--thread", "chat-1", "hi"), "give one of them"),
-        (("--threads", "hi"), "go without a text"),
+        (("--new", "--thread", "chat-1", "hi"), "leave one out"),
+        (("--threads", "hi"), "can't be combined with a message"),
         (("--thread", "default", "hi"), "is a list and no thread"),
         ((" ",), "the message is empty"),
     ],
@@ -124,7 +124,7 @@ def test_a_users_thread_is_left_to_that_user(punch: Any) -> None:
 
 
 def test_stopping_where_nothing_runs_says_so(punch: Any) -> None:
-    assert punch("chat", "--stop").out == "nothing is being worked on\n"
+    assert punch("chat", "--stop").out == "no turn is running\n"
 
 
 def test_a_hostile_title_reaches_no_terminal_as_it_is(punch: Any) -> None:

@@ -42,7 +42,7 @@ def test_next_by_itself_completes_nothing_and_shows_what_is_mine(punch: Any) -> 
     assert punch("next", "-o", "ann", "-t").out == "  ● #1 a  @ann\n"
     again = punch("next", "-o", "ann", "--take")
     assert (again.code, again.out) == (0, "  ● #1 a  @ann\n")
-    assert again.err == "ann has this in progress; --done completes it and takes the next task\n"
+    assert again.err == "ann has this in progress; to complete it and claim the next: punch next --done\n"
     assert punch("next", "-o", "ann", "--json").json["task"]["id"] == "1"
     assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["in_progress", "pending"]
 
@@ -53,7 +53,7 @@ def test_next_shows_the_most_urgent_task_and_takes_nothing(punch: Any) -> None:
     punch("add", "c", "--priority", "high")
     told = punch("next", "-o", "ann")
     assert (told.code, told.out) == (0, "  ☐ #2 ! b\n")
-    assert told.err == "punch start 2 takes it, as does punch next --take\n"
+    assert told.err == "to claim it: punch start 2, or punch next --take\n"
     assert punch("next", "--json").json["task"]["id"] == "2"
     assert {task["status"] for task in punch("list", "--json").json["tasks"]} == {"pending"}
     assert punch("next", "-o", "ann", "--take").out == "  ● #2 ! b  @ann\n"
@@ -91,7 +91,7 @@ def test_the_end_of_the_work_is_no_failure(punch: Any) -> None:
 def test_an_empty_list_says_how_to_add(punch: Any) -> None:
     told = punch("next", "-o", "ann")
     assert (told.code, told.out) == (1, "")
-    assert told.err.endswith(" is empty\n  punch add TITLE adds a task\n")
+    assert told.err.endswith(" is empty\n  add a task: punch add TITLE\n")
     assert told.err.startswith("error: the list ")
     assert punch("next", "-o", "ann", "--json").code == 1
     assert punch("next", "-o", "ann", "--done").code == 1
@@ -101,5 +101,5 @@ def test_a_result_of_nothing_is_refused_and_takes_nothing(punch: Any) -> None:
     punch("add", "a")
     told = punch("next", "-o", "ann", "-r", "in a.txt")
     assert (told.code, told.out) == (1, "")
-    assert told.err.startswith("error: ann has nothing in progress that this result could be of\n")
+    assert told.err.startswith("error: ann has no task in progress to complete\n")
     assert punch("show", "1", "--json").json["task"]["status"] == "pending"

@@ -58,13 +58,13 @@ def test_an_interpreter_built_without_a_profile_is_told_and_is_no_fault(
     monkeypatch.setattr(sys, "base_prefix", prefix)
     alone = punch("doctor")
     assert alone.code == 0
-    assert ("one that is built with --enable-optimizations runs the daemon faster" in alone.out) is not optimized
+    assert ("install punchlist with a Python built with --enable-optimizations" in alone.out) is not optimized
     for name in ("python3.11", "python3.13"):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     beside = punch("doctor")
     assert beside.code == 0
-    advice = f"{folder / 'python3.13'} runs the daemon faster: install punchlist with it"
+    advice = f"for a faster daemon, install punchlist with {folder / 'python3.13'}"
     assert (advice in beside.out) is not optimized
 
 
@@ -124,14 +124,14 @@ def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> N
     assert f"warn  socket directory: {home}/run is open to others (mode 0755)\n" in outcome.out
     assert f"      → chmod 700 {home}/run\n" in outcome.out
     assert f"fail  data directory: {home}/data is not a directory" in outcome.out
-    assert "warn  daemon: none is running" in outcome.out
+    assert "warn  daemon: not running" in outcome.out
 
 
 def test_a_missing_status_file_is_told(tmp_path: Path) -> None:
     socket = str(tmp_path / "daemon.sock")
-    assert doctor.status_file(socket).state == "warn"
+    assert doctor.check_status_file(socket).state == "warn"
     (tmp_path / "status").write_text("1 open, 0 in progress\n")
-    assert doctor.status_file(socket).state == "ok"
+    assert doctor.check_status_file(socket).state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_daemon_that_listens_elsewhere_is_named(punch: Any, home: Path, monkey
     outcome = punch("doctor", "--json")
     [found] = [finding for finding in outcome.json if finding["check"] == "daemon"]
     assert (outcome.code, found["state"]) == (1, "fail")
-    where = f"none on {home}/run/other.sock; pid {os.getpid()} keeps {home}/data and listens elsewhere"
+    where = f"none on {home}/run/other.sock; pid {os.getpid()} uses {home}/data and listens on another socket"
     assert found["found"] == where
-    assert found["advice"].endswith(f"or end it: kill {os.getpid()}")
+    assert found["advice"].endswith(f"or stop it: kill {os.getpid()}")
 
 
 def test_a_lock_that_nobody_holds_is_no_daemon(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_daemon_of_its_own_is_named_with_its_socket(
     del process
     socket = os.environ["PUNCHLIST_SOCKET"]
     monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
-    assert f"use that one: PUNCHLIST_SOCKET={socket}; or end it: kill " in run("doctor").out
+    assert f"use its socket: PUNCHLIST_SOCKET={socket}; or stop it: kill " in run("doctor").out
 
 
 def finding(outcome: Any, check: str) -> dict[str, str]:
@@ -190,7 +190,7 @@ def test_a_daemon_of_another_version_elsewhere_and_with_errors_is_told(
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         outcome = run("doctor", "--json")
     assert finding(outcome, "versions")["found"].startswith("daemon 0.0.1, command ")
-    assert finding(outcome, "data in use")["found"] == "the daemon keeps its data in /else/where"
+    assert finding(outcome, "data in use")["found"] == "the daemon stores its data in /else/where"
     told = [one["found"] for one in outcome.json if one["check"] == "last error"]
     assert told == ["no space left (2 times)", "a bad page"]
 
@@ -215,8 +215,8 @@ def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monk
 
     monkeypatch.setattr(os, "access", may_be_used)
     found = finding(run("doctor", "--json"), "data directory")
-    assert (found["state"], found["advice"]) == ("fail", "PUNCHLIST_DATA_DIR or --data-dir names another place")
-    assert found["found"] == "/proc/none/punchlist is not there, and nothing can be made in /proc"
+    assert (found["state"], found["advice"]) == ("fail", "use another with PUNCHLIST_DATA_DIR or --data-dir")
+    assert found["found"] == "/proc/none/punchlist does not exist and can't be created in /proc"
     strange = home / "strange"
     strange.mkdir()
     monkeypatch.setattr(os, "getuid", lambda: strange.stat().st_uid + 1)
@@ -228,7 +228,7 @@ def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monk
 def test_the_list_of_this_directory_is_named_or_why_there_is_none(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert finding(run("doctor", "--json"), "project")["advice"] == "agents get a list by: punch init"
+    assert finding(run("doctor", "--json"), "project")["advice"] == "give agents a list here: punch init"
     monkeypatch.chdir(repository(home / "website"))
     assert finding(run("doctor", "--json"), "project")["found"].startswith("website-")
     (home / "website" / ".punchlist.toml").write_text("conversation = [")
@@ -243,7 +243,7 @@ def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -
     report.save()
     with open(Path(config.directory) / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert finding(run("doctor", "--json"), "mirror")["found"] == f"kept up by pid {os.getpid()}"
+        assert finding(run("doctor", "--json"), "mirror")["found"] == f"updated by pid {os.getpid()}"
         report.watching = "polling"
         report.save()
         assert "polled" in finding(run("doctor", "--json"), "mirror")["found"]
@@ -253,7 +253,7 @@ def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -
 
 def test_a_status_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "status").mkdir()
-    assert doctor.status_file(str(tmp_path / "daemon.sock")).state == "fail"
+    assert doctor.check_status_file(str(tmp_path / "daemon.sock")).state == "fail"
 
 
 @pytest.mark.parametrize(("address", "extra"), [("tls://h:4222", "shared"), ("postgres://ann@h:5432/d", "postgres")])

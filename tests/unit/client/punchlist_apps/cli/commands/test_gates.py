@@ -39,9 +39,9 @@ def test_a_check_that_passes_leaves_the_yes_to_a_person(gated: Any) -> None:
     assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
     assert gated("approve", "1", "--yes", "--note", "fine").code == 0
     assert (task(gated)["status"], task(gated)["notes"][0]["text"]) == ("completed", "fine")
-    assert gated("approve").lines == ["nothing waits for a yes"]
+    assert gated("approve").lines == ["no task waits for approval"]
     again = gated("approve", "1", "--yes")
-    assert (again.code, again.lines) == (0, ["#1 was completed already: it waited for no yes"])
+    assert (again.code, again.lines) == (0, ["#1 was already completed"])
     assert "#1 passed the check, waits for a yes" in gated("log").out
     assert "\x1b[2J" not in gated("show", "1").out
 

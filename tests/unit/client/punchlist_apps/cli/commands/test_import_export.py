@@ -18,7 +18,7 @@ def test_a_check_list_is_imported_in_one_call(punch: Any, tmp_path: Path) -> Non
     assert done.lines == [
         "imported 3 tasks (markdown)",
         "  passed over: 1 × the document's title (line 1)",
-        "  take it back: punch undo",
+        "  to reverse this: punch undo",
     ]
     assert punch("list").lines == ["default  1/3  1 in progress", "  ✓ #1 a", "  ☐ #2 b", "    ● #3 c"]
     punch("undo")
@@ -82,7 +82,7 @@ def test_more_than_one_call_takes_is_imported_in_several_and_taken_back(
 def test_a_strict_import_refuses_what_is_not_taken_over_whole(punch: Any) -> None:
     refused = punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n- [Q] b\n- [ ] \n")
     assert refused.err.startswith(
-        "error: standard input:5: not taken over whole: 1 × tasks without a title, and 1 more kinds"
+        "error: standard input:5: can't be imported whole: 1 × tasks without a title, and 1 more kinds"
     )
     assert punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n").code == 0
 
@@ -210,7 +210,7 @@ def test_an_export_replaces_a_file_only_by_force_and_then_keeps_its_link_and_its
     for name in (path, link):
         refused = punch("export", str(name))
         assert (refused.code, path.read_text()) == (1, "mine\n")
-        assert refused.err == f"error: {name}: there is a file already; --force replaces it\n"
+        assert refused.err == f"error: {name}: the file exists; to replace it, add --force\n"
     assert punch("export", str(link), "--force").code == 0
     assert path.read_text().startswith("- [ ] a")
     assert link.is_symlink()

@@ -86,7 +86,7 @@ def test_below_the_top_of_a_repository_its_own_list_is_named_at_the_top_and_anot
     monkeypatch.chdir(root / "sub")
     assert run("init").lines[0].startswith(f"wrote {root / project_file.NAME}: ")
     assert run("init", "part").lines[0] == f"wrote {root / 'sub' / project_file.NAME}: this project's list is part"
-    assert run("init").lines[0] == f"{root / 'sub' / project_file.NAME} names part already"
+    assert run("init").lines[0] == f"{root / 'sub' / project_file.NAME} already names part"
 
 
 def test_another_name_says_where_the_tasks_so_far_are(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_another_name_says_where_the_tasks_so_far_are(punch: Any, home: Path, mo
     punch("add", "Before")
     own = punch("list", "all", "--json").json["conversations"][0]["conversation"]
     said = punch("init", "site").lines
-    assert said[1] == f"the tasks so far stay in {own}: punch list -c {own}"
+    assert said[1] == f"earlier tasks stay in {own}: punch list -c {own}"
     assert said[-1].endswith("punch init --commit")
 
 
@@ -105,9 +105,9 @@ def test_commit_commits_the_file_and_nothing_else(run: Any, home: Path, monkeypa
     (website / "staged").touch()
     git(website, "add", "staged")
     monkeypatch.chdir(website)
-    hint = "commit it if clones and other branches should use the same name: punch init --commit"
+    hint = "to use the same list in clones and other branches: punch init --commit"
     assert run("init").lines[-1] == hint
-    assert run("init", "--commit").lines[-1] == "committed: clones and worktrees use the same name"
+    assert run("init", "--commit").lines[-1] == "committed: clones and worktrees use the same list"
     assert git(website, "show", "--name-only", "--format=", "HEAD").split() == [".punchlist.toml"]
     assert git(website, "status", "--short").split() == ["A", "staged"]
     head = git(website, "rev-parse", "HEAD")

@@ -60,4 +60,4 @@ def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
         port = taken.getsockname()[1]
         told = run("agent", "mcp", "--http", "--port", str(port))
     assert told.code == 1
-    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err
+    assert f"error: port {port}: in use by another program; use another with --port\n" in told.err

@@ -27,7 +27,7 @@ def wait_for(path: Path, text: str) -> None:
 
 
 def test_directories_are_added_listed_and_removed(run: Any, home: Path) -> None:
-    assert run("mirror", "list").lines == ["nothing is mirrored"]
+    assert run("mirror", "list").lines == ["no mirrors"]
     assert run("mirror", "add", str(home), "-c", "web").lines[0] == f"{home} mirrors web (checklist)"
     run("mirror", "add", str(home), "--all", "--format", "claude")
     assert run("mirror", "list").lines == [f"{home}  checklist  web", f"{home}  claude  all"]
@@ -46,7 +46,7 @@ def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
 
 
 def test_a_mirror_without_a_path_asks_for_one(run: Any) -> None:
-    assert run("mirror", "add").err.startswith("error: name a directory or a Markdown file\n")
+    assert run("mirror", "add").err.startswith("error: no path given; name a directory or a Markdown file\n")
 
 
 def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_mirror_starts_when_it_is_added_and_ends_when_it_is_removed(
 ) -> None:
     assert run("add", "one", "-c", "web").code == 0
     told = run("mirror", "add", str(home), "-c", "web")
-    assert told.lines[1] == "  a process in the background keeps that up; punch mirror list shows problems"
+    assert told.lines[1] == "  a background process updates it; to see problems: punch mirror list"
     wait_for(background, '"one"')
     assert run("mirror", "remove", str(home)).code == 0
     until_ended(process.data_dir)
@@ -148,7 +148,7 @@ def test_a_configuration_that_breaks_ends_no_running_mirror(run: Any, home: Path
 @pytest.mark.usefixtures("process")
 def test_an_idle_mirror_ends_as_it_was_told(run: Any, home: Path) -> None:
     assert run("add", "one", "-c", "web").code == 0
-    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it up: punch mirror run"
+    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it updated: punch mirror run"
     (home / "PLAN.md").write_text("- [ ] two\n")
     run("mirror", "add", "PLAN.md", "-c", "plan")
     with spawned("mirror", "run", "--idle", "1s") as process:

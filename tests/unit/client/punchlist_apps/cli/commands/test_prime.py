@@ -142,7 +142,7 @@ def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch:
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
         told = hook(punch, event)
         assert (told.code, told.out) == (0, "")
-        assert told.err == "punchlist: There is no task list here\n"
+        assert told.err == "punchlist: No task list for this directory\n"
     assert punch("agent", "prime").err.splitlines()[1] == "  run punch init in the project's directory"
 
 

@@ -54,11 +54,11 @@ def test_install_writes_the_units_and_says_what_it_did(run: Any, units: Path, ho
 def test_without_a_manager_it_says_so_and_what_helps(run: Any, units: Path) -> None:
     done = run("daemon", "service", "install")
     assert done.code == 0
-    assert "no user manager answers" in done.err
+    assert "systemd's user manager is not available" in done.err
     assert "loginctl enable-linger" in done.err
     done = run("daemon", "service", "install", "--now")
     assert done.code == 1
-    assert "nothing could be started" in done.err
+    assert "nothing was started" in done.err
 
 
 def test_install_can_be_repeated_and_mends_what_was_changed(run: Any, units: Path) -> None:
@@ -88,7 +88,7 @@ def test_uninstall_takes_away_what_install_made_and_nothing_else(run: Any, units
 
 
 def test_uninstall_says_that_the_daemon_goes_on_and_how_to_end_it(punch: Any, units: Path) -> None:
-    hint = "the daemon that runs goes on; to end it: punch daemon stop"
+    hint = "the daemon is still running; to stop it: punch daemon stop"
     punch("daemon", "service", "install")
     assert hint in punch("daemon", "service", "uninstall").err
     assert punch("list").code == 0, "it does"

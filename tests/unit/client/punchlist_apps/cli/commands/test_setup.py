@@ -33,7 +33,7 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
     before = tree(home)
     done = run("setup", host, "--scope", scope)
     assert done.code == 0
-    assert f"take it back: punch setup {host} --scope {scope} --remove" in done.out
+    assert f"to remove it: punch setup {host} --scope {scope} --remove" in done.out
     after = tree(home)
     assert len(after) > len(before)
     assert run("setup", host, "--scope", scope).lines[-1].endswith("nothing to change")
@@ -49,13 +49,13 @@ MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip in
 def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path) -> None:
     for source, told in (
         (MISSING, "it needs the extra mcp\n  /py -m pip install x[mcp]\n"),
-        ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
+        ("raise RuntimeError('broken')", "RuntimeError: broken\n  to see more, run: "),
     ):
         program(home / "bin", "punch", source)
         before = tree(home)
         refused = run("setup", "claude-code")
         assert refused.code == 1
-        assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
+        assert refused.err.startswith("error: the MCP server doesn't start, so nothing was changed: ")
         assert told in refused.err
         assert tree(home) == before
     assert run("setup", "claude-code", "--remove").code == 0
@@ -140,11 +140,11 @@ def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
     config = Config(str(home / "data"))
     done = run("setup", "claude-code", "--tasks")
     assert done.code == 0
-    assert done.lines[-1].startswith(f"{home}/.claude/tasks is taken over into the projects' lists")
+    assert done.lines[-1].startswith(f"{home}/.claude/tasks is copied into the projects' lists")
     assert config.read().inbound == (f"{home}/.claude/tasks",)
     assert started == [str(home / "data")]
     assert not (home / ".claude" / "tasks").exists()
-    assert f"{home}/.claude/tasks  claude, one way in" in run("mirror", "list").lines
+    assert f"{home}/.claude/tasks  claude, inbound only" in run("mirror", "list").lines
     assert run("setup", "claude-code", "--tasks", "--remove").code == 0
     assert config.read().inbound == ()
     assert (home / ".claude.json").exists()
@@ -159,7 +159,7 @@ def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
 def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
     refused = run("setup", "windsurf", "--scope", "project")
     assert refused.code == 2
-    assert "Windsurf has no file for a project" in refused.err
+    assert "Windsurf has no project configuration" in refused.err
 
 
 def test_claude_is_claude_code(run: Any) -> None:

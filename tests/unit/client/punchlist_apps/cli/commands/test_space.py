@@ -32,7 +32,7 @@ def test_without_a_space_the_list_says_how_to_add_one_and_sharing_is_refused(pun
     assert punch("space", "status", "--json").json == {"spaces": []}
     punch("add", "one")
     told = punch("share")
-    assert told.code != 0 and "there is no space yet" in told.err
+    assert told.code != 0 and "no spaces; add one" in told.err
     assert punch("space", "remove", "team").code == 1
     assert punch("space", "status", "team").code == 1
 
@@ -60,12 +60,14 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     assert punch("join", "nothing", "--space", "cli").code == 1
     assert "to erase the copy on this machine, too: punch list rm release" in punch("leave", "release", "--yes").out
     erased = punch("list", "rm", "release", "--yes").lines
-    assert erased == ["erased release on this machine alone: cli and other machines keep it"]
+    assert erased == ["erased release on this machine only; cli and other machines keep it"]
     assert "release" not in punch("list", "all").out + punch("space", "list").out
     assert "joined release of cli" in punch("join", "release").out
     punch("leave", "release", "--yes")
     gone = punch("space", "remove", "cli")
-    assert "removed cli" in gone.out and "release, which was left, is a list of this machine alone now" in gone.out
+    assert (
+        "removed cli" in gone.out and "release, which was left before, is now a list of this machine only" in gone.out
+    )
     assert punch("add", "two", "-c", "release").code == 0
 
 
@@ -108,7 +110,7 @@ def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) ->
         assert "add --yes" in half_terminal(*words, shows=True).stderr
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("space", "repair", "mended", "plan") as question:
-            question.wait_for("Remove 1 of these posts from mended for good? [y/N]")
+            question.wait_for("Permanently remove 1 of these posts from mended? [y/N]")
             question.type(f"{answer}\n")
             question.wait_for("nothing was changed" if code else "removed 1 of the posts")
             assert question.finish() == code
@@ -209,7 +211,7 @@ def test_a_space_on_postgresql_is_added_shown_and_looked_at_by_doctor(punch: Pun
         members = Members(tmp_path / "creds", server, "team", ann="member")
         url = members.url("ann")
         added = punch("space", "add", "team", url, "--creds", members.creds("ann"))
-        assert f"added team: found at {url} (PostgreSQL " in added.out and "this machine alone" in added.out
+        assert f"added team: found at {url} (PostgreSQL " in added.out and "this machine only" in added.out
         assert "not checked" not in added.out
         punch("add", "one", "-c", "release")
         assert "shared release in team, version 2" in punch("share", "release").out
@@ -255,7 +257,7 @@ def test_erasing_a_shared_list_takes_its_name_and_others_see_who_did_it(
         assert "this started it again" in punch("add", "two", "-c", "gone", *other).err
         until(lambda: punch("list", "-c", "gone"), lambda told: "two" in told.out)
         done = punch("list", "rm", "gone", "--everywhere", "gone")
-        assert "erased gone on every machine of ours" in done.out
+        assert "erased gone on all machines of ours" in done.out
 
 
 @needs_server

@@ -52,7 +52,7 @@ def test_what_another_agent_completed_is_not_started(punch: Any) -> None:
     punch("done", "1", "--actor", "bot", "-r", "hours of work")
     refused = punch("start", "1")
     assert refused.code == 1
-    assert refused.err == ("error: #1 was completed by bot\n  punch reopen 1 makes it pending again\n")
+    assert refused.err == ("error: #1 was completed by bot\n  make it pending again: punch reopen 1\n")
     assert punch("show", "1", "--json").json["task"]["result_summary"] == "hours of work"
 
 
@@ -65,7 +65,7 @@ def test_what_somebody_else_has_claimed_is_finished_by_force_alone(punch: Any, m
     refused = punch("done", "1", "2")
     assert refused.code == 1
     assert refused.err.startswith("error: Task #1 is held by claude-code/7f3c1a; ")
-    assert refused.err.endswith("\n  punch done 1 --force does it all the same, in your name\n")
+    assert refused.err.endswith("\n  change it anyway, in your name: punch done 1 --force\n")
     assert refused.lines[0] == "  ✓ #2 b", "one's own claim needs no force"
     assert punch("fail", "1", "--reason", "not needed").code == 1
     assert punch("fail", "1", "--reason", "not needed", "--force").code == 0
@@ -83,7 +83,7 @@ def test_what_is_started_is_mine(punch: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert punch("start", "1").out == "  ● #1 a  @zed\n", "once more changes nothing"
     refused = punch("start", "1", "--owner", "ann")
     assert refused.err.startswith("error: Task #1 is held by zed; ")
-    assert refused.err.endswith("\n  punch reopen 1 frees it for others\n")
+    assert refused.err.endswith("\n  free it for others: punch reopen 1\n")
     assert punch("next", "--result", "in a.txt").out == "  ✓ #1 a\n  ● #2 b  @zed\n"
     assert punch("queue", "release", "2").out == "  ☐ #2 b\n"
     assert punch("start", "3", "-o", "ann").out == "  ● #3 c  @ann\n"
@@ -121,9 +121,9 @@ def test_only_what_was_begun_is_resumed(punch: Any) -> None:
     for number, state in enumerate(("pending", "completed", "failed"), 1):
         punch("add", "a", "--status", state)
         told = punch("resume", str(number))
-        way = f"begin it: punch start {number}"
+        way = f"start it: punch start {number}"
         assert told.code == 1
-        assert told.err == f"error: #{number} is {state}, there is nothing to resume\n  {way}\n"
+        assert told.err == f"error: can't resume #{number}, which is {state}\n  {way}\n"
         assert punch("show", str(number), "--json").json["task"]["status"] == state
 
 
@@ -188,5 +188,5 @@ def test_done_names_who_was_first(punch: Any, monkeypatch: pytest.MonkeyPatch) -
     assert "already" not in punch("done", "1", "--actor", "codex/1a2b3c").out
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 7_200)
-    assert punch("done", "1").lines[-1] == "    was completed already by codex/1a2b3c 2h ago"
+    assert punch("done", "1").lines[-1] == "    was already completed by codex/1a2b3c 2h ago"
     assert "already" not in punch("reopen", "1").out

@@ -11,12 +11,12 @@ from punchlist_testing.daemon import spawned_daemon
 
 def test_where_no_daemon_runs_there_is_nothing_to_stop(run: Any) -> None:
     told = run("daemon", "stop")
-    assert (told.code, told.lines) == (0, ["no daemon runs"])
+    assert (told.code, told.lines) == (0, ["no daemon is running"])
 
 
 def test_a_start_tells_which_daemon_runs(punch: Any) -> None:
     told = punch("daemon", "start")
-    assert told.code == 0 and f"the daemon runs: process {os.getpid()}, " in told.lines[0]
+    assert told.code == 0 and f"the daemon is running: process {os.getpid()}, " in told.lines[0]
     assert punch("daemon", "start", "--json").json["pid"] == os.getpid()
 
 

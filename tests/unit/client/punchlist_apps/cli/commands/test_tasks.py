@@ -62,7 +62,7 @@ def test_undo_previews_counts_and_takes_an_actor(punch: Any) -> None:
     punch("add", "b", "--actor", "bob")
     punch("add", "c", "--actor", "ada")
     preview = punch("undo", "-n", "2", "--of", "ada", "--preview")
-    assert preview.lines[0] == "once undone:"
+    assert preview.lines[0] == "would undo:"
     assert len(punch("list", "--json").json["tasks"]) == 3
     punch("undo", "--of", "ada", "--all", "--actor", "eve")
     assert '"actor":"eve"' in punch("log", "--json").lines[-1].replace(" ", "")
@@ -156,14 +156,14 @@ def test_an_empty_title_is_a_usage_error_that_says_what_to_do(punch: Any) -> Non
     for words in (("add", ""), ("add", " ", ""), ("edit", "1", "--title", ""), ("edit", "1", "-t", " ")):
         told = punch(*words)
         assert told.code == 2
-        assert told.err.startswith("error: the title is empty: say what is to be done")
+        assert told.err.startswith("error: the title is empty; ")
 
 
 def test_several_quoted_titles_are_refused_with_both_ways(punch: Any) -> None:
     for words in (("a b", "c d"), ("a b", "c d", "--label", "x")):
         refused = punch("add", *words)
         assert refused.code == 2
-        assert refused.err.startswith("error: these are 2 titles: ")
+        assert refused.err.startswith("error: these are 2 titles; ")
         assert "punch add 'a b'" in refused.err and "punch add 'a b c d'" in refused.err
     assert punch("list", "--json").json["tasks"] == []
     for words in (("a b", "c"), ("a", "b"), ("a b",)):

@@ -20,13 +20,13 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
 def test_without_a_terminal_it_names_the_command_that_needs_none(run: Any) -> None:
     told = run("ui")
     assert told.code == 2
-    assert "punch watch shows a list anywhere" in told.err
+    assert "to see a list anywhere: punch watch" in told.err
 
 
 @pytest.mark.usefixtures("home")
 def test_a_dumb_terminal_is_refused() -> None:
     with terminal("ui", env={"TERM": "dumb"}) as shown:
-        shown.wait_for("punch watch shows a list anywhere")
+        shown.wait_for("to see a list anywhere: punch watch")
         assert shown.finish() == 2
 
 

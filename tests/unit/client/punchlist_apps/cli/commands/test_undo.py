@@ -45,7 +45,7 @@ def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
     assert titles(punch) == []
     assert (
         punch("undo").lines[1]
-        == "  ann has no call left to undo; punch log shows the calls of others, and punch undo CALL undoes one"
+        == "  ann has nothing left to undo; punch log lists all changes, and punch undo CALL undoes any of them"
     )
 
 
@@ -66,7 +66,7 @@ def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
     punch("add", "b")
     punch("list", "clear", "--yes", "--actor", "bob")
     punch("add", "c")
-    assert punch("revert", "--at", "3", "--preview").lines[0] == "once reverted:"
+    assert punch("revert", "--at", "3", "--preview").lines[0] == "would revert:"
     assert titles(punch) == ["c"]
     assert punch("revert", "--at", "3").lines[-1] == "  to reverse this: punch undo"
     assert titles(punch) == ["a", "b"]
@@ -135,7 +135,7 @@ def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
     monkeypatch.setenv("PUNCHLIST_ACTOR", "codex")
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
     monkeypatch.delenv("PUNCHLIST_ACTOR")
-    assert punch("undo", "--preview").lines == ["once undone:", '  removed #3 "figs"']
+    assert punch("undo", "--preview").lines == ["would undo:", '  removed #3 "figs"']
     assert punch("undo", "--preview", "--json").json["preview"] is True
     assert punch("undo").lines[1] == '  removed #3 "figs"'
     assert punch("undo", "-n", "2").lines[1:3] == ['  removed #2 "pears"', '  removed #1 "own old command"']
@@ -159,14 +159,14 @@ def test_nothing_is_left_of_a_name(punch: Any) -> None:
     for name in ("claude-code/7f3c1a", "claude-code", "#3"):
         done = punch("undo", "--of", name)
         assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
-        assert f"{name} has no call left to undo" in done.lines[1]
+        assert f"{name} has nothing left to undo" in done.lines[1]
 
 
 def test_nothing_is_left_to_redo(punch: Any) -> None:
     punch("add", "a")
     done = punch("redo")
     assert (done.code, done.lines[0]) == (0, "nothing to redo")
-    assert "has no call left to redo" in done.lines[1]
+    assert "has nothing left to redo" in done.lines[1]
 
 
 def test_an_undo_that_is_refused_offers_the_version_before(punch: Any) -> None:

@@ -246,7 +246,7 @@ def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any
         waited = punch("wait", "--timeout", "5s", *wanted)
         assert waited.code == 1
         assert waited.err.startswith("error: "), waited.err
-        assert "waits for #1, which failed" in waited.err
+        assert "wait for #1, which failed" in waited.err
     assert punch("wait", "1", "--timeout", "5s").code == 1
 
 
@@ -265,7 +265,7 @@ def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_ow
     client.conversation("default").add_many(["a", "b"])
     told = punch("wait", *words, "--timeout", "10ms")
     assert told.code == 124
-    assert told.err == f"error: {missing} within 0.01 s\n  punch list shows how it stands\n"
+    assert told.err == f"error: {missing} within 0.01 s\n  see the list: punch list\n"
 
 
 def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(

@@ -38,8 +38,8 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
     token = home / "data" / "web.token"
     secret = token.read_text()
     assert run("web", "--revoke").lines == [
-        "all links and sessions have ended",
-        f"{token} holds a new secret for scripts",
+        "all links and sign-ins are invalid now",
+        f"the new secret for scripts is in {token}",
     ]
     assert token.read_text() != secret
     assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
@@ -50,7 +50,7 @@ def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
         port = str(served.getsockname()[1])
         assert run("web", "--link", "--port", port).err == ""
     told = run("web", "--link", "--port", port)
-    assert (told.code, told.err.partition(";")[0]) == (0, f"nobody listens at port {port} here yet")
+    assert (told.code, told.err.partition(";")[0]) == (0, f"nothing listens on port {port} yet")
 
 
 def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
         port = taken.getsockname()[1]
         told = run("web", "--port", str(port))
     assert told.code == 1
-    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err
+    assert f"error: port {port}: in use by another program; use another with --port\n" in told.err
 
 
 class Over(http.client.HTTPConnection):

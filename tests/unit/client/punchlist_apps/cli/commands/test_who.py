@@ -113,7 +113,7 @@ def test_one_way_out_is_named_everywhere(punch: Any, agent: Client) -> None:
 
 
 def test_a_present_agents_task_is_freed_by_the_same_command_everywhere(punch: Any, agent: Client) -> None:
-    assert punch("start", "1").err.endswith("\n  punch reopen 1 frees it for others\n")
+    assert punch("start", "1").err.endswith("\n  free it for others: punch reopen 1\n")
     assert "punch reopen 1 frees it for others" in punch("why", "1").out
 
 
@@ -139,7 +139,7 @@ def test_a_resumed_task_is_its_sessions_or_free(punch: Any, agent: Client, is_th
         assert "left at" in punch("list").out
     else:
         assert (task.get("owner"), task["status"]) == (None, "pending")
-        assert "    the session that had it has left: it is free for all" in shown
+        assert "    its session has left: anyone can claim it" in shown
         assert punch("next", "--take").code == 0
 
 
