@@ -1,4 +1,4 @@
-"""`punch web` as a program: links, sockets, and how it ends."""
+"""`punch web` as a program: links, sockets and shutdown."""
 
 import http.client
 import os
@@ -16,10 +16,10 @@ from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_testing.terminal import spawned, terminal
 
 
-def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home: Path) -> None:
-    told = run("web", "--link", "--read-only", "--only", "plan", "--for", "2h", "--port", "9000")
-    assert told.code == 0
-    address, _, ticket = told.out.strip().partition("#ticket=")
+def test_link_signs_in_one_browser_with_scope(run: Any, home: Path) -> None:
+    outcome = run("web", "--link", "--read-only", "--only", "plan", "--for", "2h", "--port", "9000")
+    assert outcome.code == 0
+    address, _, ticket = outcome.out.strip().partition("#ticket=")
     assert address == "http://127.0.0.1:9000/"
     keys = Keys(SecretFile(str(home / "data" / "web.token")), home / "data" / "web.used")
     session = keys.redeem(ticket)
@@ -45,15 +45,15 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
     assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
 
 
-def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
+def test_link_to_unserved_port_is_noted(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as served:
         port = str(served.getsockname()[1])
         assert run("web", "--link", "--port", port).err == ""
-    told = run("web", "--link", "--port", port)
-    assert (told.code, told.err.partition(";")[0]) == (0, f"nothing listens on port {port} yet")
+    outcome = run("web", "--link", "--port", port)
+    assert (outcome.code, outcome.err.partition(";")[0]) == (0, f"nothing listens on port {port} yet")
 
 
-def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:
+def test_invalid_link_options_are_usage_errors(run: Any) -> None:
     for words in (
         ("--read-only",),
         ("--only", "plan"),
@@ -67,11 +67,11 @@ def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(ru
         assert run("web", *words).code == 2
 
 
-def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    told = run("web")
-    assert told.code == 78
-    assert told.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
+    outcome = run("web")
+    assert outcome.code == 78
+    assert outcome.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
 
 
 @pytest.mark.usefixtures("daemon")
@@ -90,13 +90,13 @@ def test_an_unusable_secret_is_reported(home: Path) -> None:
         shown.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
 
 
-def test_an_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
+def test_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
     token = home / "data" / "web.token"
     SecretFile(str(token))
     token.chmod(0o644)
-    told = run("web", "--link")
-    assert (told.code, told.out) == (78, "")
-    assert f"chmod 600 {token}" in told.err
+    outcome = run("web", "--link")
+    assert (outcome.code, outcome.out) == (78, "")
+    assert f"chmod 600 {token}" in outcome.err
 
 
 def _status(path: str, token: Path) -> int:
@@ -108,12 +108,12 @@ def _status(path: str, token: Path) -> int:
     return status
 
 
-def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+def test_port_in_use_is_reported_with_advice(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = run("web", "--port", str(port))
-    assert told.code == 1
-    assert f"error: port {port}: in use by another program; use another with --port\n" in told.err
+        outcome = run("web", "--port", str(port))
+    assert outcome.code == 1
+    assert f"error: port {port}: in use by another program; use another with --port\n" in outcome.err
 
 
 class Over(http.client.HTTPConnection):
@@ -128,7 +128,7 @@ class Over(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def test_over_a_unix_socket_it_serves_its_owner_alone_and_ends_for_a_signal(home: Path) -> None:
+def test_unix_socket_serves_owner_until_signal(home: Path) -> None:
     path = str(home / "web.sock")
     with terminal("web", "--unix", path) as shown:
         shown.wait_for("listening on")
@@ -141,12 +141,12 @@ def test_over_a_unix_socket_it_serves_its_owner_alone_and_ends_for_a_signal(home
         shown.process.wait(10)
 
 
-def test_it_ends_by_itself_when_nobody_is_connected(home: Path) -> None:
+def test_idle_server_exits(home: Path) -> None:
     with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as shown:
         assert shown.process.wait(10) == 0
 
 
-def test_a_browser_is_opened_by_a_file_of_ours_and_no_argument_of_it_tells_the_ticket(home: Path) -> None:
+def test_browser_arguments_contain_no_ticket(home: Path) -> None:
     told = home / "told"
     os.mkfifo(told)
     (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {told}\n')
@@ -160,7 +160,7 @@ def test_a_browser_is_opened_by_a_file_of_ours_and_no_argument_of_it_tells_the_t
     assert f"url=http://127.0.0.1:{port}/#ticket=" in (home / "data" / "web.html").read_text()
 
 
-def test_a_verbose_server_tells_what_the_chats_agent_can_do(punch: Any, home: Path) -> None:
+def test_verbose_server_logs_chat_tools(punch: Any, home: Path) -> None:
     punch("add", "tea")
     with spawned("web", "--verbose", "--unix", str(home / "web.sock")) as server:
         assert server.stderr is not None
