@@ -269,7 +269,7 @@ def _check_daemon(target: Target, client: Caller) -> Iterator[Finding]:
 
 def _check_lists(client: Caller) -> Iterator[Finding]:
     """Check the most recent lists for damage. `punch daemon verify` also reads events before snapshots."""
-    names = [one["conversation"] for one in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
+    names = [card["conversation"] for card in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
     is_sound = True
     for name in names:
         try:
@@ -330,7 +330,7 @@ def _check_versions(hello: dict[str, Any]) -> Finding:
 
 def _check_sizes(status: dict[str, Any]) -> Iterator[Finding]:
     large = (
-        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch daemon call conversation.delete"),
+        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch list rm LIST"),
         ("wal", "wal_bytes", _LARGE_WAL_BYTES, "restart the daemon to shrink it: punch daemon stop"),
     )
     for check, member, limit, advice in large:

@@ -22,8 +22,7 @@ COMMANDS = {
         (
             Argument(
                 ("argv",),
-                "the command; it gets the task as JSON on standard input and its text in PUNCHLIST_TITLE and "
-                "PUNCHLIST_DESCRIPTION; {title}, {description}, {prompt} (both) and {id} in its words are replaced",
+                "the command; it reads the task as JSON; {title}, {description}, {prompt} and {id} are filled in",
                 {"metavar": "COMMAND", "nargs": "+"},
                 "command",
             ),

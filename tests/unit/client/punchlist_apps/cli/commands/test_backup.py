@@ -214,8 +214,10 @@ def test_interrupted_restore_is_reported_and_can_be_repeated(run: Any, home: Pat
     )
     places = [str(home / "data"), str(home / "data" / "aside-1"), str(home / "copy.db")]
     assert subprocess.run([sys.executable, "-c", killed, *places], check=False).returncode == 9
-    done = subprocess.run([sys.executable, "-m", "punchlistd"], capture_output=True, text=True, check=False, timeout=50)
-    assert done.returncode == 78 and f"punch daemon restore {home}/copy.db" in done.stderr
+    process = subprocess.run(
+        [sys.executable, "-m", "punchlistd"], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert process.returncode == 78 and f"punch daemon restore {home}/copy.db" in process.stderr
     assert (home / "data" / "aside-1" / "log.db").exists() and not (home / "data" / "log.db").exists()
     assert run("daemon", "restore", "copy.db").code == 0
     with spawned_daemon(home):

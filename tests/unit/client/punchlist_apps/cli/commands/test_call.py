@@ -24,8 +24,8 @@ def test_required_conversation_is_filled_in(punch: Any) -> None:
 
 
 def test_methods_are_listed(run: Any) -> None:
-    shown = run("daemon", "call", "--list")
-    assert [line.split()[0] for line in shown.lines] == list(METHODS)
+    outcome = run("daemon", "call", "--list")
+    assert [line.split()[0] for line in outcome.lines] == list(METHODS)
     assert run("daemon", "call", "--list", "--json").json == sorted(METHODS)
 
 

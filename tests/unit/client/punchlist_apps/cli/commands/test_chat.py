@@ -83,9 +83,9 @@ def test_empty_thread_is_marked(punch: Any) -> None:
 
 
 def test_json_receipts_are_log_events(punch: Any) -> None:
-    told = punch("chat", "--json", "add buy milk").json
-    (receipt,) = [one for one in told["receipts"] if one["type"] == "TaskAdded"]
-    assert (receipt["title"], told["text"], told["source"]) == ("buy milk", "Created task: buy milk", "receipts")
+    result = punch("chat", "--json", "add buy milk").json
+    (receipt,) = [one for one in result["receipts"] if one["type"] == "TaskAdded"]
+    assert (receipt["title"], result["text"], result["source"]) == ("buy milk", "Created task: buy milk", "receipts")
     events = [json.loads(line) for line in punch("log", "--json").lines]
     assert receipt["seq"] in {event["seq"] for event in events if event["event"]["type"] == "TaskAdded"}
 
@@ -101,7 +101,7 @@ def test_threads_are_listed_and_hidden_from_lists(punch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--new", "--thread", "chat-1", "hi"), "leave one out"),
         (("--threads", "hi"), "can't be combined with a message"),
@@ -109,10 +109,10 @@ def test_threads_are_listed_and_hidden_from_lists(punch: Any) -> None:
         ((" ",), "the message is empty"),
     ],
 )
-def test_conflicting_options_are_usage_errors(punch: Any, words: tuple[str, ...], said: str) -> None:
+def test_conflicting_options_are_usage_errors(punch: Any, words: tuple[str, ...], message: str) -> None:
     punch("add", "something")
     outcome = punch("chat", *words)
-    assert outcome.code == 2 and said in outcome.err
+    assert outcome.code == 2 and message in outcome.err
 
 
 def test_unknown_thread_is_reported(punch: Any) -> None:

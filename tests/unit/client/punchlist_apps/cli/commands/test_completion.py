@@ -73,10 +73,10 @@ def complete(tmp_path: Path, scripts: dict[str, Path]) -> Complete:
         quoted = " ".join(f"'{word}'" for word in words)
         code = f"""source {scripts["bash"]}; cd {tmp_path}
             COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_punch; printf '%s\\n' "${{COMPREPLY[@]}}" """
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", code], capture_output=True, text=True, check=True, timeout=20, env=environment(**env)
         )
-        return done.stdout.split()
+        return process.stdout.split()
 
     return complete
 
@@ -165,9 +165,9 @@ def test_fish_completes_words(tmp_path: Path, scripts: dict[str, Path], line: st
     code = f"source {scripts['fish']}; complete -C '{line}'"
     env = environment(PATH=with_punch(tmp_path), HOME=str(tmp_path))
     command = ["fish", "--no-config", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
-    assert done.stderr == ""
-    assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == offered
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
+    assert process.stderr == ""
+    assert [found.partition("\t")[0] for found in process.stdout.splitlines()] == offered
 
 
 @needs("zsh")

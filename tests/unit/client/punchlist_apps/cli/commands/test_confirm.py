@@ -17,8 +17,8 @@ def asked(client: Client) -> str:
 def test_person_confirms_call_of_tool(punch: Any, daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False) as client:
         token = asked(client)
-        shown = punch("confirm", token)
-        assert shown.code == 2 and "delete 1 task: #1 Milk" in shown.err
+        outcome = punch("confirm", token)
+        assert outcome.code == 2 and "delete 1 task: #1 Milk" in outcome.err
         assert len(client.conversation("elsewhere").list()) == 1
         assert punch("confirm", token, "--yes").lines == ["done: delete 1 task: #1 Milk"]
         assert not client.conversation("elsewhere").list()

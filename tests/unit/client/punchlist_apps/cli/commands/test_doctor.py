@@ -34,8 +34,8 @@ def test_healthy_installation_is_ok(punch: Any) -> None:
     found = states(outcome)
     assert {"python", "socket directory", "data directory", "disk", "daemon", "versions", "log", "wal"} <= set(found)
     assert {state for check, state in found.items() if check != "status file"} == {"ok"}
-    shown = punch("doctor")
-    assert "  ok  daemon: punchlistd " in shown.out
+    output = punch("doctor")
+    assert "  ok  daemon: punchlistd " in output.out
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_other_version_directory_and_errors_are_reported(run: Any, home: Path, m
         outcome = run("doctor", "--json")
     assert finding(outcome, "versions")["found"].startswith("daemon 0.0.1, command ")
     assert finding(outcome, "data in use")["found"] == "the daemon stores its data in /else/where"
-    told = [one["found"] for one in outcome.json if one["check"] == "last error"]
-    assert told == ["no space left (2 times)", "a bad page"]
+    result = [one["found"] for one in outcome.json if one["check"] == "last error"]
+    assert result == ["no space left (2 times)", "a bad page"]
 
 
 def test_other_protocol_fails(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +266,8 @@ def test_missing_extra_of_space_is_reported_with_command(
     assert missing["advice"] == f"to install one, such as shared: {extras.install('shared')}"
     (home / "data").mkdir(exist_ok=True)
     (home / "data/spaces.json").write_text(json.dumps({"spaces": [{"name": "team", "urls": [address]}]}))
-    told = finding(run("doctor", "--json"), f"extra {extra}")
-    assert (told["state"], told["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
+    result = finding(run("doctor", "--json"), f"extra {extra}")
+    assert (result["state"], result["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
     (home / "data/spaces.json").unlink()
     monkeypatch.setenv("PUNCHLIST_SPACE", f"{address}/team")
     assert finding(run("doctor", "--json"), f"extra {extra}")["state"] == "warn"

@@ -13,9 +13,9 @@ def test_find_searches_one_list_or_all(punch: Any) -> None:
     everywhere = punch("find", "--all", "lexer").out
     assert "other" in everywhere
     assert "Renew the lexer" in everywhere
-    shown = punch("find", "tokens")
-    assert "\x1b" not in shown.out
-    assert "first" in shown.out
+    outcome = punch("find", "tokens")
+    assert "\x1b" not in outcome.out
+    assert "first" in outcome.out
     assert punch("find", "the lexer", "-s", "completed").lines == [
         "nothing found in this list; to search all lists: punch find --all WORD"
     ]
@@ -44,13 +44,13 @@ def test_saved_filters_sort_and_filter(punch: Any, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert order("-c", "default", "--filter", "soon") == ["soon", "late"]
     assert order("-c", "default", "--filter", "soon", "--sort", "title") == ["late", "soon"]
-    for name, said in (
+    for name, message in (
         ("none", "has no filter 'none'; it has soon, bad, worse"),
         ("bad", "expected some of"),
         ("worse", "there are"),
     ):
         outcome = punch("list", "-c", "default", "--filter", name)
         assert outcome.code == 2
-        assert said in outcome.err
+        assert message in outcome.err
     monkeypatch.chdir("/")
     assert punch("list", "-c", "default", "--filter", "soon").code == 2

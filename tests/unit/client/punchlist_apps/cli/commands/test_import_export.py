@@ -44,8 +44,8 @@ def test_repeated_import_keeps_statuses(punch: Any) -> None:
     assert punch("list", "--json").json["version"] == version
     more = punch("import", "-", stdin=plan.replace("] b", "] b\n  More.\n- [?] c"))
     assert more.lines[0] == "imported 1 task, 1 brought up to date, 2 unchanged (markdown)"
-    done, changed = punch("list", "--json").json["tasks"][1:3]
-    assert (done["status"], done["result_summary"]) == ("completed", "did it")
+    outcome, changed = punch("list", "--json").json["tasks"][1:3]
+    assert (outcome["status"], outcome["result_summary"]) == ("completed", "did it")
     assert (changed["description"], changed["labels"]) == ("More.", ["mine"])
 
 
@@ -87,8 +87,8 @@ def test_strict_import_rejects_losses(punch: Any) -> None:
 
 def test_take_status_applies_statuses_of_file(punch: Any) -> None:
     punch("import", "-", stdin="- [ ] a\n- [ ] b\n")
-    shown = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
-    assert shown.lines == [
+    outcome = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
+    assert outcome.lines == [
         "would import 0 tasks, 1 brought up to date, 1 unchanged (markdown)",
         "  ~ #1 a",
         "      status: pending → completed",
@@ -98,14 +98,14 @@ def test_take_status_applies_statuses_of_file(punch: Any) -> None:
 
 
 def test_unreadable_file_is_rejected_with_line(punch: Any, tmp_path: Path) -> None:
-    for content, told in (
+    for content, message in (
         ("words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
         ("- [ ] a\n- \0\n", "plan.md:2: no text"),
         ("", "plan.md: the file is empty"),
     ):
         (tmp_path / "plan.md").write_text(content)
         outcome = punch("import", str(tmp_path / "plan.md"))
-        assert (outcome.code, outcome.err.startswith("error: "), told in outcome.err) == (1, True, True), outcome.err
+        assert (outcome.code, outcome.err.startswith("error: "), message in outcome.err) == (1, True, True), outcome.err
     assert punch("list", "--json").json["version"] == 0
 
 
@@ -121,8 +121,8 @@ def test_import_rejects_non_files(punch: Any, tmp_path: Path) -> None:
 def test_dry_run_matches_import(punch: Any) -> None:
     punch("add", "b", "--label", "old")
     plan = "## P\n- [x] a\n- [!] b\n  Text.\n  - [/] c\n\nProse.\n"
-    shown = punch("import", "-", "--dry-run", stdin=plan)
-    assert shown.lines == [
+    outcome = punch("import", "-", "--dry-run", stdin=plan)
+    assert outcome.lines == [
         "would import 3 tasks, 1 brought up to date (markdown)",
         "  + ☐ P",
         "  + ✓ a  · part of “P”",
@@ -148,8 +148,8 @@ def test_replacement_keeps_finished_tasks(punch: Any) -> None:
     punch("add", "gone", "--status", "completed")
     punch("add", "open")
     punch("add", "kept", "--status", "completed")
-    shown = punch("import", "-", "--replace", "--dry-run", stdin="- [ ] new\n- [ ] kept\n")
-    assert shown.lines == [
+    outcome = punch("import", "-", "--replace", "--dry-run", stdin="- [ ] new\n- [ ] kept\n")
+    assert outcome.lines == [
         "would import 1 task, 1 unchanged, 1 removed (markdown)",
         "  + ☐ new",
         "  - #1 gone",
@@ -222,8 +222,8 @@ def test_failed_export_leaves_no_file(punch: Any, tmp_path: Path, monkeypatch: p
     (tmp_path / "old.md").write_text("mine")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fchmod", full)
-        told = punch("export", str(tmp_path / "old.md"), "--force").err
-        assert told == f"error: {tmp_path}/old.md: No space left on device\n"
+        result = punch("export", str(tmp_path / "old.md"), "--force").err
+        assert result == f"error: {tmp_path}/old.md: No space left on device\n"
     assert (tmp_path / "old.md").read_text() == "mine"
     assert not list(tmp_path.glob("*.tmp"))
     (tmp_path / "out").mkdir()
@@ -245,8 +245,8 @@ def test_events_are_exported_as_json_lines(punch: Any) -> None:
 @pytest.mark.parametrize("form", ["markdown", "json", "jsonl"])
 def test_export_is_escaped_only_on_terminal(punch: Any, form: str) -> None:
     punch("add", "\x1b[31m \u202eabc")
-    with terminal("export", "--format", form) as shown:
-        assert shown.finish() == 0
-        assert {"\x1b", "\u202e"}.isdisjoint(shown.shown)
-        assert "\\u202eabc" in shown.shown
+    with terminal("export", "--format", form) as screen:
+        assert screen.finish() == 0
+        assert {"\x1b", "\u202e"}.isdisjoint(screen.shown)
+        assert "\\u202eabc" in screen.shown
     assert "\u202eabc" in punch("export", "--format", form).out

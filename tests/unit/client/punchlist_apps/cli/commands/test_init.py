@@ -27,8 +27,8 @@ def test_project_file_names_list(punch: Any, home: Path, monkeypatch: pytest.Mon
 
 def test_init_needs_no_daemon(home: Path) -> None:
     repository(home / "my project")
-    done = subprocess.run(command("init", "website"), env=environment(), capture_output=True, check=True, timeout=20)
-    assert done.stdout.decode().startswith(f"wrote {home}/my project/.punchlist.toml")
+    process = subprocess.run(command("init", "website"), env=environment(), capture_output=True, check=True, timeout=20)
+    assert process.stdout.decode().startswith(f"wrote {home}/my project/.punchlist.toml")
 
 
 def test_fresh_name_contains_directory_and_stays(run: Any, home: Path) -> None:
@@ -85,9 +85,9 @@ def test_new_name_reports_earlier_tasks(punch: Any, home: Path, monkeypatch: pyt
     monkeypatch.chdir(repository(home / "website"))
     punch("add", "Before")
     own = punch("list", "all", "--json").json["conversations"][0]["conversation"]
-    said = punch("init", "site").lines
-    assert said[1] == f"earlier tasks stay in {own}: punch list -c {own}"
-    assert said[-1].endswith("punch init --commit")
+    lines = punch("init", "site").lines
+    assert lines[1] == f"earlier tasks stay in {own}: punch list -c {own}"
+    assert lines[-1].endswith("punch init --commit")
 
 
 def test_commit_contains_only_project_file(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ def test_unknown_list_is_not_found(punch: Any) -> None:
 def test_erasing_asks_on_terminal(punch: Any, daemon: Running) -> None:
     punch("-c", "old", "add", "Milk")
     for answer, code in (("n", 1), ("y", 0)):
-        with terminal("--socket", daemon.socket, "list", "rm", "old") as shown:
-            shown.wait_for("Do it? [y/N]")
-            shown.type(f"{answer}\n")
-            assert shown.finish() == code
+        with terminal("--socket", daemon.socket, "list", "rm", "old") as screen:
+            screen.wait_for("Do it? [y/N]")
+            screen.type(f"{answer}\n")
+            assert screen.finish() == code
         assert ("old" in names(punch)) == (answer == "n")
 
 
@@ -44,7 +44,7 @@ def test_deleted_list_shows_actor_and_time(punch: Any) -> None:
     assert "this started it again" in again.err
     assert "deleted" not in punch("add", "Milk", "-c", "old").err
     punch("rm", "1", "2", "-c", "old", "--yes")
-    assert "no tasks" in (told := punch("list", "-c", "old").out) and "deleted" not in told
+    assert "no tasks" in (result := punch("list", "-c", "old").out) and "deleted" not in result
 
 
 def test_cleared_list_is_not_deleted(punch: Any) -> None:

@@ -50,9 +50,9 @@ def test_log_is_limited_and_covers_all_lists(punch: Any) -> None:
 
 def test_json_events_match_wire(punch: Any) -> None:
     punch("add", "a\x1b[2J", "--actor", "ada")
-    shown = punch("log", "--json")
-    assert "\x1b" not in shown.out
-    added = json.loads(shown.lines[1])
+    outcome = punch("log", "--json")
+    assert "\x1b" not in outcome.out
+    added = json.loads(outcome.lines[1])
     assert (added["version"], added["actor"], added["event"]["type"]) == (2, "ada", "TaskAdded")
     assert added["event"]["task"]["title"] == "a\x1b[2J"
 

@@ -34,11 +34,11 @@ def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("home")
 def test_interrupt_ends_server_with_open_input() -> None:
     require_package("mcp")
-    with terminal("agent", "mcp") as shown:
-        shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        shown.wait_for('"result"')
-        shown.process.send_signal(signal.SIGINT)
-        assert shown.process.wait(10) == -signal.SIGINT
+    with terminal("agent", "mcp") as screen:
+        screen.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        screen.wait_for('"result"')
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.process.wait(10) == -signal.SIGINT
 
 
 def test_an_unusable_token_is_reported(home: Path) -> None:

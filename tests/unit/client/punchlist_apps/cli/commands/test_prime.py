@@ -43,8 +43,8 @@ def test_changes_are_reported_to_session_once(punch: Any) -> None:
     punch("add", "Write")
     assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
     punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", "actor=ada")
-    told = punch("agent", "prime", "--session", SESSION).lines
-    assert told[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
+    result = punch("agent", "prime", "--session", SESSION).lines
+    assert result[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
     assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
 
 
@@ -65,9 +65,9 @@ def test_stop_hook_reminds_once(punch: Any) -> None:
     assert hook(punch, "Stop").out == ""
     punch("queue", "claim", "1", "-o", AGENT)
     assert hook(punch, "Stop", stop_hook_active=True).out == ""
-    told = hook(punch, "Stop").json
-    assert told["decision"] == "block"
-    assert '#1 "Write"' in told["reason"]
+    result = hook(punch, "Stop").json
+    assert result["decision"] == "block"
+    assert '#1 "Write"' in result["reason"]
     assert hook(punch, "Stop").out == ""
     assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
 

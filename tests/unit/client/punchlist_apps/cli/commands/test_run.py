@@ -37,17 +37,17 @@ def task(punch: Any, number: int) -> dict[str, Any]:
 
 
 def test_command_gets_task_in_arguments_environment_and_input(plan: Any) -> None:
-    done = plan("run", "--", sys.executable, "-c", SHOW, "{title}", "x{id}x", "{description}")
-    assert done.code == 0, done.err
-    assert done.lines[0] == "#1 ['a b; $(touch x)', 'x1x', 'about a b; $(touch x)'] 1 a b; $(touch x)"
-    assert done.lines[2].startswith("#2 ['{id}', 'x2x'"), "what is filled in is not looked at again"
+    outcome = plan("run", "--", sys.executable, "-c", SHOW, "{title}", "x{id}x", "{description}")
+    assert outcome.code == 0, outcome.err
+    assert outcome.lines[0] == "#1 ['a b; $(touch x)', 'x1x', 'about a b; $(touch x)'] 1 a b; $(touch x)"
+    assert outcome.lines[2].startswith("#2 ['{id}', 'x2x'"), "what is filled in is not looked at again"
     assert statuses(plan) == ["completed"] * 3
     assert task(plan, 3)["result_summary"] == "['c', 'x3x', 'about c'] 3 c"
 
 
 def test_failed_command_fails_task_with_stderr(plan: Any, home: Path) -> None:
-    done = plan("run", "--", "sh", "-c", 'echo out; echo broken >&2; test "$0" != c', "{title}")
-    assert done.code == 1
+    outcome = plan("run", "--", "sh", "-c", 'echo out; echo broken >&2; test "$0" != c', "{title}")
+    assert outcome.code == 1
     assert statuses(plan) == ["completed", "completed", "failed"]
     assert task(plan, 3)["fail_reason"] == "exit code 1: broken"
     log = home / "data" / "runs" / "default" / "3.1.log"
@@ -57,14 +57,14 @@ def test_failed_command_fails_task_with_stderr(plan: Any, home: Path) -> None:
 
 def test_unknown_command_changes_no_task(plan: Any, tmp_path: Path) -> None:
     before = plan("log", "--json").out
-    done = plan("run", "--", "mkae", "{title}")
-    assert (done.code, done.err.splitlines()[0]) == (2, "error: there is no command 'mkae'; no task was touched")
+    outcome = plan("run", "--", "mkae", "{title}")
+    assert (outcome.code, outcome.err.splitlines()[0]) == (2, "error: there is no command 'mkae'; no task was touched")
     assert plan("log", "--json").out == before
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
     broken.chmod(0o700)
-    done = plan("run", "--", str(broken))
-    assert (done.code, "can't start" in done.err) == (2, True)
+    outcome = plan("run", "--", str(broken))
+    assert (outcome.code, "can't start" in outcome.err) == (2, True)
     assert statuses(plan) == ["pending"] * 3
 
 
@@ -93,9 +93,9 @@ def test_owner_is_option_variable_or_run(plan: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("PUNCHLIST_OWNER")
     plan("add", "e")
     plan("run", "--", *show)
-    told = [task(plan, number)["result_summary"] for number in (3, 4, 5)]
-    assert told[:2] == ["ann", "bob"]
-    assert told[2].startswith("punch-run-")
+    result = [task(plan, number)["result_summary"] for number in (3, 4, 5)]
+    assert result[:2] == ["ann", "bob"]
+    assert result[2].startswith("punch-run-")
 
 
 def test_command_times_out(punch: Any) -> None:
@@ -207,13 +207,13 @@ def test_invalid_group_is_rejected(run: Any) -> None:
 def test_notify_command_gets_failures_gates_and_end(punch: Any, home: Path) -> None:
     punch("add", "bad")
     punch("add", "gated", "--gate", "yes")
-    told = home / "told"
+    log = home / "told"
     tell = home / "tell.sh"
-    tell.write_text(f'#!/bin/sh\nread line; echo "$PUNCHLIST_EVENT $line" >> {told}\n')
+    tell.write_text(f'#!/bin/sh\nread line; echo "$PUNCHLIST_EVENT $line" >> {log}\n')
     tell.chmod(0o700)
     outcome = punch("run", "--notify", str(tell), "--", "sh", "-c", 'test "$PUNCHLIST_TITLE" = gated')
     assert outcome.lines[-1] == "0 done, 1 failed, 1 waiting for approval"
-    events = dict(line.split(" ", 1) for line in told.read_text().splitlines())
+    events = dict(line.split(" ", 1) for line in log.read_text().splitlines())
     assert json.loads(events["failed"])["reason"] == "exit code 1"
     assert json.loads(events["waiting"])["task"]["waits_for"] == "yes"
     assert json.loads(events["finished"])["waiting"] == 1
@@ -254,13 +254,13 @@ def test_closed_output_loses_no_result(punch: Any, home: Path) -> None:
     """Running commands finish and no further one starts."""
     line = f"echo told; echo ran >> {home}/ran"
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             command("run", "--", "sh", "-c", line), stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
         )
     assert (home / "ran").read_text() == "ran\n"
     assert statuses(punch) == ["completed", "pending", "pending"]
     error = b"error: standard output: No space left on device\n"
-    assert (done.returncode, done.stderr) == (
+    assert (process.returncode, process.stderr) == (
         1,
         error + b"  the change is stored (#1 of default), so don't repeat it\n",
     )

@@ -47,7 +47,7 @@ MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip in
 
 
 def test_broken_server_prevents_changes(run: Any, home: Path) -> None:
-    for source, told in (
+    for source, message in (
         (MISSING, "it needs the extra mcp\n  /py -m pip install x[mcp]\n"),
         ("raise RuntimeError('broken')", "RuntimeError: broken\n  to see more, run: "),
     ):
@@ -56,7 +56,7 @@ def test_broken_server_prevents_changes(run: Any, home: Path) -> None:
         outcome = run("setup", "claude-code")
         assert outcome.code == 1
         assert outcome.err.startswith("error: the MCP server doesn't start, so nothing was changed: ")
-        assert told in outcome.err
+        assert message in outcome.err
         assert tree(home) == before
     assert run("setup", "claude-code", "--remove").code == 0
 
@@ -159,16 +159,16 @@ def test_host_without_project_scope_is_rejected(run: Any) -> None:
 
 
 def test_claude_is_claude_code(run: Any) -> None:
-    shown = run("setup", "claude", "--print")
-    assert shown.code == 0 and shown.out == run("setup", "claude-code", "--print").out
+    outcome = run("setup", "claude", "--print")
+    assert outcome.code == 0 and outcome.out == run("setup", "claude-code", "--print").out
     assert "did you mean 'claude-code'" in run("setup", "claud").err
 
 
 def test_print_changes_nothing(run: Any, home: Path) -> None:
     before = tree(home)
-    shown = run("setup", "codex", "--print", "-c", "website")
-    assert run("setup", "codex", "--dry-run", "-c", "website").out == shown.out
-    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
+    outcome = run("setup", "codex", "--print", "-c", "website")
+    assert run("setup", "codex", "--dry-run", "-c", "website").out == outcome.out
+    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in outcome.lines
     assert tree(home) == before
 
 
@@ -188,5 +188,5 @@ def test_project_file_contains_bare_command(run: Any, home: Path) -> None:
 
 
 def test_json_lists_changed_files(run: Any, home: Path) -> None:
-    told = run("setup", "cursor", "--json").json
-    assert told == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}
+    result = run("setup", "cursor", "--json").json
+    assert result == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}

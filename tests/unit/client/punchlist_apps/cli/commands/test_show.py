@@ -42,10 +42,10 @@ def test_list_comes_from_option_environment_or_default(punch: Any, monkeypatch: 
 
 def test_json_is_safe_for_terminal(punch: Any) -> None:
     punch("add", "a\x1b\u202e\x9b")
-    shown = punch("list", "--json")
-    assert shown.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
-    assert shown.out.isascii()
-    assert shown.out.strip().isprintable()
+    outcome = punch("list", "--json")
+    assert outcome.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
+    assert outcome.out.isascii()
+    assert outcome.out.strip().isprintable()
 
 
 def test_lists_show_progress(punch: Any) -> None:
@@ -62,10 +62,10 @@ def test_lists_show_progress(punch: Any) -> None:
 
 def test_daemon_status_is_shown(punch: Any) -> None:
     punch("add", "a")
-    shown = punch("daemon", "status")
-    assert shown.code == 0
-    assert re.search(r"daemon  punchlistd .*, pid \d+", shown.out)
-    assert "2 events" in shown.out
+    outcome = punch("daemon", "status")
+    assert outcome.code == 0
+    assert re.search(r"daemon  punchlistd .*, pid \d+", outcome.out)
+    assert "2 events" in outcome.out
     assert punch("daemon", "status", "--json").json["seq"] == 2
 
 
@@ -92,11 +92,11 @@ READS = [
 @pytest.mark.usefixtures("damaged")
 def test_damaged_list_is_printed_with_error(punch: Any) -> None:
     for words in READS:
-        shown = punch(*words.split(), "-c", "a")
-        assert shown.code == 1 and "whole" in shown.out, words
-        told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
-        assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"], words
-        assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1, words
+        outcome = punch(*words.split(), "-c", "a")
+        assert outcome.code == 1 and "whole" in outcome.out, words
+        result = json.loads(outcome.err)["error"] if "--json" in words else {"message": outcome.err, "kind": "damaged"}
+        assert result["kind"] == "damaged" and "this list ends at position 3 " in result["message"], words
+        assert "punch daemon verify --repair" in outcome.err and outcome.err.count("\n") == 1, words
         if "--follow" not in words:
             whole = punch(*words.split(), "-c", "b")
             assert (whole.code, whole.err) == (0, ""), words

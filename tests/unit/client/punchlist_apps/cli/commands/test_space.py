@@ -92,13 +92,13 @@ def test_keeper_removes_invalid_posts(punch: Punch, server: NatsServer) -> None:
     sound = punch("space", "repair", "mended", "plan")
     assert sound.code == 0 and "every post of plan in mended can be applied" in sound.out
     position = asyncio.run(post(server, b"x", in_order=False))
-    with terminal("watch", "-c", "plan") as shown:
-        shown.wait_for("diverged")
+    with terminal("watch", "-c", "plan") as screen:
+        screen.wait_for("diverged")
     refused = punch("add", "two", "-c", "plan")
     assert refused.code == 1
     doctor = punch("doctor").out
-    for told in (refused.err, doctor):
-        assert f"The post at position {position} of plan" in told and "punch space repair mended plan" in told
+    for message in (refused.err, doctor):
+        assert f"The post at position {position} of plan" in message and "punch space repair mended plan" in message
     asked = punch("space", "repair", "mended", "plan")
     assert (
         asked.code != 0
@@ -139,14 +139,14 @@ def test_keeper_removes_invalid_posts(punch: Punch, server: NatsServer) -> None:
 
 @needs_server
 def test_unusable_address_is_reported_with_advice(punch: Punch) -> None:
-    for words, told in (
+    for words, message in (
         (("team", "nats://192.0.2.1"), "write tls://192.0.2.1"),
         (("team", "nats://127.0.0.1:1"), "No server answers at nats://127.0.0.1:1"),
         (("team", "nats://127.0.0.1:1", "--creds", "missing.creds"), "missing.creds can't be read"),
         (("team", "tls://127.0.0.1:1", "--ca", __file__), "holds no certificates"),
     ):
         outcome = punch("space", "add", *words)
-        assert outcome.code == 1 and told in outcome.err and "Errno" not in outcome.err
+        assert outcome.code == 1 and message in outcome.err and "Errno" not in outcome.err
 
 
 def test_server_files_are_private(run: Punch, home: Path) -> None:
@@ -168,7 +168,7 @@ def test_three_servers_are_configured_and_two_rejected(run: Punch, home: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "--host lists.example.org"),
         (("--host", "a"), "--member ann"),
@@ -176,9 +176,9 @@ def test_three_servers_are_configured_and_two_rejected(run: Punch, home: Path) -
         (("--host", "a", "--member", "ann", "--reader", "ann"), "--member ann"),
     ],
 )
-def test_missing_server_options_are_reported(run: Punch, words: tuple[str, ...], told: str) -> None:
+def test_missing_server_options_are_reported(run: Punch, words: tuple[str, ...], message: str) -> None:
     outcome = run("space", "server", "team", *words)
-    assert outcome.code != 0 and told in outcome.err
+    assert outcome.code != 0 and message in outcome.err
 
 
 @needs_server
@@ -234,7 +234,9 @@ def test_erasing_shared_list_needs_its_name(punch: Punch, daemon: Running, serve
         punch("add", "one", "-c", "gone")
         punch("share", "gone", "--space", "ours")
         punch("join", "gone", "--space", "ours", *other)
-        seen = until(lambda: punch("space", "status", "ours"), lambda told: "machine laptop: last seen" in told.out)
+        seen = until(
+            lambda: punch("space", "status", "ours"), lambda outcome: "machine laptop: last seen" in outcome.out
+        )
         assert "● machine laptop  last seen " in punch("who").out
         assert ", with gone" in seen.out
         for words in ((), ("--yes",), ("--everywhere", "one")):
@@ -245,15 +247,15 @@ def test_erasing_shared_list_needs_its_name(punch: Punch, daemon: Running, serve
         assert "on every machine of the space ours: in the last 24 hours 1 other followed it (laptop)" in warned
         assert "add --everywhere gone" in warned
         for answer, code in (("y", 1), ("gone", 0)):
-            with terminal("--socket", daemon.socket, "list", "rm", "gone", "--actor", "bob") as shown:
-                shown.wait_for("type the list's name:")
-                shown.type(f"{answer}\n")
-                assert shown.finish() == code
-        told = until(lambda: punch("list", "-c", "gone", *other), lambda told: "no tasks" in told.out)
-        assert "gone  0/0  deleted by bob on" in told.out
+            with terminal("--socket", daemon.socket, "list", "rm", "gone", "--actor", "bob") as screen:
+                screen.wait_for("type the list's name:")
+                screen.type(f"{answer}\n")
+                assert screen.finish() == code
+        outcome = until(lambda: punch("list", "-c", "gone", *other), lambda outcome: "no tasks" in outcome.out)
+        assert "gone  0/0  deleted by bob on" in outcome.out
         assert "list gone: version 3, deleted by bob on" in punch("space", "status", *other).out
         assert "this started it again" in punch("add", "two", "-c", "gone", *other).err
-        until(lambda: punch("list", "-c", "gone"), lambda told: "two" in told.out)
+        until(lambda: punch("list", "-c", "gone"), lambda outcome: "two" in outcome.out)
         done = punch("list", "rm", "gone", "--everywhere", "gone")
         assert "erased gone on all machines of ours" in done.out
 
@@ -274,6 +276,6 @@ def test_confirming_erasure_of_shared_list_needs_name(punch: Punch, daemon: Runn
 def until(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
     """Repeat a command until its outcome satisfies a condition."""
     deadline = time.monotonic() + PATIENCE_S
-    while not holds(told := ask()):
-        assert time.monotonic() < deadline, told
-    return told
+    while not holds(result := ask()):
+        assert time.monotonic() < deadline, result
+    return result

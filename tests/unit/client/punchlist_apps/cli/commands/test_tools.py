@@ -6,8 +6,8 @@ from punchlist import tools
 
 
 def test_overview_shows_dialects_with_sizes(run: Any) -> None:
-    shown = run("agent", "tools")
-    assert [line.split()[0] for line in shown.lines[:-1]] == list(tools.names())
+    outcome = run("agent", "tools")
+    assert [line.split()[0] for line in outcome.lines[:-1]] == list(tools.names())
     assert all(0 < row["tokens"] <= 1_000 for row in run("agent", "tools", "--json").json)
 
 
@@ -22,8 +22,8 @@ def test_prompt_and_python_are_text(run: Any) -> None:
 
 
 def test_only_named_tools_are_printed(run: Any) -> None:
-    shown = run("agent", "tools", "checklist", "--tools", "ListTasks, AddTask")
-    assert [one["name"] for one in shown.json] == ["ListTasks", "AddTask"]
+    output = run("agent", "tools", "checklist", "--tools", "ListTasks, AddTask")
+    assert [one["name"] for one in output.json] == ["ListTasks", "AddTask"]
     prompt = run("agent", "tools", "checklist", "--tools", "AddTask", "--prompt").out
     assert "AddTask for each step" in prompt
     assert "CompleteTask" not in prompt

@@ -25,9 +25,9 @@ def test_missing_terminal_is_reported_with_advice(run: Any) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_dumb_terminal_is_rejected() -> None:
-    with terminal("ui", env={"TERM": "dumb"}) as shown:
-        shown.wait_for("to see a list anywhere: punch watch")
-        assert shown.finish() == 2
+    with terminal("ui", env={"TERM": "dumb"}) as screen:
+        screen.wait_for("to see a list anywhere: punch watch")
+        assert screen.finish() == 2
 
 
 def test_screen_is_drawn_and_q_quits(home: Path, daemon: Running) -> None:
@@ -35,16 +35,16 @@ def test_screen_is_drawn_and_q_quits(home: Path, daemon: Running) -> None:
     client: Client
     with connect(name="tester") as client:
         client.conversation("plan").add("Read \x1b]0;title\x07")
-    with terminal("ui", "-c", "plan", "--keys", "keys.toml", columns=100) as shown:
-        shown.wait_for("Read")
-        assert "\\x1b]0;title\\x07" in shown.wait_for("\\x07")
-        shown.type("Q")
-        assert shown.finish() == 0
+    with terminal("ui", "-c", "plan", "--keys", "keys.toml", columns=100) as screen:
+        screen.wait_for("Read")
+        assert "\\x1b]0;title\\x07" in screen.wait_for("\\x07")
+        screen.type("Q")
+        assert screen.finish() == 0
 
 
 @pytest.mark.usefixtures("daemon")
 def test_invalid_key_file_is_rejected_with_reason(home: Path) -> None:
     (home / "keys.toml").write_text('strat = "S"\n')
-    with terminal("ui", "--keys", "keys.toml") as shown:
-        shown.wait_for("there is no action 'strat'; did you mean start?")
-        assert shown.finish() == 2
+    with terminal("ui", "--keys", "keys.toml") as screen:
+        screen.wait_for("there is no action 'strat'; did you mean start?")
+        assert screen.finish() == 2

@@ -37,8 +37,8 @@ def test_conflict_names_newer_change_and_actor(punch: Any) -> None:
         "error: Call 1 can't be taken back: the newer call 3 of bob rests on it (task #1).\n"
         "  punch undo 3 undoes that first; --force "
     )
-    told = json.loads(punch("undo", "--json").err)["error"]
-    assert (told["kind"], "--force" in told["advice"]) == ("undo_conflict", True)
+    result = json.loads(punch("undo", "--json").err)["error"]
+    assert (result["kind"], "--force" in result["advice"]) == ("undo_conflict", True)
     punch("undo", "3")
     assert titles(punch) == ["a"]
     punch("undo")
@@ -113,10 +113,10 @@ def test_log_is_filtered_by_actor_task_and_time(punch: Any) -> None:
 def test_undoing_several_changes_asks_on_terminal(punch: Any) -> None:
     for title in "abc":
         punch("add", title)
-    with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as shown:
-        shown.wait_for("Undo all of this? [y/N]")
-        shown.type("n\n")
-        shown.wait_for("nothing was changed")
+    with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as screen:
+        screen.wait_for("Undo all of this? [y/N]")
+        screen.type("n\n")
+        screen.wait_for("nothing was changed")
     assert titles(punch) == ["a", "b", "c"]
     assert punch("undo", "-n", "2").code == 0, "nobody is there to be asked"
     assert titles(punch) == ["a"]

@@ -63,35 +63,35 @@ def test_events_cover_all_lists(client: Client) -> None:
 def test_push_redraws_list(client: Client) -> None:
     plan = client.conversation("default")
     plan.add("Read")
-    with terminal("watch") as shown:
-        shown.wait_for("Read")
+    with terminal("watch") as screen:
+        screen.wait_for("Read")
         plan.add("Write \x1b[31m中文")
-        drawn = shown.wait_for("Write \\x1b[31m中文")
+        drawn = screen.wait_for("Write \\x1b[31m中文")
         assert "\x1b[2A" in drawn, "drawn over what was there"
         plan.start("1", actor="ada")
-        shown.wait_for("1 in progress")
-        shown.resize(12, 20)
-        assert "default  0/2" in shown.wait_for("Writ…")
-        shown.process.send_signal(signal.SIGINT)
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 130
+        screen.wait_for("1 in progress")
+        screen.resize(12, 20)
+        assert "default  0/2" in screen.wait_for("Writ…")
+        screen.process.send_signal(signal.SIGINT)
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 130
 
 
 def test_spinner_turns_while_task_runs(client: Client) -> None:
     plan = client.conversation("default")
     plan.add_many(["Read", "Write"])
-    with terminal("watch") as shown:
-        shown.wait_for("Write")
-        shown.wait_for("\x1b[J")
-        assert shown.is_quiet(5 * FRAME_S)
+    with terminal("watch") as screen:
+        screen.wait_for("Write")
+        screen.wait_for("\x1b[J")
+        assert screen.is_quiet(5 * FRAME_S)
         plan.start("2")
-        frames = {mark for mark in FRAMES if shown.wait_for(mark)}
+        frames = {mark for mark in FRAMES if screen.wait_for(mark)}
         assert frames == set(FRAMES)
-        assert "default" not in shown.wait_for(FRAMES[0]), "more than the task's line was drawn"
+        assert "default" not in screen.wait_for(FRAMES[0]), "more than the task's line was drawn"
         plan.complete("2")
-        shown.wait_for("✓")
-        shown.wait_for("\x1b[J")
-        assert shown.is_quiet(5 * FRAME_S)
+        screen.wait_for("✓")
+        screen.wait_for("\x1b[J")
+        assert screen.is_quiet(5 * FRAME_S)
 
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
@@ -99,12 +99,12 @@ def test_spinner_needs_capable_terminal(client: Client, env: dict[str, str]) -> 
     plan = client.conversation("default")
     plan.add("Read")
     plan.start("1")
-    with terminal("watch", env=env) as shown:
-        shown.wait_for("Read")
-        shown.wait_for("\n")
+    with terminal("watch", env=env) as screen:
+        screen.wait_for("Read")
+        screen.wait_for("\n")
         plan.note("1", "x")
-        shown.wait_for("Read")
-        drawn = shown.wait_for("\n")
+        screen.wait_for("Read")
+        drawn = screen.wait_for("\n")
         assert not set(FRAMES) & set(drawn)
 
 
@@ -139,66 +139,66 @@ def test_push_redraws_departed_session(client: Client) -> None:
     client.conversation("default").add("one")
     client.call("agent.enter", {"agent": "bot/1"})
     client.conversation("default", actor="bot/1").take("bot/1", keep=True)
-    with terminal("watch") as shown:
-        shown.wait_for("@bot/1")
+    with terminal("watch") as screen:
+        screen.wait_for("@bot/1")
         client.call("agent.leave", {"agent": "bot/1"})
-        shown.wait_for(" free at ")
+        screen.wait_for(" free at ")
         client.call("agent.enter", {"agent": "bot/1"})
         client.conversation("default").add("two")
-        assert "free at" not in shown.wait_for("two")
+        assert "free at" not in screen.wait_for("two")
 
 
 def test_all_lists_show_departed_session(client: Client) -> None:
     client.conversation("website-0123456789ab").add("one")
     client.call("agent.enter", {"agent": "bot/1"})
     client.conversation("website-0123456789ab", actor="bot/1").take("bot/1", keep=True)
-    with terminal("watch", "--all-conversations", columns=120) as shown:
-        assert "website-" not in shown.wait_for("@bot/1")
+    with terminal("watch", "--all-conversations", columns=120) as screen:
+        assert "website-" not in screen.wait_for("@bot/1")
         client.call("agent.leave", {"agent": "bot/1"})
-        shown.wait_for("free at ")
+        screen.wait_for("free at ")
         client.call("agent.enter", {"agent": "bot/1"})
         client.conversation("late").add("two")
-        assert "free at" not in shown.wait_for("2 lists")
+        assert "free at" not in screen.wait_for("2 lists")
 
 
 def test_dumb_terminal_appends_lists(client: Client) -> None:
-    with terminal("watch", env={"TERM": "dumb"}) as shown:
-        shown.wait_for("no tasks")
+    with terminal("watch", env={"TERM": "dumb"}) as screen:
+        screen.wait_for("no tasks")
         client.conversation("default").add("Read")
-        assert "\x1b" not in shown.wait_for("Read")
+        assert "\x1b" not in screen.wait_for("Read")
 
 
 def test_long_list_is_cut_to_window(client: Client) -> None:
     client.conversation("default").add_many([f"task {n}" for n in range(50)])
-    with terminal("watch", rows=8) as shown:
-        drawn = shown.wait_for("more lines")
+    with terminal("watch", rows=8) as screen:
+        drawn = screen.wait_for("more lines")
         assert drawn.count("\n") == 6
-        shown.process.send_signal(signal.SIGTERM)
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 143
+        screen.process.send_signal(signal.SIGTERM)
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 143
 
 
 def test_tasks_in_progress_stay_visible(client: Client) -> None:
     plan = client.conversation("default")
     plan.add_many([f"task {n}." for n in range(1, 31)])
-    with terminal("watch", rows=12) as shown:
-        shown.wait_for("more lines")
+    with terminal("watch", rows=12) as screen:
+        screen.wait_for("more lines")
         plan.start("20")
-        shown.wait_for("task 20.")
+        screen.wait_for("task 20.")
         for task in plan.list(status="pending"):
             plan.start(task.id)
-        shown.wait_for("30 in progress")
-        shown.type("q")
-        assert shown.finish() == 0
+        screen.wait_for("30 in progress")
+        screen.type("q")
+        assert screen.finish() == 0
 
 
 def test_watch_continues_after_daemon_was_killed(home: Any, process: Spawned) -> None:
-    with connect(name="tester") as client, terminal("watch") as shown:
+    with connect(name="tester") as client, terminal("watch") as screen:
         client.conversation("default").add("before")
-        shown.wait_for("before")
+        screen.wait_for("before")
         process.restart()
         client.conversation("default").add("after")
-        shown.wait_for("after")
+        screen.wait_for("after")
 
 
 def test_closed_pipe_ends_stream_quietly(client: Client) -> None:
@@ -288,36 +288,36 @@ def test_unknown_event_is_printed_unchanged() -> None:
 def test_lists_needing_attention_come_first(client: Client) -> None:
     client.conversation("quiet").open()
     client.conversation("plan").add("Read")
-    with terminal("watch", "--all-conversations", columns=80) as shown:
-        assert "quiet" in shown.wait_for("Quiet 1") + shown.wait_for("quiet")
+    with terminal("watch", "--all-conversations", columns=80) as screen:
+        assert "quiet" in screen.wait_for("Quiet 1") + screen.wait_for("quiet")
         client.conversation("plan").start("1", actor="ada")
-        shown.wait_for("Being worked on 1")
+        screen.wait_for("Being worked on 1")
         client.conversation("broken").add("x\x1b[2J")
         client.conversation("broken").fail("1")
-        shown.wait_for("Needs you 1")
+        screen.wait_for("Needs you 1")
         client.conversation("late").add("y")
-        shown.wait_for("4 lists")
+        screen.wait_for("4 lists")
         with pytest.raises(ConfirmationRequired) as asked:
             client.conversation("late").erase()
         client.conversation("late").erase(confirm=asked.value.token)
-        shown.wait_for("3 lists")
-        shown.type("q")
-        assert shown.finish() == 0
+        screen.wait_for("3 lists")
+        screen.type("q")
+        assert screen.finish() == 0
 
 
 def test_keys_scroll_and_q_quits(client: Client) -> None:
     client.conversation("default").add_many([f"task {n}." for n in range(50)])
-    with terminal("watch", rows=8) as shown:
-        shown.wait_for("more lines")
-        shown.type("j")
-        shown.wait_for("task 5.")
-        shown.type("G")
-        shown.wait_for("task 49.")
-        shown.type("g")
-        shown.wait_for("task 0.")
-        shown.type("q")
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 0
+    with terminal("watch", rows=8) as screen:
+        screen.wait_for("more lines")
+        screen.type("j")
+        screen.wait_for("task 5.")
+        screen.type("G")
+        screen.wait_for("task 49.")
+        screen.type("g")
+        screen.wait_for("task 0.")
+        screen.type("q")
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 0
 
 
 def test_inline_list_stays_below_program_output(client: Client, tmp_path: Path) -> None:

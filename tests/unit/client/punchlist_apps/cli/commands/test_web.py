@@ -79,15 +79,15 @@ def test_an_unusable_secret_is_reported(home: Path) -> None:
     token, path = home / "data" / "web.token", str(home / "web.sock")
     SecretFile(str(token))
     token.chmod(0o644)
-    with terminal("web", "--unix", path) as shown:
-        shown.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
-        shown.wait_for("listening on")
+    with terminal("web", "--unix", path) as screen:
+        screen.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
+        screen.wait_for("listening on")
         assert _status(path, token) == 401
         token.chmod(0o600)
         assert _status(path, token) == 200
         secret = token.rename(home / "kept")
         assert _status(path, secret) == 401
-        shown.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
+        screen.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
 
 
 def test_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
@@ -130,31 +130,31 @@ class Over(http.client.HTTPConnection):
 
 def test_unix_socket_serves_owner_until_signal(home: Path) -> None:
     path = str(home / "web.sock")
-    with terminal("web", "--unix", path) as shown:
-        shown.wait_for("listening on")
+    with terminal("web", "--unix", path) as screen:
+        screen.wait_for("listening on")
         assert os.stat(path).st_mode & 0o777 == 0o600
         connection = Over(path)
         connection.request("GET", "/api/v1/openapi.json")
         assert connection.getresponse().status == 200
         connection.close()
-        shown.process.send_signal(signal.SIGTERM)
-        shown.process.wait(10)
+        screen.process.send_signal(signal.SIGTERM)
+        screen.process.wait(10)
 
 
 def test_idle_server_exits(home: Path) -> None:
-    with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as shown:
-        assert shown.process.wait(10) == 0
+    with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as screen:
+        assert screen.process.wait(10) == 0
 
 
 def test_browser_arguments_contain_no_ticket(home: Path) -> None:
-    told = home / "told"
-    os.mkfifo(told)
-    (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {told}\n')
+    log = home / "told"
+    os.mkfifo(log)
+    (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {log}\n')
     browser.chmod(0o700)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     with terminal("web", "--port", port, "--open", env={"BROWSER": str(browser)}):
-        given = told.read_text().strip()
+        given = log.read_text().strip()
     assert given == (home / "data" / "web.html").as_uri()
     assert (home / "data" / "web.html").stat().st_mode & 0o777 == 0o600
     assert f"url=http://127.0.0.1:{port}/#ticket=" in (home / "data" / "web.html").read_text()

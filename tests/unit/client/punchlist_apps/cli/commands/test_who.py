@@ -33,9 +33,9 @@ def leave(agent: Client) -> None:
 
 def test_agents_and_users_are_shown(punch: Any, agent: Client) -> None:
     punch("add", "mine")
-    shown = punch("who")
-    lines = shown.lines
-    assert lines, shown.err
+    outcome = punch("who")
+    lines = outcome.lines
+    assert lines, outcome.err
     assert lines[0].startswith(f"● {A}  here for ")
     assert lines[0].endswith(" · /srv/site (main)")
     assert lines[1] == "    default #1 one"
@@ -69,9 +69,9 @@ def test_tasks_have_path_and_short_list_name(punch: Any, agent: Client) -> None:
 def test_who_filters_by_list(punch: Any, agent: Client) -> None:
     punch("add", "there", "-c", "other")
     assert A in punch("who", "-c", "default").out
-    told = punch("who", "-c", "other", "--json").json
-    assert [each["name"] for each in told["agents"]] == ["zed"]
-    assert told["machines"] == []
+    result = punch("who", "-c", "other", "--json").json
+    assert [each["name"] for each in result["agents"]] == ["zed"]
+    assert result["machines"] == []
     assert punch("who", "-c", "nowhere").code == 1
 
 
@@ -120,9 +120,9 @@ def test_advice_for_present_agents_is_consistent(punch: Any, agent: Client) -> N
 def test_bare_punch_offers_departed_task(punch: Any, agent: Client) -> None:
     punch("done", "2")
     leave(agent)
-    told = punch("list", "--json").json
+    result = punch("list", "--json").json
     explained = punch("daemon", "call", "task.explain", "conversation=default").json
-    assert "next: punch start 1  (one) takes it over (left at " in next_step(told["tasks"], explained, "zed")
+    assert "next: punch start 1  (one) takes it over (left at " in next_step(result["tasks"], explained, "zed")
 
 
 @pytest.mark.parametrize("is_there", [True, False])

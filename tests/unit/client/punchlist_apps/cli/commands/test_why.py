@@ -80,9 +80,9 @@ def test_rejected_heading_is_named_as_cause(punch: Any, tmp_path: Path) -> None:
     assert punch("approve", heading, "--yes", "--reject", "no tests", "--actor", "zoe").code == 0
     way = f"punch add TITLE --parent {heading}"
     assert f"it was rejected: no tests; reopen a task below it or add one: {way}" in punch("why", heading).out
-    told = f"#{heading} H was rejected: no tests; {way} adds work below it"
-    assert told in punch("next").err + punch("next").out
-    assert told in punch("next", "--take").err
+    result = f"#{heading} H was rejected: no tests; {way} adds work below it"
+    assert result in punch("next").err + punch("next").out
+    assert result in punch("next", "--take").err
     waited = punch("wait", "--timeout", "60000")
     assert waited.code == 1 and f"#{heading}, which was rejected" in waited.err
     punch("add", "tests", "--parent", heading)
