@@ -95,10 +95,10 @@ def run_gate(context: Context) -> int:
 
     _ = context.caller
     with guarded():
-        return asyncio.run(_gate(context))
+        return asyncio.run(_run_gate(context))
 
 
-async def _gate(context: Context) -> int:
+async def _run_gate(context: Context) -> int:
     from punchlist.clients.aio import connect_async
     from punchlist_apps.cli.running import orphans
     from punchlist_apps.cli.running.checks import Checks

@@ -136,10 +136,10 @@ def _remove(context: Context) -> int:
 def _run(context: Context) -> int:
     import anyio
 
-    return anyio.run(_run_mirror, context)
+    return anyio.run(_serve_mirror, context)
 
 
-async def _run_mirror(context: Context) -> int:
+async def _serve_mirror(context: Context) -> int:
     import anyio
 
     from punchlist.clients.aio import connect_async
@@ -157,14 +157,14 @@ async def _run_mirror(context: Context) -> int:
             return LOST_RACE
         with lock:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_signal, group.cancel_scope)
+                group.start_soon(_cancel_on_signal, group.cancel_scope)
                 idle_s = None if context.args.idle is None else context.args.idle / 1000
-                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
+                group.start_soon(_cancel_when_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
                 group.start_soon(runner.run)
     return 0
 
 
-async def _until_signal(scope: "anyio.CancelScope") -> None:
+async def _cancel_on_signal(scope: "anyio.CancelScope") -> None:
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -173,7 +173,9 @@ async def _until_signal(scope: "anyio.CancelScope") -> None:
             return
 
 
-async def _until_unused(scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None) -> None:
+async def _cancel_when_unused(
+    scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None
+) -> None:
     """Cancel `scope` when no mirrors are left, or after `idle_s` seconds without a change.
 
     A process that was started only for Claude Code's tasks stays if a directory or a plan has been added since.

@@ -102,7 +102,7 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
 
 
 def _report_none(context: Context, result: dict[str, Any]) -> int:
-    """Report that no task is ready. If all are finished, that is no error, so that a script's loop ends well."""
+    """Report that no task is ready. A finished list is not an error, so that a script's loop ends normally."""
     counts = context.ask("task.list", limit=1)["counts"]
     if any(counts[status] for status in _UNFINISHED):
         return show_claim(context, result)

@@ -167,7 +167,7 @@ def _build_stamp(task: dict[str, Any]) -> str:
 
 
 def _resolve_list(context: Context, session: str, cwd: str) -> str:
-    """Return the list named by `-c`, else the one the session is attached to, else the project's as for all agents.
+    """Return the list named by `-c`, else the one that the session is attached to, else the project's.
 
     The host's project directory takes precedence over `cwd`, the session's current directory.
 

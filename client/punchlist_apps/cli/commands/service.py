@@ -94,36 +94,36 @@ def _manage_launchd(context: Context) -> int:
     return 0
 
 
-def _directory() -> Path:
+def _resolve_directory() -> Path:
     config = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(config if config.startswith("/") else f"{home(os.environ)}/.config") / "systemd" / "user"
 
 
-def _units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
+def _build_units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths())
     return rendered(places, hardened=hardened, web=web)
 
 
 def _is_installed(name: str) -> bool:
-    return (_directory() / name).exists()
+    return (_resolve_directory() / name).exists()
 
 
 def _install(context: Context) -> int:
     web = bool(context.args.web)
-    units = _units(context.target, hardened=context.args.hardened, web=web)
+    units = _build_units(context.target, hardened=context.args.hardened, web=web)
     if context.args.print:
-        context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
+        context.lines(f"# {_resolve_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
-        context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
+        context.lines([f"{_write(_resolve_directory() / name, text)} {_resolve_directory() / name}"])
     sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
     for name in sockets:
-        context.lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
+        context.lines([f"{_enable(name)} {_resolve_directory() / _WANTS / name}"])
     manager = Manager()
     if manager.trouble:
-        return _without_manager(context, manager.trouble)
+        return _report_missing_manager(context, manager.trouble)
     steps = [("daemon-reload",)]
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
@@ -143,7 +143,7 @@ def _install(context: Context) -> int:
     return 0
 
 
-def _without_manager(context: Context, trouble: str) -> int:
+def _report_missing_manager(context: Context, trouble: str) -> int:
     message = f"systemd's user manager is not available ({trouble})"
     if context.args.now:
         show_error("manager", f"{message}: nothing was started", f"log in through a systemd session, or {_LINGER}")
@@ -163,7 +163,7 @@ def _write(path: Path, text: str) -> str:
 
 def _enable(name: str) -> str:
     """Link a unit like `systemctl --user enable`, which needs a running manager."""
-    link = _directory() / _WANTS / name
+    link = _resolve_directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"
     make_directories(str(link.parent))
@@ -184,11 +184,11 @@ def _uninstall(context: Context) -> int:
     if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
         context.note(f"systemctl --user stop: {trouble}")
     names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
-    paths = [path for name in names if os.path.lexists(path := _directory() / name)]
+    paths = [path for name in names if os.path.lexists(path := _resolve_directory() / name)]
     for path in paths:
         path.unlink()
         context.lines([f"removed {path}"])
-    folder = _directory() / os.path.dirname(HARDENING)
+    folder = _resolve_directory() / os.path.dirname(HARDENING)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     if not paths:
@@ -205,11 +205,11 @@ def _uninstall(context: Context) -> int:
 
 
 def _status(context: Context) -> int:
-    units = _units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
-    files = {name: _describe_file(_directory() / name, text) for name, text in units.items()}
+    units = _build_units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
+    files = {name: _describe_file(_resolve_directory() / name, text) for name, text in units.items()}
     manager = Manager()
     value: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
-    lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
+    lines = [f"{_resolve_directory() / name}: {state}" for name, state in files.items()]
     if manager.trouble:
         lines.append(f"systemd's user manager is not available ({manager.trouble})")
     else:

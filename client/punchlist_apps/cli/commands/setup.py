@@ -69,7 +69,7 @@ def run_setup(context: Context) -> int:
         plugin = EDITORS.get(args.host)
         return _set_up_editor(context, plugin) if plugin else _set_up_extension(context)
     host = host_named(args.host)
-    place = _place(context, host)
+    place = _build_place(context, host)
     files = Configurator(context.target.data_dir, context.note)
     try:
         if args.print:
@@ -199,7 +199,7 @@ def _configure_tasks(context: Context, place: Place) -> list[str]:
     return [f"{safe(folder)} is copied into the projects' lists by the hooks, and never written to"]
 
 
-def _place(context: Context, host: Host) -> Place:
+def _build_place(context: Context, host: Host) -> Place:
     args = context.args
     name = args.conversation
     if name is not None and not is_conversation_id(name):

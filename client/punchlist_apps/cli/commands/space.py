@@ -27,7 +27,7 @@ _LIST = Argument(("list",), "the list (default: this directory's)", {"metavar": 
 _SPACE = value("--space", text="the space (default: the only one)", metavar="SPACE")
 
 
-def _repeated(*flags: str, text: str, metavar: str = "NAME", complete: str = "") -> Argument:
+def _repeatable(*flags: str, text: str, metavar: str = "NAME", complete: str = "") -> Argument:
     return value(*flags, text=f"{text}; repeatable", metavar=metavar, complete=complete, action="append", default=[])
 
 
@@ -44,7 +44,7 @@ COMMANDS = {
             value(
                 "--ca", text="trust these authorities (PEM) instead of the system's", metavar="FILE", complete="file"
             ),
-            _repeated(
+            _repeatable(
                 "--monitor", text="check at this monitor that the server flushes before it acknowledges", metavar="URL"
             ),
             value(
@@ -69,11 +69,11 @@ COMMANDS = {
     "server": Usage(
         (
             _NAME,
-            _repeated("--host", text="add a server under this host name; three tolerate the loss of one"),
-            _repeated("--member", text="add a member that reads and changes, and write its creds"),
-            _repeated("--reader", text="add a member that only reads, and write its creds"),
-            _repeated("--keeper", text="add a member that can also erase permanently, and write its creds"),
-            _repeated("--without", text="remove a member; with --member of the same name, write new creds"),
+            _repeatable("--host", text="add a server under this host name; three tolerate the loss of one"),
+            _repeatable("--member", text="add a member that reads and changes, and write its creds"),
+            _repeatable("--reader", text="add a member that only reads, and write its creds"),
+            _repeatable("--keeper", text="add a member that can also erase permanently, and write its creds"),
+            _repeatable("--without", text="remove a member; with --member of the same name, write new creds"),
             value(
                 "--postgres",
                 text="write SQL for a space in this database instead of a NATS configuration",

@@ -113,7 +113,7 @@ def _build_changes(context: Context, tasks: list[str], step: _Step, status: dict
                 continue
             if current.get("owner", context.owner) == context.owner and not current.get("fence"):
                 # The claim ended with the pause: an owner who resumes a task claims it again.
-                task_changes.append({"method": "task.claim", **_claim_params(context, task)})
+                task_changes.append({"method": "task.claim", **_build_claim(context, task)})
         changes[task] = task_changes
     return changes, code
 
@@ -139,7 +139,7 @@ def run_start(context: Context) -> int:
     tasks = ids(context.args.tasks) or []
     if len(tasks) == 1:
         try:
-            result = context.change("task.claim", **_claim_params(context, tasks[0]))
+            result = context.change("task.claim", **_build_claim(context, tasks[0]))
             return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
             if isinstance(error, LeaseHeld) and error.owner == context.owner:
@@ -176,7 +176,7 @@ def _build_start(context: Context, task: str) -> list[dict[str, Any]] | None:
             # The claim ended when the task was paused or failed, but the owner remained.
             changes.append({"method": "task.edit", "task": task, "owner": context.owner})
     if owner != context.owner or not current.get("fence"):
-        changes.append({"method": "task.claim", **_claim_params(context, task)})
+        changes.append({"method": "task.claim", **_build_claim(context, task)})
     return changes
 
 
@@ -188,7 +188,7 @@ def _fetch_task(context: Context, task: str) -> dict[str, Any] | None:
         return None
 
 
-def _claim_params(context: Context, task: str) -> dict[str, Any]:
+def _build_claim(context: Context, task: str) -> dict[str, Any]:
     return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
 
 
