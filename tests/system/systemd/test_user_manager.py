@@ -43,7 +43,7 @@ def manager() -> Iterator[UserManager]:
     try:
         with user_manager() as manager:
             configure(manager)
-            assert "did systemctl --user start punchlistd.socket" in manager.punch(
+            assert "ran systemctl --user start punchlistd.socket" in manager.punch(
                 "daemon", "service", "install", "--now"
             )
             yield manager
@@ -157,7 +157,9 @@ def test_unmanaged_daemon_yields_to_the_service(manager: UserManager) -> None:
     manager.punch("add", "by itself")
     assert os.path.exists(manager.socket)
     assert manager.show("MainPID") == "0"
-    assert "ended the daemon that ran by itself" in manager.punch("daemon", "service", "install", "--now")
+    assert "stopped the daemon that was not started by the service" in manager.punch(
+        "daemon", "service", "install", "--now"
+    )
     assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
     assert "by itself" in manager.punch("list")
 

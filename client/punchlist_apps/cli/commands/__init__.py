@@ -1,1 +1,1 @@
-"""The commands in groups; each `run_NAME` does one and returns its exit code."""
+"""Commands of `punch`. Each `run_NAME` runs one and returns its exit code."""

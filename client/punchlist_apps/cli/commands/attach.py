@@ -1,4 +1,4 @@
-"""`punch agent attach` and `detach`: let the id of a host's session find a list, so that a resume finds it again."""
+"""`punch agent attach` and `detach`: map a host's session id to a list, so that a resumed session finds it."""
 
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
@@ -17,19 +17,19 @@ COMMANDS = {
 
 
 def run_attach(context: Context) -> int:
-    """Make a session's id stand for this list; one that stood for another list moves here."""
+    """Map a session's id to this list instead of any other."""
     result = context.change("conversation.attach", session=context.args.session)
-    line = f"{safe(context.args.session)} now finds {result['conversation']['conversation']}"
+    line = f"{safe(context.args.session)} is now attached to {result['conversation']['conversation']}"
     return context.answer(result, [line])
 
 
 def run_detach(context: Context) -> int:
     session = context.args.session
     if not context.args.conversation:
-        # The session's own id leads to the list that it is attached to.
-        place = context.call("conversation.get", conversation=session)["conversation"]["conversation"]
-        result = context.call("conversation.detach", conversation=place, session=session, actor=context.actor)
+        # The session's id resolves to the list that it is attached to.
+        name = context.call("conversation.get", conversation=session)["conversation"]["conversation"]
+        result = context.call("conversation.detach", conversation=name, session=session, actor=context.actor)
     else:
         result = context.change("conversation.detach", session=session)
-    line = f"{safe(session)} no longer finds {result['conversation']['conversation']}"
+    line = f"{safe(session)} is no longer attached to {result['conversation']['conversation']}"
     return context.answer(result, [line])

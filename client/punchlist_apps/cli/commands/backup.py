@@ -1,6 +1,6 @@
-"""`punch daemon backup`, `punch daemon verify` and `punch daemon restore`: what keeps a log, or brings it back.
+"""`punch daemon backup`, `punch daemon verify` and `punch daemon restore`.
 
-A log that nobody serves is the daemon's program's business all the same: it is run once, for a report.
+The client never opens a log. For a log that no daemon serves, it runs the daemon's program once and reads its report.
 """
 
 import fcntl
@@ -32,7 +32,7 @@ COMMANDS = {
         (
             Argument(
                 ("file",),
-                "the file to write; it must not exist (DATA_DIR/backups/punchlist-DATE-TIME.db)",
+                "the new file to write (default: DATA_DIR/backups/punchlist-DATE-TIME.db)",
                 {**_FILE, "nargs": "?"},
                 "file",
             ),
@@ -47,26 +47,24 @@ COMMANDS = {
                 {**_FILE, "nargs": "?"},
                 "file",
             ),
-            flag(
-                "--repair", text="repair the log, while no daemon runs: copy it, cut out the damage, list what is lost"
-            ),
+            flag("--repair", text="repair the log while no daemon runs: copy it, remove the damage, list losses"),
         ),
         ("punch daemon verify", "punch daemon verify /media/stick/punchlist.db", "punch daemon verify --repair"),
     ),
     "restore": Usage(
         (
             Argument(("file",), "the backup to restore", _FILE, "file"),
-            flag("--dry-run", text="say what would be done, change nothing"),
+            flag("--dry-run", text="show what would be done, without doing it"),
             YES,
         ),
         ("punch daemon restore /media/stick/punchlist.db", "punch daemon restore --dry-run /media/stick/punchlist.db"),
     ),
 }
 
-_UNSOUND = "take another backup; what is sound of this one: a copy of it as log.db, then punch daemon verify --repair"
+_DAMAGED_ADVICE = "use another backup; to salvage this one, copy it to log.db and run: punch daemon verify --repair"
 _LONG_BYTES = 64 << 20
 _MIB = 1 << 20
-_SHOWN = 100
+_MAX_PROBLEMS = 100
 
 
 def run_backup(context: Context) -> int:
@@ -77,149 +75,151 @@ def run_backup(context: Context) -> int:
         make_directories(folder)
         path = os.path.join(folder, time.strftime("punchlist-%Y%m%d-%H%M%S.db"))
     _announce(context, "copying and checking", status["log_bytes"])
-    made = context.call("daemon.backup", path=path)
+    result = context.call("daemon.backup", path=path)
     lines = [
-        f"{safe(made['path'])}: {_held(made)}, {made['bytes'] / _MIB:.1f} MiB",
-        "every checksum, chain and group in the copy was checked; to bring it back: punch daemon restore FILE",
+        f"{safe(result['path'])}: {_format_contents(result)}, {result['bytes'] / _MIB:.1f} MiB",
+        "all checksums, chains and groups in the copy are valid; to restore it: punch daemon restore FILE",
     ]
-    return context.answer(made, lines)
+    return context.answer(result, lines)
 
 
 def run_verify(context: Context) -> int:
-    """Look through a file, or through the log; exit code 1 when something is damaged. With `--repair` repair it."""
+    """Verify a file or the log, and return exit code 1 after damage. With `--repair`, repair the log."""
     if context.args.repair:
         if context.args.file is not None:
-            raise UsageError("--repair repairs the log in use, not another file: leave FILE out")
-        return _repaired(context)
+            raise UsageError("--repair works only on the log in use; leave FILE out")
+        return _repair(context)
     if context.args.file is not None:
-        return _verified(context, os.path.abspath(context.args.file))
+        return _verify(context, os.path.abspath(context.args.file))
     path = os.path.join(context.target.data_dir, "log.db")
     try:
         with Caller(context.target.with_autostart(False)) as client:
-            client.open()  # a daemon that is not there is an answer, not an interruption to be waited out
+            client.open()  # fails immediately without a daemon, where a call would retry
             status: dict[str, Any] = client.call("daemon.status")
             if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
                 _announce(context, "copying", status["log_bytes"])
-                return _verified_copy(context, client, path)
+                return _verify_copy(context, client, path)
     except DaemonUnavailable:
-        pass  # then the log is nobody's, or its lock tells
-    return _verified(context, path)
+        pass  # no daemon serves the log, or the program below reports its lock
+    return _verify(context, path)
 
 
-def _verified_copy(context: Context, client: Caller, path: str) -> int:
-    """Look through a copy of a log in use; its place is one that the daemon can surely write to."""
+def _verify_copy(context: Context, client: Caller, path: str) -> int:
+    """Verify a copy of a log in use. The copy is next to the log, where the daemon can write."""
     with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
         copy = os.path.join(directory, "copy.db")
-        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # what is not locked, the next daemon takes for a killed program's
+            # A daemon that starts treats an unlocked directory as the leftover of a killed program.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             client.call("daemon.backup", {"path": copy, "check": False})
-            return _verified(context, copy, path)
+            return _verify(context, copy, path)
         except Damaged as error:
-            show_error(error.kind, error.message, "look at the file itself: punch daemon stop; punch daemon verify")
+            show_error(error.kind, error.message, "verify the file itself: punch daemon stop; punch daemon verify")
             return REFUSED
         finally:
-            os.close(held)
+            os.close(descriptor)
 
 
-def _verified(context: Context, path: str, shown: str | None = None) -> int:
-    code, report = _punchlistd("--verify", path)
+def _verify(context: Context, path: str, original: str | None = None) -> int:
+    """Verify a log file. Report `original` as its path if `path` is a copy."""
+    code, report = _run_punchlistd("--verify", path)
     if report is None or "error" in report:
-        return _failed(code, report)
-    report["path"] = shown or path
-    is_own = context.args.file is None
-    context.answer(
-        report, _report_lines(report, "to repair it: punch daemon stop; punch daemon verify --repair" if is_own else "")
-    )
+        return _show_failure(code, report)
+    report["path"] = original or path
+    advice = "to repair it: punch daemon stop; punch daemon verify --repair" if context.args.file is None else ""
+    context.answer(report, _format_report(report, advice))
     return REFUSED if code else 0
 
 
-def _report_lines(report: dict[str, Any], advice: str) -> Iterator[str]:
+def _format_report(report: dict[str, Any], advice: str) -> Iterator[str]:
     problems = report["problems"]
-    yield from _problems("damaged", problems)
-    many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-    verdict = many if problems else "sound; its checksums and chains match"
-    yield f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}: {verdict}"
+    yield from _format_problems("damaged", problems)
+    count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+    verdict = count if problems else "no damage; its checksums and chains match"
+    yield f"{safe(report['path'])}: {_format_contents({**report, 'seq': report['head']})}: {verdict}"
     if problems and advice:
         yield advice
 
 
-def _repaired(context: Context) -> int:
-    code, report = _punchlistd("--repair", "--data-dir", context.target.data_dir)
+def _repair(context: Context) -> int:
+    code, report = _run_punchlistd("--repair", "--data-dir", context.target.data_dir)
     if report is None or "error" in report:
-        return _failed(code, report)
+        return _show_failure(code, report)
     if report.get("backup"):
         stored.record(f"the repair of {report['path']}")
-    return context.answer(report, _mended(report))
+    return context.answer(report, _format_repair(report))
 
 
-def _problems(word: str, problems: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for problem in problems[:_SHOWN]:
+def _format_problems(word: str, problems: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for problem in problems[:_MAX_PROBLEMS]:
         place = f" at {problem['seq']}" if problem["seq"] else ""
         reason = "" if problem["reason"] == "it is lost" else f": {safe(problem['reason'])}"
         yield f"{word}: {safe(problem['conversation']) or 'the log'}{place}{reason}"
-    if len(problems) > _SHOWN:
-        yield f"and {len(problems) - _SHOWN} more: --json has them all"
+    if len(problems) > _MAX_PROBLEMS:
+        yield f"and {len(problems) - _MAX_PROBLEMS} more; to list all: --json"
 
 
-def _mended(report: dict[str, Any]) -> Iterator[str]:
+def _format_repair(report: dict[str, Any]) -> Iterator[str]:
     if not report.get("backup"):
-        yield f"{safe(report['path'])} is sound: nothing to repair"
+        yield f"{safe(report['path'])} has no damage: nothing to repair"
         return
-    yield f"the damaged log is kept as it was: {safe(report['backup'])}"
-    yield from _problems("lost", report.get("lost", ()))
+    yield f"the damaged log was kept as {safe(report['backup'])}"
+    yield from _format_problems("lost", report.get("lost", ()))
     for name in report.get("restored", ()):
-        yield f"whole again: {safe(name)}, though events of its history are lost"
-    held = _held({**report, "seq": report["head"]})
-    yield f"{safe(report['path'])}: {held}, under the new epoch {report['epoch']}: sound"
+        yield f"restored: {safe(name)}, without some events of its history"
+    contents = _format_contents({**report, "seq": report["head"]})
+    yield f"{safe(report['path'])}: {contents}, with the new epoch {report['epoch']}: no damage"
 
 
 def run_restore(context: Context) -> int:
-    """Put a backup in place of the log, which is set aside; the daemon is stopped for that, and started on it."""
+    """Move the log aside and put a backup in its place. Stops the daemon for it and starts it again."""
     data_dir, backup = context.target.data_dir, os.path.abspath(context.args.file)
     log = os.path.join(data_dir, "log.db")
-    is_there = os.path.lexists(log) or os.path.lexists(f"{log}-wal")
-    aside = time.strftime(os.path.join(data_dir, "aside-%Y%m%d-%H%M%S")) if is_there else ""
-    if is_there and os.path.exists(backup) and os.path.samefile(log, backup):
-        raise UsageError(f"{safe(backup)} is the log itself: name a backup, such as one in {data_dir}/backups")
-    served = _served(context)
-    # Looked through before anything is stopped: what is no sound backup changes nothing.
-    code, found = _punchlistd("--verify", backup)
-    if found is None or "error" in found:
-        return _failed(code, found)
-    if found["problems"]:
-        show_error("backup", f"{backup} is not sound: {next(_problems('damaged', found['problems']))}", _UNSOUND)
+    has_log = os.path.lexists(log) or os.path.lexists(f"{log}-wal")
+    aside = time.strftime(os.path.join(data_dir, "aside-%Y%m%d-%H%M%S")) if has_log else ""
+    if has_log and os.path.exists(backup) and os.path.samefile(log, backup):
+        raise UsageError(f"{safe(backup)} is the log itself; name a backup, such as one in {data_dir}/backups")
+    pid = _find_daemon(context)
+    # Verify first, so that a damaged backup changes nothing.
+    code, contents = _run_punchlistd("--verify", backup)
+    if contents is None or "error" in contents:
+        return _show_failure(code, contents)
+    if contents["problems"]:
+        problem = next(_format_problems("damaged", contents["problems"]))
+        show_error("backup", f"{backup} has damage: {problem}", _DAMAGED_ADVICE)
         return REFUSED
-    would = [
-        *([f"stop the daemon (process {served})"] if served else []),
-        *([f"set aside {safe(log)}, with what belongs to it, in {safe(aside)}"] if is_there else []),
-        f"put {safe(backup)} in its place: {_held({**found, 'seq': found['head']})}",
-        *(["start the daemon on it"] if served or served == 0 and context.target.autostart else []),
+    steps = [
+        *([f"stop the daemon (process {pid})"] if pid else []),
+        *([f"move {safe(log)} and its other files to {safe(aside)}"] if has_log else []),
+        f"put {safe(backup)} in its place: {_format_contents({**contents, 'seq': contents['head']})}",
+        *(["start the daemon"] if pid or pid == 0 and context.target.autostart else []),
     ]
     if context.args.dry_run:
-        plan = {"stops": served, "sets_aside": aside or None, "restores": backup, "head": found["head"]}
-        return context.answer(plan, ["would", *(f"  {step}" for step in would)])
-    if is_there and not context.confirmed(f"Set {log} aside, and put the backup in its place?"):
+        plan = {"stops": pid, "sets_aside": aside or None, "restores": backup, "head": contents["head"]}
+        return context.answer(plan, ["would", *(f"  {step}" for step in steps)])
+    if has_log and not context.confirmed(f"Move {log} aside, and put the backup in its place?"):
         raise StateError("nothing was changed")
-    if served:
+    if pid:
         stop(context.target, context.options)
-    code, report = _punchlistd("--restore", backup, "--data-dir", data_dir, *(("--aside", aside) if aside else ()))
+    code, report = _run_punchlistd("--restore", backup, "--data-dir", data_dir, *(("--aside", aside) if aside else ()))
     failed = report is None or "error" in report
-    begins = bool(served) or (served == 0 and context.target.autostart and not failed)
-    hello = start(context.target, context.options) if begins else None
+    must_start = bool(pid) or (pid == 0 and context.target.autostart and not failed)
+    hello = start(context.target, context.options) if must_start else None
     if report is None or "error" in report:
-        return _failed(code, report)
+        return _show_failure(code, report)
     stored.record(f"the restored {report['path']}")
+    restored = _format_contents({**report, "seq": report["head"]})
     lines = [
-        f"{safe(report['path'])}: {_held({**report, 'seq': report['head']})}, under the new epoch {report['epoch']}",
-        *([f"the log from before is in {safe(aside)}: remove it once you don't need it"] if aside else []),
-        f"the daemon runs on it (process {hello.pid})" if hello else "the next command starts the daemon on it",
+        f"{safe(report['path'])}: {restored}, with the new epoch {report['epoch']}",
+        *([f"the previous log is in {safe(aside)}; remove it once you don't need it"] if aside else []),
+        f"the daemon uses it (process {hello.pid})" if hello else "the next command starts the daemon",
     ]
     return context.answer({**report, "aside": aside or None}, lines)
 
 
-def _served(context: Context) -> int | None:
-    """The process of the daemon of this data directory; 0: none runs; None: the socket is that of another one."""
+def _find_daemon(context: Context) -> int | None:
+    """Return the process id of this data directory's daemon; 0 if none runs, None if the socket is another daemon's."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid
@@ -231,18 +231,18 @@ def _served(context: Context) -> int | None:
         return 0
 
 
-def _held(found: dict[str, Any]) -> str:
-    events = f"{found['events']:,} event{'' if found['events'] == 1 else 's'}"
-    lists = f"{found['conversations']:,} list{'' if found['conversations'] == 1 else 's'}"
-    return f"{events} of {lists} up to position {found['seq']:,}"
+def _format_contents(log: dict[str, Any]) -> str:
+    events = f"{log['events']:,} event{'' if log['events'] == 1 else 's'}"
+    lists = f"{log['conversations']:,} list{'' if log['conversations'] == 1 else 's'}"
+    return f"{events} of {lists} up to position {log['seq']:,}"
 
 
 def _announce(context: Context, what: str, size: int) -> None:
     if size > _LONG_BYTES and sys.stderr.isatty():
-        context.note(f"{what} {size // _MIB:,} MiB; the daemon serves meanwhile")
+        context.note(f"{what} {size // _MIB:,} MiB; the daemon continues to serve")
 
 
-def _failed(code: int, report: dict[str, Any] | None) -> int:
+def _show_failure(code: int, report: dict[str, Any] | None) -> int:
     if report is None:
         show_error("internal_error", f"punchlistd ended without a report (exit code {code})")
         return FAULT
@@ -250,9 +250,9 @@ def _failed(code: int, report: dict[str, Any] | None) -> int:
     return code
 
 
-def _punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
-    """The exit code of the daemon's program and the report that it printed; progress goes to our standard error."""
-    done = subprocess.run(
+def _run_punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
+    """Run the daemon's program and return its exit code and report. Its progress goes to standard error."""
+    process = subprocess.run(
         [sys.executable, "-P", "-m", "punchlistd", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -261,6 +261,6 @@ def _punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
         check=False,
     )
     try:
-        return done.returncode, json.loads(done.stdout)
+        return process.returncode, json.loads(process.stdout)
     except ValueError:
-        return done.returncode, None
+        return process.returncode, None

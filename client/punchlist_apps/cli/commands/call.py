@@ -1,4 +1,4 @@
-"""`punch daemon call`: any method of the table, with parameters as words or as JSON."""
+"""`punch daemon call`: call any method of the table, with parameters as words or JSON."""
 
 from difflib import get_close_matches
 from typing import Any, cast
@@ -17,7 +17,9 @@ COMMANDS = {
         (
             Argument(("method",), "the method to call", {"nargs": "?"}, "method"),
             Argument(
-                ("params",), "its params: NAME=VALUE, with JSON or a word as value, or one JSON object", {"nargs": "*"}
+                ("params",),
+                "the parameters: NAME=VALUE, where VALUE is JSON or a word, or one JSON object",
+                {"nargs": "*"},
             ),
             flag("--list", text="list the methods"),
         ),
@@ -33,14 +35,14 @@ def run_call(context: Context) -> int:
             sorted(METHODS), [f"{row.name:24} {row.kind:8} {row.summary}" for row in METHODS.values()]
         )
     if not args.method:
-        raise UsageError("name a method, or --list")
+        raise UsageError("no method given; see all methods: punch daemon call --list")
     row = METHODS.get(args.method)
     if row is None:
         near = get_close_matches(args.method, list(METHODS), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"there is no method {args.method!r}{hint}")
+        raise UsageError(f"no method named {args.method!r}{hint}")
     fields = {field.name: field for field in msgspec.structs.fields(row.params)}
-    params = _params(args.params, {name: field.type for name, field in fields.items()})
+    params = _parse_params(args.params, {name: field.type for name, field in fields.items()})
     if "conversation" in fields and (args.conversation or fields["conversation"].required):
         params.setdefault("conversation", context.conversation)
     if "actor" in fields and args.actor:
@@ -54,30 +56,30 @@ def run_call(context: Context) -> int:
     return 0
 
 
-def _params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
+def _parse_params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         value = loose_value(words[0])
         if not isinstance(value, dict):
-            raise UsageError("the parameters are not a JSON object")
+            raise UsageError("invalid parameters; give NAME=VALUE or one JSON object")
         return cast("dict[str, Any]", value)
     params: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
-            raise UsageError(f"parameters are NAME=VALUE or one JSON object, not {word!r}")
-        params[name] = _value(value, types.get(name, Any))
+            raise UsageError(f"invalid parameter {word!r}; give NAME=VALUE or one JSON object")
+        params[name] = _parse_value(value, types.get(name, Any))
     return params
 
 
-def _value(word: str, wanted: Any) -> Any:
-    """The JSON value of a word, or the word itself where only that fits: a task's id is text and yet looks like 3."""
+def _parse_value(word: str, type_: Any) -> Any:
+    """Parse a word as JSON, unless only the word itself has the type. A task's id such as 3 is text."""
     value = loose_value(word)
-    return word if _fits(word, wanted) and not _fits(value, wanted) else value
+    return word if _has_type(word, type_) and not _has_type(value, type_) else value
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _has_type(value: Any, type_: Any) -> bool:
     try:
-        msgspec.convert(value, wanted)
+        msgspec.convert(value, type_)
     except msgspec.ValidationError:
         return False
     return True

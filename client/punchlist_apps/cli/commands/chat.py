@@ -1,4 +1,4 @@
-"""`punch chat`: talk to the list; what was done is proved by the log."""
+"""`punch chat`: change the list by sentences. Answers refer to the log's events as proof."""
 
 import asyncio
 import os
@@ -26,27 +26,27 @@ COMMANDS = {
     "chat": Usage(
         (
             Argument(
-                ("text",), "what you say; without it you are asked, line by line", {"metavar": "TEXT", "nargs": "*"}
+                ("text",), "the message (default: read lines from standard input)", {"metavar": "TEXT", "nargs": "*"}
             ),
-            value("--thread", text="go on with this thread (default: the newest one about the list)", metavar="ID"),
-            flag("--new", text="begin a new thread"),
-            flag("--threads", text="show the threads about the list, and end"),
-            flag("--stop", text="stop the turn that is under way, in whatever process, and end"),
-            value("--model", metavar="NAME", text="let this model read what you say (default: PUNCHLIST_CHAT_MODEL)"),
+            value("--thread", text="continue this thread (default: the latest one about the list)", metavar="ID"),
+            flag("--new", text="start a new thread"),
+            flag("--threads", text="list the threads about the list, and exit"),
+            flag("--stop", text="stop the current turn, in any process, and exit"),
+            value("--model", metavar="NAME", text="use this model (default: PUNCHLIST_CHAT_MODEL)"),
             value(
                 "--base-url",
-                text="where the model is served, such as http://127.0.0.1:11434/v1 (default: PUNCHLIST_CHAT_BASE_URL)",
+                text="base URL of the model, such as http://127.0.0.1:11434/v1 (default: PUNCHLIST_CHAT_BASE_URL)",
                 metavar="URL",
             ),
             choice(
                 "--api",
-                text="chat: Chat Completions (default); sdk: by the Agents SDK; responses: OpenAI's Responses",
+                text="use the Chat Completions API (chat, the default), the Agents SDK or OpenAI's Responses API",
                 choices=("chat", "sdk", "responses"),
             ),
-            flag("--rules", text="ask no model, even if one is set"),
-            flag("--usage", text="show how many tokens models used on this list, and end"),
-            flag("--verbose", text="print the agent's tools and each call with its outcome to standard error"),
-            value("--user", text="talk as this user, about this user's lists", metavar="NAME"),
+            flag("--rules", text="use no model, even if one is configured"),
+            flag("--usage", text="show the tokens used by models on this list, and exit"),
+            flag("--verbose", text="print the agent's tools, calls and results to standard error"),
+            value("--user", text="chat as this user about this user's lists", metavar="NAME"),
         ),
         (
             'punch chat "add buy milk"',
@@ -58,28 +58,28 @@ COMMANDS = {
     ),
 }
 
-_SLASHES = {
-    "/help": "shows this; “help” shows what you can say",
-    "/why": "shows what the last answer did",
-    "/undo": "takes it back",
-    "/new": "begins a thread",
-    "/quit": "leaves, as do /exit, quit, exit, an empty line at the prompt and Ctrl-D",
+_SLASH_COMMANDS = {
+    "/help": "show this; “help” shows examples of messages",
+    "/why": "show the changes made by the last answer",
+    "/undo": "undo the last change",
+    "/new": "start a new thread",
+    "/quit": "quit, as do /exit, quit, exit, an empty line at the prompt and Ctrl-D",
 }
-"""What is a command when it is a whole line that is typed → what it does."""
-_SLASH = re.compile(r"/[a-z]+")
-_LEAVING = frozenset({"/quit", "/exit", "quit", "exit"})
+"""Command, alone on a line → help."""
+_SLASH_COMMAND = re.compile(r"/[a-z]+")
+_QUIT = frozenset({"/quit", "/exit", "quit", "exit"})
 
 _STOPPED = "stopped"
-_HELLO = "Say what you want, for example: add buy milk. “help” shows more, an empty line or Ctrl-D leaves."
+_HELLO = "Type a request, such as: add buy milk. “help” shows more; an empty line or Ctrl-D quits."
 
 
 def run_chat(context: Context) -> int:
-    """Say something and print the answer; exit code 1 if something was refused or a question is open."""
+    """Send messages and print answers; exit code 1 if a request was rejected or a question is open."""
     args = context.args
     if (args.threads or args.stop or args.usage) and (args.text or args.new):
-        raise UsageError("--threads, --stop and --usage go without a text and without --new")
+        raise UsageError("--threads, --stop and --usage can't be combined with a message or --new; leave these out")
     if args.new and args.thread:
-        raise UsageError("--new begins a thread, --thread goes on with one: give one of them")
+        raise UsageError("--new and --thread can't be combined; leave one out")
     _ = context.caller
     return asyncio.run(_run(context))
 
@@ -101,19 +101,19 @@ async def _run(context: Context) -> int:
     async with connect_async(**options) as client:
         if args.threads:
             return await _show_threads(context, client, name)
-        thread = await _thread(context, client, name)
+        thread = await _find_thread(context, client, name)
         if args.stop:
             stopped = thread is not None and await thread.stop()
-            return context.answer({"stopped": stopped}, ["stopped" if stopped else "nothing is being worked on"])
+            return context.answer({"stopped": stopped}, ["stopped" if stopped else "no turn is running"])
         if args.usage:
             return await _show_usage(context, client, name)
-        settings, model = _model(context)
+        settings, model = _build_model(context)
         worker = Worker(model, limits=Limits(settings.turn_s, settings.max_turn_tokens, settings.max_day_tokens))
-        return await _Talk(context, client, name, thread, worker).run()
+        return await _Chat(context, client, name, thread, worker).run()
 
 
-def _model(context: Context) -> "tuple[ChatSettings, Model | None]":
-    """The model that is named, if one is and it may be asked."""
+def _build_model(context: Context) -> "tuple[ChatSettings, Model | None]":
+    """Return the configured model; None without one, or with `--rules`."""
     from punchlist_apps.chat.settings import BadSettings, ChatSettings, model_of, settings_of
 
     args = context.args
@@ -130,8 +130,8 @@ async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int
     from punchlist_apps.chat.usage import used
 
     days = await used(client, name)
-    lines = [f"{day}  {one['input']:>10,} in  {one['output']:>10,} out" for day, one in sorted(days.items())]
-    return context.answer(days, lines or ["no model was asked about this list"])
+    lines = [f"{day}  {tokens['input']:>10,} in  {tokens['output']:>10,} out" for day, tokens in sorted(days.items())]
+    return context.answer(days, lines or ["no model was used on this list"])
 
 
 async def _show_threads(context: Context, client: "AsyncClient", name: str) -> int:
@@ -140,13 +140,13 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
     from punchlist_apps.chat.thread import Thread
 
     threads = await Thread.about(client, name)
-    shown = [f"{one.conversation}  {safe(one.title) or '(nothing said yet)'}" for one in threads]
+    lines = [f"{thread.conversation}  {safe(thread.title) or '(empty)'}" for thread in threads]
     return context.answer(
-        msgspec.to_builtins(threads), shown or [f"no thread about {safe(name)} yet: punch chat begins one"]
+        msgspec.to_builtins(threads), lines or [f"no thread about {safe(name)} yet; to start one: punch chat"]
     )
 
 
-async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
+async def _find_thread(context: Context, client: "AsyncClient", name: str) -> "Thread | None":
     from punchlist.base.project import own
     from punchlist_apps.chat.thread import Thread
 
@@ -162,8 +162,8 @@ async def _thread(context: Context, client: "AsyncClient", name: str) -> "Thread
     return Thread.of(client, threads[0]) if threads else None
 
 
-class _Talk:
-    """One run of the command."""
+class _Chat:
+    """State of one run of the command."""
 
     def __init__(
         self, context: Context, client: "AsyncClient", name: str, thread: "Thread | None", worker: "Worker"
@@ -177,7 +177,7 @@ class _Talk:
         self._answer: dict[str, Any] = {}
 
     async def run(self) -> int:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         if self._thread is not None:
             self._thread.person = self._person
             await self._worker.settle(self._thread)
@@ -186,32 +186,32 @@ class _Talk:
         if self._tty:
             self._context.lines([_HELLO])
         code = 0
-        while (line := await self._line()) is not None:
-            code = await self._typed(line)
+        while (line := await self._read_line()) is not None:
+            code = await self._handle_line(line)
         return code if not self._tty else 0
 
-    async def _line(self) -> str | None:
+    async def _read_line(self) -> str | None:
         if self._tty:
             sys.stdout.write("› ")
             sys.stdout.flush()
         line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
         text = line.strip()
-        if not line or text in _LEAVING or (self._tty and not text):
+        if not line or text in _QUIT or (self._tty and not text):
             return None
         return text
 
-    async def _typed(self, line: str) -> int:
+    async def _handle_line(self, line: str) -> int:
         if not line:
             return 0
         if line == "/new":
             self._thread = None
             return 0
         if line == "/why":
-            self._context.lines(_receipts(self._answer) or ["the last answer changed nothing"])
+            self._context.lines(_format_receipts(self._answer) or ["the last answer changed nothing"])
             return 0
-        if _SLASH.fullmatch(line) and line != "/undo":
-            shown = [f"  {name:<6}  {text}" for name, text in _SLASHES.items()]
-            self._context.lines(shown if line == "/help" else [f"There is no {line} here, but:", *shown])
+        if _SLASH_COMMAND.fullmatch(line) and line != "/undo":
+            help_lines = [f"  {name:<6}  {text}" for name, text in _SLASH_COMMANDS.items()]
+            self._context.lines(help_lines if line == "/help" else [f"Unknown command {line}. Commands:", *help_lines])
             return 0 if line == "/help" else REFUSED
         return await self._send("undo that" if line == "/undo" else line)
 
@@ -233,9 +233,9 @@ class _Talk:
         finally:
             self._answering = None
         if changes := self._answer.get("receipts"):
-            stored.record_tasks(self._thread.list, [one["task"] for one in changes if one.get("task")])
+            stored.record_tasks(self._thread.list, [change["task"] for change in changes if change.get("task")])
         self._show(self._answer)
-        return REFUSED if any(self._answer.get(one) for one in ("asks", "needs", "refused")) else 0
+        return REFUSED if any(self._answer.get(name) for name in ("asks", "needs", "refused")) else 0
 
     def _show(self, answer: dict[str, Any]) -> None:
         context = self._context
@@ -245,14 +245,14 @@ class _Talk:
             return
         for note in answer.get("notes", ()):
             context.note(f"({note})")
-        proof = _receipts(answer) if context.style.terminal else ()
+        proof = _format_receipts(answer) if context.style.terminal else ()
         context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
         context.lines(safe_block(str(answer.get("text", ""))).splitlines())
         if mark := answer.get("mark"):
             context.lines([context.style.paint("dim", f"  {mark}")])
 
-    def _interrupted(self) -> None:
-        """Ctrl-C: stop the turn, and the second time leave it to the next process."""
+    def _on_interrupt(self) -> None:
+        """Stop the turn on the first Ctrl-C. On the second, leave it to the next process."""
         if self._answering is None:
             os._exit(INTERRUPTED)
         if self._turn and self._thread is not None and not self._answer.get(_STOPPED):
@@ -262,10 +262,10 @@ class _Talk:
             self._answering.cancel()
 
 
-def _receipts(answer: dict[str, Any]) -> list[str]:
+def _format_receipts(answer: dict[str, Any]) -> list[str]:
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
     lines: list[str] = []
-    for one in receipts:
-        task = f" #{one['task']} {safe(str(one.get('title', '')))}".rstrip() if one.get("task") else ""
-        lines.append(f"✓ {one['type']}{task} (seq {one['seq']})")
+    for receipt in receipts:
+        task = f" #{receipt['task']} {safe(str(receipt.get('title', '')))}".rstrip() if receipt.get("task") else ""
+        lines.append(f"✓ {receipt['type']}{task} (seq {receipt['seq']})")
     return lines

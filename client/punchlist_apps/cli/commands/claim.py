@@ -1,6 +1,6 @@
-"""`punch queue`: commands for workers, which take tasks, keep them and give them back.
+"""`punch queue`: commands with which workers claim tasks, renew claims and release them.
 
-Each run is a connection of its own, so these claims are kept when it closes: their time alone counts.
+Each run is a connection of its own, so these claims outlive the connection and end only when they expire.
 """
 
 from punchlist_apps.cli.calling.claims import claim, show_claim
@@ -10,12 +10,12 @@ from punchlist_apps.cli.parsing.arguments import TASKS, Argument, Usage, owner_o
 from punchlist_apps.common.terminal.argument_types import lease, milliseconds, positive, whole
 from punchlist_apps.common.terminal.render import task_lines
 
-_HOLDER = owner_option("who has claimed it (default: PUNCHLIST_OWNER, else the actor)")
-_OWNER = owner_option("who claims it (default: PUNCHLIST_OWNER, else the actor)")
+_HOLDER = owner_option("change this owner's claim (default: PUNCHLIST_OWNER, else the actor)")
+_OWNER = owner_option("claim for this owner (default: PUNCHLIST_OWNER, else the actor)")
 _CLAIMS = (
     _OWNER,
-    value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
-    value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
+    value("--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=lease),
+    value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=milliseconds),
 )
 
 COMMANDS = {
@@ -41,7 +41,7 @@ COMMANDS = {
             _HOLDER,
             value(
                 "--lease",
-                text="how long the claim lasts from now on (default: as long as it was claimed for)",
+                text="keep the claim this long from now (default: its original time)",
                 metavar="TIME",
                 type=lease,
             ),
@@ -54,36 +54,36 @@ COMMANDS = {
 
 def run_claim(context: Context) -> int:
     args = context.args
-    named = ids(args.tasks)
-    if named is None:
+    tasks = ids(args.tasks)
+    if tasks is None:
         return show_claim(context, claim(context, count=args.count, wait_ms=args.wait, lease_ms=args.lease))
     code = 0
-    for task in named:
+    for task in tasks:
         code = show_claim(context, claim(context, task=task, wait_ms=args.wait, lease_ms=args.lease)) or code
     return code
 
 
 def run_release(context: Context) -> int:
     for task in ids(context.args.tasks) or ():
-        owner = _holder(context, task)
+        owner = _resolve_holder(context, task)
         result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
         context.answer(result, task_lines(result["task"], context.style))
     return 0
 
 
-def _holder(context: Context, task: str) -> str:
-    """Return whose claim is meant: of several sessions of a host, the one that has the task."""
+def _resolve_holder(context: Context, task: str) -> str:
+    """Return the owner of the claim. If the name matches several sessions of a host, that is the one with the task."""
     if not context.args.owner:
         return context.owner
-    found = resolve(context, context.args.owner)
-    has = context.ask("task.get", task=task)["task"].get("owner") if len(found) > 1 else None
-    return has if has in found else found[0]
+    owners = resolve(context, context.args.owner)
+    holder = context.ask("task.get", task=task)["task"].get("owner") if len(owners) > 1 else None
+    return holder if holder in owners else owners[0]
 
 
 def run_renew(context: Context) -> int:
     args = context.args
     for task in ids(args.tasks) or ():
-        members = {"owner": _holder(context, task), "lease_ms": args.lease, "fence": args.fence}
+        members = {"owner": _resolve_holder(context, task), "lease_ms": args.lease, "fence": args.fence}
         result = context.change("task.renew", task=task, **members)
         context.answer(result, task_lines(result["task"], context.style))
     return 0

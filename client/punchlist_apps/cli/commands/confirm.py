@@ -1,4 +1,4 @@
-"""`punch confirm`: the person's answer to a question that a tool has put."""
+"""`punch confirm`: confirm a call of a tool that needs a person's consent."""
 
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.consent import EVERYWHERE, has_consent
@@ -8,7 +8,7 @@ from punchlist_apps.cli.printing.exit_codes import REFUSED
 
 COMMANDS = {
     "confirm": Usage(
-        (Argument(("token",), "the token that the question shows", {"metavar": "TOKEN"}), YES, EVERYWHERE),
+        (Argument(("token",), "the token from the question", {"metavar": "TOKEN"}), YES, EVERYWHERE),
         ("punch confirm 4f0c…",),
     ),
 }
@@ -16,11 +16,12 @@ COMMANDS = {
 
 def run_confirm(context: Context) -> int:
     token = context.args.token
-    asked = context.call("confirmation.get", token=token)
-    is_final = asked["method"] == "conversation.delete"
-    if not has_consent(context, asked["summary"], asked["conversation"], asked.get("space"), is_final=is_final):
+    question = context.call("confirmation.get", token=token)
+    summary, method = question["summary"], question["method"]
+    is_final = method == "conversation.delete"
+    if not has_consent(context, summary, question["conversation"], question.get("space"), is_final=is_final):
         context.note("nothing was changed")
         return REFUSED
-    how = {"confirm": token, "ask": True, "answered": True, "actor": context.actor}
-    done = context.call(asked["method"], **asked["params"], **how)
-    return context.answer(done, [f"done: {safe(asked['summary'])}"])
+    consent = {"confirm": token, "ask": True, "answered": True, "actor": context.actor}
+    result = context.call(method, **question["params"], **consent)
+    return context.answer(result, [f"done: {safe(summary)}"])

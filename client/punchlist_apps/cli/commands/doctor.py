@@ -1,4 +1,4 @@
-"""`punch doctor`: looks at everything a daemon needs and says what to change. Starts no daemon, changes nothing."""
+"""`punch doctor`: check everything a daemon needs, with advice. Starts no daemon and changes nothing."""
 
 import os
 import shutil
@@ -35,11 +35,18 @@ _SYSTEM_PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11")
 _MIB = 1 << 20
 _OTHERS = 0o077
 REPLY_S = 10.0
-"""Time limit for a reply of the daemon, in seconds."""
+"""Upper limit for a reply of the daemon, in seconds."""
 
 
 class Finding(NamedTuple):
-    """One check: its name, `ok`, `warn` or `fail`, what was found, and the way out."""
+    """Result of one check.
+
+    Attributes:
+        check: Name of the check.
+        state: `ok`, `warn` or `fail`.
+        found: Description of the result.
+        advice: What to do; empty if nothing.
+    """
 
     check: str
     state: str
@@ -49,39 +56,39 @@ class Finding(NamedTuple):
 
 def run_doctor(context: Context) -> int:
     findings: list[Finding] = []
-    for one in examine(context.target):
-        findings.append(one)
+    for finding in examine(context.target):
+        findings.append(finding)
         if not context.args.json:
-            advice = [f"      {context.style.glyphs['to']} {safe(one.advice)}"] if one.advice else []
-            found = f"{context.style.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"
-            context.lines([found, *advice])
+            state = context.style.paint(finding.state, f"{finding.state:>4}")
+            advice = [f"      {context.style.glyphs['to']} {safe(finding.advice)}"] if finding.advice else []
+            context.lines([f"{state}  {finding.check}: {safe(finding.found)}", *advice])
     if context.args.json:
         context.json([finding._asdict() for finding in findings])
     return int(any(finding.state == "fail" for finding in findings))
 
 
 def examine(target: Target) -> Iterator[Finding]:
-    yield _python()
-    yield _private_folder("socket directory", os.path.dirname(target.socket), "XDG_RUNTIME_DIR or --socket")
-    yield _private_folder("data directory", target.data_dir, "PUNCHLIST_DATA_DIR or --data-dir")
-    yield _disk(target.data_dir)
-    there = target.with_autostart(False)
-    with Caller(there, name="punch doctor", timeout_s=REPLY_S) as client:
+    yield _check_python()
+    yield _check_directory("socket directory", os.path.dirname(target.socket), "XDG_RUNTIME_DIR or --socket")
+    yield _check_directory("data directory", target.data_dir, "PUNCHLIST_DATA_DIR or --data-dir")
+    yield _check_disk(target.data_dir)
+    running = target.with_autostart(False)
+    with Caller(running, name="punch doctor", timeout_s=REPLY_S) as client:
         replies = True
         try:
             client.open()
-            yield from _daemon(target, client)
+            yield from _check_daemon(target, client)
         except PunchlistError as error:
             replies = False
-            yield _without_reply(target, there.pid(), error)
-        yield from _mirrors(target.data_dir)
-        yield _project(target, client if replies else None)
-    yield from _hosts()
-    yield from _extras(target.data_dir)
+            yield _explain_no_reply(target, running.pid(), error)
+        yield from _check_mirrors(target.data_dir)
+        yield _check_project(target, client if replies else None)
+    yield from _check_hosts()
+    yield from _check_extras(target.data_dir)
 
 
-def _project(target: Target, client: Caller | None) -> Finding:
-    """The list that an agent in this directory gets, or why it gets none."""
+def _check_project(target: Target, client: Caller | None) -> Finding:
+    """Check which list agents in this directory use, or why they have none."""
     from punchlist.base import project
     from punchlist_schemas import directory
     from punchlist_schemas.project_file import DirectoryError
@@ -91,59 +98,62 @@ def _project(target: Target, client: Caller | None) -> Finding:
     except DirectoryError as error:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
-        return Finding("project", "ok", "no project file and no repository here", "agents get a list by: punch init")
+        return Finding("project", "ok", "no project file and no repository here", "give agents a list here: punch init")
     if not meant.may_use(target.data_dir, _find_used(client, meant)):
-        refusal = project.not_allowed(meant)
-        return Finding("project", "fail", str(refusal), refusal.advice)
-    found = f"{meant.conversation}, by {meant.file or f'the repository {meant.root}'}"
-    return Finding("project", "ok", found)
+        error = project.not_allowed(meant)
+        return Finding("project", "fail", str(error), error.advice)
+    source = meant.file or f"the repository {meant.root}"
+    return Finding("project", "ok", f"{meant.conversation}, by {source}")
 
 
 def _find_used(client: Caller | None, meant: "Meant") -> str | None:
-    """Return the id of the list of this name; with no daemon to ask, it is taken for unused."""
+    """Return the id of the list of this name, or None if it is unused or no daemon runs."""
     try:
-        found = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
-        return found["conversation"] if found and found["version"] else None
+        summary = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
+        return summary["conversation"] if summary and summary["version"] else None
     except PunchlistError:
         return None
 
 
-def _hosts() -> Iterator[Finding]:
-    """What the hosts' configurations say of us: the command is there and serves, the hooks are quoted."""
+def _check_hosts() -> Iterator[Finding]:
+    """Check punchlist's entries in the hosts' configurations."""
     from punchlist_apps.common import extras
     from punchlist_apps.hosts import health
 
-    found = list(health.installed(os.environ, os.getcwd()))
+    entries = list(health.installed(os.environ, os.getcwd()))
     if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if found else "ok", extras.MISSING, extras.install())
-    for one in found:
-        trouble, advice = health.trouble(one, os.environ)
+        yield Finding("extra mcp", "warn" if entries else "ok", extras.MISSING, extras.install())
+    for entry in entries:
+        trouble, advice = health.trouble(entry, os.environ)
         if trouble:
-            yield Finding(one.title, "fail", trouble, advice or f"punch setup {one.host} --scope {one.scope}")
+            yield Finding(entry.title, "fail", trouble, advice or f"punch setup {entry.host} --scope {entry.scope}")
         else:
-            yield Finding(one.title, "ok", one.shown)
+            yield Finding(entry.title, "ok", entry.shown)
 
 
-def _extras(data_dir: str) -> Iterator[Finding]:
-    """The missing extras: those of configured spaces, then all, with the command that installs one."""
+def _check_extras(data_dir: str) -> Iterator[Finding]:
+    """Report missing extras that configured spaces need, then all missing ones."""
     from punchlist_apps.common import extras
 
     missing = [name for name in extras.MODULES if not extras.is_installed(name)]
-    for name in _extras_of_spaces(data_dir):
+    for name in _find_needed_extras(data_dir):
         if name in missing:
-            found = f"a space needs the extra {name}, which is not installed"
-            yield Finding(f"extra {name}", "warn", found, f"{extras.install(name)}; then: punch daemon stop")
+            problem = f"a space needs the extra {name}, which is not installed"
+            yield Finding(f"extra {name}", "warn", problem, f"{extras.install(name)}; then: punch daemon stop")
     if missing:
         # The daemon can't know how it was installed: its errors about spaces refer to this line.
-        one = "shared" if "shared" in missing else missing[0]
-        advice = f"to install one, such as {one}: {extras.install(one)}"
+        example = "shared" if "shared" in missing else missing[0]
+        advice = f"to install one, such as {example}: {extras.install(example)}"
         yield Finding("extras", "ok", f"not installed: {', '.join(missing)}", advice)
 
 
-def _extras_of_spaces(data_dir: str) -> Iterator[str]:
-    """The extras that the addresses of configured spaces need. Without its extra a daemon ends, so the file is read."""
+def _find_needed_extras(data_dir: str) -> Iterator[str]:
+    """Yield the extras that configured spaces need.
+
+    Reads the file of spaces, because a daemon exits if an extra is missing.
+    """
     configured = os.environ.get("PUNCHLIST_SPACE", "")
     try:
         with open(os.path.join(data_dir, "spaces.json"), encoding="utf-8", errors="replace") as file:
@@ -156,132 +166,131 @@ def _extras_of_spaces(data_dir: str) -> Iterator[str]:
         yield "postgres"
 
 
-def _python() -> Finding:
+def _check_python() -> Finding:
     text = f"{sys.version.split()[0]} at {sys.executable}"
     if sys.version_info < _NEEDED_PYTHON:
-        return Finding("python", "fail", text, "punchlist needs Python 3.11 or newer")
+        return Finding("python", "fail", text, "install punchlist with Python 3.11 or newer")
     if _is_optimized():
         return Finding("python", "ok", text)
-    found = next(filter(None, (shutil.which(name, path=_SYSTEM_FOLDER) for name in _SYSTEM_PYTHONS)), None)
-    quicker = f"{found} runs" if found else f"one that is built with {_OPTIMIZED} runs"
-    return Finding(
-        "python", "ok", f"{text}, built without {_OPTIMIZED}", f"{quicker} the daemon faster: install punchlist with it"
-    )
+    faster = next(filter(None, (shutil.which(name, path=_SYSTEM_FOLDER) for name in _SYSTEM_PYTHONS)), None)
+    advice = f"for a faster daemon, install punchlist with {faster or f'a Python built with {_OPTIMIZED}'}"
+    return Finding("python", "ok", f"{text}, built without {_OPTIMIZED}", advice)
 
 
 def _is_optimized() -> bool:
-    """Whether this Python was built with profile-guided optimization, which counts more than a newer version.
+    """Return whether this Python was built with profile-guided optimization, which matters more than a newer version.
 
-    A build notes the options it was made with. Debian builds with a profile and without that option, so the system's
-    own Python counts as optimized. So does a build that notes no options.
+    Debian builds with a profile but without that option, so the system's own Python counts as optimized. So does a
+    build that does not record its options.
     """
     options: str | None = sysconfig.get_config_var("CONFIG_ARGS")
     return options is None or _OPTIMIZED in options or sys.base_prefix == "/usr"
 
 
-def _nearest(path: str) -> str:
+def _find_existing_parent(path: str) -> str:
     while not os.path.exists(path) and path not in ("/", ""):
         path = os.path.dirname(path)
     return path or "."
 
 
-def _private_folder(check: str, path: str, way_out: str) -> Finding:
+def _check_directory(check: str, path: str, setting: str) -> Finding:
     try:
-        found = os.stat(path)
+        info = os.stat(path)
     except FileNotFoundError:
-        return _missing_folder(check, path, way_out)
+        return _check_parent(check, path, setting)
     except OSError as error:
-        return Finding(check, "fail", f"{path}: {error.strerror}", f"make it yours: ls -ld {path}")
-    if found.st_uid != os.getuid():
-        return Finding(check, "fail", f"{path} belongs to uid {found.st_uid}", "use another with an option, see --help")
-    if not stat.S_ISDIR(found.st_mode):
+        return Finding(check, "fail", f"{path}: {error.strerror}", f"check its permissions: ls -ld {path}")
+    if info.st_uid != os.getuid():
+        return Finding(check, "fail", f"{path} belongs to uid {info.st_uid}", f"use another with {setting}")
+    if not stat.S_ISDIR(info.st_mode):
         return Finding(check, "fail", f"{path} is not a directory", "move the file away")
-    if found.st_mode & _OTHERS:
-        mode = stat.S_IMODE(found.st_mode)
+    if info.st_mode & _OTHERS:
+        mode = stat.S_IMODE(info.st_mode)
         return Finding(check, "warn", f"{path} is open to others (mode {mode:04o})", f"chmod 700 {path}")
     return Finding(check, "ok", path)
 
 
-def _missing_folder(check: str, path: str, way_out: str) -> Finding:
-    above = _nearest(path)
-    if os.access(above, os.W_OK | os.X_OK):
-        return Finding(check, "ok", f"{path} is not there yet; the daemon makes it")
-    found = f"{path} is not there, and nothing can be made in {above}"
-    return Finding(check, "fail", found, f"{way_out} names another place")
+def _check_parent(check: str, path: str, setting: str) -> Finding:
+    parent = _find_existing_parent(path)
+    if os.access(parent, os.W_OK | os.X_OK):
+        return Finding(check, "ok", f"{path} does not exist yet; the daemon creates it")
+    problem = f"{path} does not exist and can't be created in {parent}"
+    return Finding(check, "fail", problem, f"use another with {setting}")
 
 
-def _disk(path: str) -> Finding:
-    path = _nearest(path)
+def _check_disk(path: str) -> Finding:
+    path = _find_existing_parent(path)
     try:
-        room = os.statvfs(path)
+        info = os.statvfs(path)
     except OSError as error:
         return Finding("disk", "warn", f"{path}: {error.strerror}")
-    free = room.f_bavail * room.f_frsize
+    free = info.f_bavail * info.f_frsize
     text = f"{free // _MIB} MiB free for {path}"
     if free < _MIN_FREE_BYTES:
-        return Finding("disk", "warn", text, "free some space: a full disk stops all writing")
+        return Finding("disk", "warn", text, "free some space: on a full disk all changes fail")
     return Finding("disk", "ok", text)
 
 
-def _without_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
-    """Return why no daemon runs, or why it doesn't reply."""
+def _explain_no_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
+    """Explain why no daemon runs, or why it doesn't reply."""
     if isinstance(error, TimedOut) and pid and not os_calls.is_suspended(pid):
-        found = f"no reply from pid {pid} for {REPLY_S:.0f} s"
-        return Finding("daemon", "fail", found, f"{_log_of(target)}; if it stays so: kill -9 {pid} loses no change")
+        problem = f"no reply from pid {pid} for {REPLY_S:.0f} s"
+        advice = f"{_advise_log(target)}; if it doesn't recover, kill -9 {pid}, which loses no change"
+        return Finding("daemon", "fail", problem, advice)
     if isinstance(error, DaemonUnavailable) and error.temporary:
-        if elsewhere := find_lock_holder(target.data_dir):
-            return _elsewhere(target, elsewhere)
-        start = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
-        return Finding("daemon", "warn", "none is running", start)
+        if holder := find_lock_holder(target.data_dir):
+            return _explain_lock_holder(target, holder)
+        advice = "the next command starts one" if target.autostart else f"punchlistd --socket {target.socket}"
+        return Finding("daemon", "warn", "not running", advice)
     first, _, rest = str(error).partition("\n")
-    return Finding("daemon", "fail", first, one_line(rest) or _log_of(target))
+    return Finding("daemon", "fail", first, one_line(rest) or _advise_log(target))
 
 
-def _log_of(target: Target) -> str:
+def _advise_log(target: Target) -> str:
     path = os.path.join(target.data_dir, "daemon.log")
     return (
         f"see the end of {path}" if os.path.exists(path) else "see the log of the service: punch daemon service status"
     )
 
 
-def _daemon(target: Target, client: Caller) -> Iterator[Finding]:
+def _check_daemon(target: Target, client: Caller) -> Iterator[Finding]:
     hello: dict[str, Any] = client.call("daemon.hello")
     yield Finding("daemon", "ok", f"punchlistd {hello['version']}, pid {hello['pid']}, on {target.socket}")
     status: dict[str, Any] = client.call("daemon.status")
-    yield _versions(hello)
+    yield _check_versions(hello)
     if os.path.realpath(status["data_dir"]) != os.path.realpath(target.data_dir):
         advice = "set PUNCHLIST_DATA_DIR for both, or restart the daemon"
-        yield Finding("data in use", "warn", f"the daemon keeps its data in {status['data_dir']}", advice)
-    yield from _figures(status)
-    yield from _lists(client)
-    yield from _spaces(client)
-    yield status_file(target.socket)
+        yield Finding("data in use", "warn", f"the daemon stores its data in {status['data_dir']}", advice)
+    yield from _check_sizes(status)
+    yield from _check_lists(client)
+    yield from _check_spaces(client)
+    yield check_status_file(target.socket)
 
 
-def _lists(client: Caller) -> Iterator[Finding]:
-    """Whether the newest lists can be shown whole; `punch daemon verify` also reads what lies before snapshots."""
-    names = [one["conversation"] for one in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
-    found = 0
+def _check_lists(client: Caller) -> Iterator[Finding]:
+    """Check the most recent lists for damage. `punch daemon verify` also reads events before snapshots."""
+    names = [card["conversation"] for card in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
+    is_sound = True
     for name in names:
         try:
             cut = client.call("conversation.get", {"conversation": name})["conversation"].get("damaged")
-            said = cut and f"{name} is damaged at position {cut['seq']} ({cut['reason']})"
-        except Damaged as damaged:
-            said = damaged.message
-        if said:
-            found += 1
-            yield Finding("list", "fail", said, "to repair the log: punch daemon stop; punch daemon verify --repair")
-    if not found:
-        yield Finding(
-            "lists", "ok", f"the newest {len(names)} can be shown whole; punch daemon verify checks every event"
-        )
+            problem = cut and f"{name} is damaged at position {cut['seq']} ({cut['reason']})"
+        except Damaged as error:
+            problem = error.message
+        if problem:
+            is_sound = False
+            advice = "repair the log: punch daemon stop; punch daemon verify --repair"
+            yield Finding("list", "fail", problem, advice)
+    if is_sound:
+        found = f"no damage in the latest {len(names)}; to check every event: punch daemon verify"
+        yield Finding("lists", "ok", found)
 
 
-def _spaces(client: Caller) -> Iterator[Finding]:
-    """How the way to each space stands, and what can't be changed in it."""
+def _check_spaces(client: Caller) -> Iterator[Finding]:
+    """Check the connection to each space, and find lists in it that can't be changed."""
     try:
         spaces: list[dict[str, Any]] = client.call("space.list").get("spaces", [])
-    except RequestRefused:  # a daemon of before there were spaces
+    except RequestRefused:  # a daemon of a version without spaces
         return
     for space in spaces:
         check = f"space {space['space']}"
@@ -289,47 +298,51 @@ def _spaces(client: Caller) -> Iterator[Finding]:
             yield Finding(check, "ok", f"{space['server']}, {product(space)}")
         else:
             state = "fail" if space["state"] == "refused" else "warn"
-            yield Finding(check, state, space.get("reason") or "not connected yet", "punch space status says more")
+            yield Finding(check, state, space.get("reason") or "not connected yet", "see details: punch space status")
         if space.get("unchecked"):
-            found = "nobody can say whether its servers write a change to the disk before they acknowledge it"
-            yield Finding(check, "warn", found, "name their monitors: punch space add … --monitor URL")
-        for one in space.get("lists", ()):
-            if one["state"] in ("diverged", "upgrade_needed", "damaged", "forbidden"):
-                yield Finding(f"list {one['conversation']}", "fail", one.get("reason") or one["state"])
+            problem = "unknown whether its servers flush a change to disk before they acknowledge it"
+            yield Finding(check, "warn", problem, "name their monitors: punch space add … --monitor URL")
+        for replica in space.get("lists", ()):
+            if replica["state"] in ("diverged", "upgrade_needed", "damaged", "forbidden"):
+                problem = replica.get("reason") or replica["state"]
+                yield Finding(f"list {replica['conversation']}", "fail", problem)
 
 
-def _elsewhere(target: Target, pid: int) -> Finding:
-    """A daemon has our data and listens somewhere else: no command can reach it, or start another."""
-    found = f"none on {target.socket}; pid {pid} keeps {target.data_dir} and listens elsewhere"
-    advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as it has them"
+def _explain_lock_holder(target: Target, pid: int) -> Finding:
+    """Report a daemon that holds the data directory but listens on another socket.
+
+    Commands can neither reach it nor start another one.
+    """
+    problem = f"none on {target.socket}; pid {pid} uses {target.data_dir} and listens on another socket"
+    advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as in its environment"
     words = os_calls.command_line(pid)
     if "--socket" in words[:-1]:
-        advice = f"use that one: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
-    return Finding("daemon", "fail", found, f"{advice}; or end it: kill {pid}")
+        advice = f"use its socket: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
+    return Finding("daemon", "fail", problem, f"{advice}; or stop it: kill {pid}")
 
 
-def _versions(hello: dict[str, Any]) -> Finding:
+def _check_versions(hello: dict[str, Any]) -> Finding:
     if hello["version"] != __version__:
-        found = f"daemon {hello['version']}, command {__version__}"
-        return Finding("versions", "warn", found, "punch daemon stop; the next command starts the new one")
-    return Finding("versions", "ok", f"{__version__}, build {hello.get('build') or 'not told'}")
+        versions = f"daemon {hello['version']}, command {__version__}"
+        return Finding("versions", "warn", versions, "punch daemon stop; the next command starts the new version")
+    return Finding("versions", "ok", f"{__version__}, build {hello.get('build') or 'unknown'}")
 
 
-def _figures(status: dict[str, Any]) -> Iterator[Finding]:
+def _check_sizes(status: dict[str, Any]) -> Iterator[Finding]:
     large = (
-        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch daemon call conversation.delete"),
-        ("wal", "wal_bytes", _LARGE_WAL_BYTES, "it shrinks when the daemon restarts: punch daemon stop"),
+        ("log", "log_bytes", _LARGE_LOG_BYTES, "erase old lists: punch list rm LIST"),
+        ("wal", "wal_bytes", _LARGE_WAL_BYTES, "restart the daemon to shrink it: punch daemon stop"),
     )
     for check, member, limit, advice in large:
         size = int(status[member])
-        over = size > limit
-        yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
+        is_large = size > limit
+        yield Finding(check, "warn" if is_large else "ok", f"{size / _MIB:.1f} MiB", advice if is_large else "")
     for error in with_counts(status.get("last_errors", ())):
         yield Finding("last error", "warn", error, f"see the log in {status['data_dir']}")
 
 
-def _mirrors(data_dir: str) -> Iterator[Finding]:
-    """What is wrong with mirror files, as the process that keeps them up last said."""
+def _check_mirrors(data_dir: str) -> Iterator[Finding]:
+    """Check mirror files by the last report of the mirror process."""
     from punchlist.taskfiles.config import Config, ConfigError
     from punchlist.taskfiles.report import status
     from punchlist_apps.common.autostart import is_running
@@ -339,33 +352,34 @@ def _mirrors(data_dir: str) -> Iterator[Finding]:
         if not config.mirrors and not config.inbound:
             return
     except ConfigError as error:
-        yield Finding("mirror", "fail", str(error), "put it right, or remove it: punch mirror add writes it")
+        yield Finding("mirror", "fail", str(error), "correct it or remove it; to write it again: punch mirror add")
         return
-    found = status(data_dir)
-    if found is None or not is_running(data_dir):
-        yield Finding("mirror", "warn", "nobody keeps the files up", "punch mirror run")
-    elif found.watching != "events":
+    report = status(data_dir)
+    if report is None or not is_running(data_dir):
+        yield Finding("mirror", "warn", "no process updates the files", "punch mirror run")
+    elif report.watching != "events":
         advice = "raise fs.inotify.max_user_instances and max_user_watches"
-        yield Finding("mirror", "warn", "the system gives no watches: files are polled", advice)
+        yield Finding("mirror", "warn", "no file watches left: files are polled", advice)
     else:
-        yield Finding("mirror", "ok", f"kept up by pid {found.pid}")
-    for one in found.problems if found else ():
-        yield Finding(f"mirror {one.kind}", "warn", f"{one.file}: {one.text}", _MIRROR_ADVICE.get(one.kind, ""))
+        yield Finding("mirror", "ok", f"updated by pid {report.pid}")
+    for problem in report.problems if report else ():
+        advice = _MIRROR_ADVICE.get(problem.kind, "")
+        yield Finding(f"mirror {problem.kind}", "warn", f"{problem.file}: {problem.text}", advice)
 
 
 _MIRROR_ADVICE = {
-    "corrupt": "put the file right or remove it: it is written anew",
-    "foreign": "remove the file: it is written anew",
-    "conflict": "take over by hand what is missing, then remove the copy ending in .conflict",
+    "corrupt": "correct the file, or remove it to have it written again",
+    "foreign": "remove the file to have it written again",
+    "conflict": "merge missing changes by hand, then remove the copy ending in .conflict",
 }
 
 
-def status_file(socket: str) -> Finding:
+def check_status_file(socket: str) -> Finding:
     path = status_path(socket)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return Finding("status file", "ok", f"{path}: {file.read(200).strip()}")
     except FileNotFoundError:
-        return Finding("status file", "warn", f"{path} is not there", "shell prompts read it; see the daemon's log")
+        return Finding("status file", "warn", f"no file {path}, which shell prompts read", "see the daemon's log")
     except OSError as error:
         return Finding("status file", "fail", f"{path}: {error.strerror}", f"remove it: {path}")

@@ -1,4 +1,4 @@
-"""`punch find`: tasks by their words."""
+"""`punch find`: full-text search in tasks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ COMMANDS = {
     "find": Usage(
         (
             Argument(
-                ("words",), "a word to look for; put a phrase in double quotes", {"metavar": "WORD", "nargs": "+"}
+                ("words",), "words to search for; put a phrase in double quotes", {"metavar": "WORD", "nargs": "+"}
             ),
             flag("-a", "--all", text="search all lists"),
             choice(
@@ -27,23 +27,23 @@ COMMANDS = {
     ),
 }
 
-_MOST = 500
+_MAX_HITS = 500
 
 
 def run_find(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.words):
-        raise UsageError("name a word to look for; punch list shows all tasks")
-    # A word of the shell that holds a space was quoted there: it is looked for as it stands.
+        raise UsageError("no word given; to see all tasks: punch list")
+    # The shell removes quotes: an argument with a space was quoted and is searched as a phrase.
     words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
-    query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MOST)}
+    query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MAX_HITS)}
     result = context.call("task.search", conversation=None if args.all else context.known, **query)
     for name in result.get("damaged", ()):
-        context.note(f"punch: {name} is damaged: only what was before the damage was searched")
-    return context.answer(result, _lines(context, result))
+        context.note(f"punch: {name} is damaged; only tasks from before the damage were searched")
+    return context.answer(result, _format_hits(context, result))
 
 
-def _lines(context: Context, result: dict[str, Any]) -> Iterable[str]:
+def _format_hits(context: Context, result: dict[str, Any]) -> Iterable[str]:
     style, hits = context.style, result["hits"]
     if not hits:
         yield (
@@ -52,13 +52,12 @@ def _lines(context: Context, result: dict[str, Any]) -> Iterable[str]:
             else "nothing found in this list; to search all lists: punch find --all WORD"
         )
         return
-    named = ""
+    heading = ""
     for hit in hits:
-        if context.args.all and hit["conversation"] != named:
-            named = hit["conversation"]
-            yield style.paint("title", safe(named))
-        lines = task_lines(hit["task"], style)
-        yield lines[0]
+        if context.args.all and hit["conversation"] != heading:
+            heading = hit["conversation"]
+            yield style.paint("title", safe(heading))
+        yield task_lines(hit["task"], style)[0]
         excerpt = one_line(hit.get("excerpt", ""))
         if excerpt and excerpt != hit["task"]["title"]:
             yield style.paint("dim", f"      {safe(excerpt)}")

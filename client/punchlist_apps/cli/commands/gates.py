@@ -1,4 +1,4 @@
-"""`punch approve` and `punch gate`: a person's yes, and the checks that a task needs before it counts as completed."""
+"""`punch approve` and `punch gate`: the approvals and checks that a task needs before it is completed."""
 
 import asyncio
 import os
@@ -19,12 +19,12 @@ COMMANDS = {
         (
             Argument(
                 ("tasks",),
-                "the tasks to answer for (default: show those that wait)",
+                "the tasks to approve or reject (default: list those that wait)",
                 {"metavar": "ID", "nargs": "*"},
                 "task",
             ),
             value("-n", "--note", text="add this note to the task"),
-            value("-r", "--reject", text="say no: the task becomes pending again, with this reason", metavar="WHY"),
+            value("-r", "--reject", text="reject: make the task pending again, with this reason", metavar="WHY"),
             YES,
         ),
         ("punch approve", "punch approve 3", 'punch approve 3 --reject "the tests are missing"'),
@@ -34,7 +34,7 @@ COMMANDS = {
             Argument(("check",), "the name of the check, as in --gate check:NAME", {"metavar": "CHECK"}),
             Argument(
                 ("argv",),
-                "the command; it gets the task as a command of punch run does, and exit code 0 passes it",
+                "the command; it gets the task like a command of punch run, and passes it with exit code 0",
                 {"metavar": "COMMAND", "nargs": "+"},
                 "command",
             ),
@@ -45,7 +45,7 @@ COMMANDS = {
                 type=milliseconds,
                 default=600_000,
             ),
-            flag("--once", text="check the tasks that wait now, and end"),
+            flag("--once", text="check the tasks that wait now, and exit"),
         ),
         ("punch gate tests -- make test", "punch gate tests --once -- ./check.sh"),
     ),
@@ -53,53 +53,52 @@ COMMANDS = {
 
 
 def run_approve(context: Context) -> int:
-    """Say yes or no to tasks that wait for it; without tasks show which do."""
+    """Approve or reject tasks; without tasks, list those that wait for approval."""
     args = context.args
-    wanted = ids(args.tasks)
-    if wanted is None:
+    tasks = ids(args.tasks)
+    if tasks is None:
         result = context.ask("task.list", waits_for="yes")
         lines = [line for task in result["tasks"] for line in task_lines(task, context.style)]
-        return context.answer(result, lines or ["nothing waits for a yes"])
+        return context.answer(result, lines or ["no task waits for approval"])
     code = 0
-    for name in wanted:
+    for id in tasks:
         try:
-            task = context.ask("task.get", task=name)["task"]
-            if not _agreed(context, task):
-                context.note(f"#{safe(name)} still waits")
+            task = context.ask("task.get", task=id)["task"]
+            if not _confirm_approval(context, task):
+                context.note(f"#{safe(id)} still waits for approval")
                 code = REFUSED
                 continue
-            how = {"accept": False, "text": args.reject} if args.reject is not None else {"text": args.note}
-            result = context.change("task.approve", task=name, version=task["version"], **how)
+            verdict = {"accept": False, "text": args.reject} if args.reject is not None else {"text": args.note}
+            result = context.change("task.approve", task=id, version=task["version"], **verdict)
         except RequestRefused as error:
             code = show_refusal(error, "approve")
         else:
-            was = (
-                [f"#{safe(name)} was completed already: it waited for no yes"] if task["status"] == "completed" else []
-            )
-            context.answer(result, was or step_lines(result, context.style))
+            was_completed = task["status"] == "completed"
+            lines = [f"#{safe(id)} was already completed"] if was_completed else step_lines(result, context.style)
+            context.answer(result, lines)
     return code
 
 
-def _agreed(context: Context, task: dict[str, Any]) -> bool:
-    """Whoever says yes at a terminal has seen what came of the task."""
+def _confirm_approval(context: Context, task: dict[str, Any]) -> bool:
+    """Show a task's result and ask for approval."""
     if context.args.reject is not None or context.args.yes or task.get("waits_for") != "yes":
         return True
     if not context.can_ask:
-        raise UsageError("approve is for a person at a terminal: add --yes if you are one")
+        raise UsageError("approve needs a person at a terminal; if you are one, add --yes")
     context.lines(detail_lines(task, context.style))
     return context.confirmed(f"Does #{safe(task['id'])} count as completed?")
 
 
 def run_gate(context: Context) -> int:
-    """Run a check for each task that waits for it; exit code 1 if one of them did not pass."""
+    """Run a check for each task that waits for it; with `--once`, exit code 1 if one failed."""
     from punchlist_apps.cli.running.guard import guarded
 
     _ = context.caller
     with guarded():
-        return asyncio.run(_gate(context))
+        return asyncio.run(_run_gate(context))
 
 
-async def _gate(context: Context) -> int:
+async def _run_gate(context: Context) -> int:
     from punchlist.clients.aio import connect_async
     from punchlist_apps.cli.running import orphans
     from punchlist_apps.cli.running.checks import Checks

@@ -1,4 +1,4 @@
-"""`punch import` and `punch export`: files on one side, one atomic call on the other."""
+"""`punch import` and `punch export`: read task files into a list with one atomic call, and write them."""
 
 import errno
 import json
@@ -32,16 +32,14 @@ COMMANDS = {
             choice(
                 "--from",
                 "--format",
-                text="the format (default: found out from the file)",
+                text="read this format (default: detected from the file)",
                 choices=(*FORMS,),
                 dest="form",
             ),
-            flag("--dry-run", text="show what would change, and change nothing"),
-            flag("--strict", text="refuse the file if anything in it but prose can't be imported"),
-            flag(
-                "--take-status", text="also change the status of tasks that are in the list already, as the file says"
-            ),
-            flag("--replace", text="replace the list by these tasks; other unfinished tasks stay"),
+            flag("--dry-run", text="show what would change, without changing it"),
+            flag("--strict", text="reject the file if anything in it but prose can't be imported"),
+            flag("--take-status", text="also update the status of existing tasks from the file"),
+            flag("--replace", text="replace the list with these tasks; other unfinished tasks stay"),
         ),
         (
             "punch import plan.md",
@@ -54,10 +52,15 @@ COMMANDS = {
     "export": Usage(
         (
             Argument(
-                ("file",), "file, or - for standard output", {"metavar": "FILE", "nargs": "?", "default": "-"}, "file"
+                ("file",),
+                "the file, or - for standard output (default)",
+                {"metavar": "FILE", "nargs": "?", "default": "-"},
+                "file",
             ),
             choice(
-                "--format", text="json or markdown for tasks, jsonl for events", choices=("json", "markdown", "jsonl")
+                "--format",
+                text="write tasks (json or markdown) or events (jsonl)",
+                choices=("json", "markdown", "jsonl"),
             ),
             flag("--force", text="overwrite an existing file"),
         ),
@@ -66,93 +69,96 @@ COMMANDS = {
 }
 
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_ROUNDS = 50
-"""How often a list that changes meanwhile is compared anew."""
+_MAX_CONFLICTS = 50
+"""Upper limit for comparisons repeated because the list changed."""
 
-_LONG = 5_000
-"""From so many tasks on, somebody at a terminal is told how far the import is."""
+_LONG_BYTES = 500_000
+"""Files beyond this size are announced on a terminal, in bytes."""
 
 _PROSE = ("lines of text that belong to no task", "lines of front matter", "the document's title")
 
 
 def run_import(context: Context) -> int:
-    """Add the tasks of a file and bring those that are there up to date, all or none."""
+    """Add and update tasks from a file, all or none."""
     args = context.args
     _report(context, f"reading {args.file}", args.file)
     draft = formats.drafted(formats.documents(args.file), args.form or "")
     if args.strict:
-        _refuse_losses(draft)
+        _reject_losses(draft)
     if args.dry_run:
-        comparison, _ = _compared(context, draft)
-        head = summary(draft, comparison, dry=True)
-        lines = [head, *change_lines(draft, comparison, context.style), *remark_lines(draft, context.style)]
+        comparison, _ = _compare(context, draft)
+        heading = summary(draft, comparison, dry=True)
+        lines = [heading, *change_lines(draft, comparison, context.style), *remark_lines(draft, context.style)]
         return context.answer({**as_json(draft, comparison), "tasks": comparison.call}, lines)
-    comparison, calls, version = _imported(context, draft)
+    comparison, calls, version = _import(context, draft)
     lines = [summary(draft, comparison), *remark_lines(draft, context.style)]
     if calls:
         count = f" -n {calls}" if calls > 1 else ""
-        lines.append(context.style.paint("dim", f"  take it back: punch undo{count}"))
+        lines.append(context.style.paint("dim", f"  to reverse this: punch undo{count}"))
     return context.answer({**as_json(draft, comparison), "version": version}, lines)
 
 
-def _compared(context: Context, draft: Draft) -> tuple[Comparison, int]:
-    """The draft beside the list, and the list's version."""
+def _compare(context: Context, draft: Draft) -> tuple[Comparison, int]:
+    """Return the difference between the draft and the list, and the list's version."""
     args = context.args
-    listed = context.call("task.list", conversation=context.conversation)
+    current = context.call("task.list", conversation=context.conversation)
     now = round(time.time() * 1000)
     if args.replace:
-        return replacement(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
-    return compare(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
+        return replacement(draft, current["tasks"], now=now, take_status=args.take_status), current["version"]
+    return compare(draft, current["tasks"], now=now, take_status=args.take_status), current["version"]
 
 
-def _imported(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
-    """Make the calls; what was done in all, how many calls, and the list's version.
+def _import(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
+    """Import the draft.
 
-    One call does all of it, but for more tasks than one takes: then each is made on the list that the one before has
-    left, and an import that was interrupted goes on where it was when it is repeated.
+    One call suffices unless the draft exceeds its limit. Then each further call is based on a new comparison, so that
+    an interrupted import continues when it is repeated.
+
+    Returns:
+        The whole difference, the number of calls, and the list's version.
     """
-    done = Comparison()
+    whole = Comparison()
     calls = conflicts = 0
     total = len(draft.items)
     while True:
-        comparison, version = _compared(context, draft)
+        comparison, version = _compare(context, draft)
         if not calls:
-            done = comparison
+            whole = comparison
         if not comparison.call or (context.args.replace and calls):
-            return done, calls, version
+            return whole, calls, version
         try:
             method = "list.replace" if context.args.replace else "task.add_many"
             result = context.change(method, tasks=comparison.call, expect_version=version)
         except RequestRefused as error:
             conflicts += 1
-            if error.kind != "version_conflict" or conflicts > _ROUNDS:
+            if error.kind != "version_conflict" or conflicts > _MAX_CONFLICTS:
                 raise
-            continue  # somebody else changed the list: another import, perhaps of the same file
+            continue  # another client changed the list: compare again
         calls += 1
         if comparison.is_whole:
-            return done, calls, int(result["version"])
+            return whole, calls, int(result["version"])
         _report(context, f"{max(total - len(comparison.added) + len(comparison.call), 0):,} of {total:,} tasks")
 
 
 def _report(context: Context, text: str, path: str = "") -> None:
-    """Say to somebody at a terminal how far long work is."""
+    """Show progress on a terminal; for a file only if it is large."""
     if not sys.stderr.isatty() or context.args.json:
         return
     try:
-        is_long = not path or (path != "-" and os.stat(path).st_size > _LONG * 100)
+        is_long = not path or (path != "-" and os.stat(path).st_size > _LONG_BYTES)
     except OSError:
         is_long = False
     if is_long:
         context.note(f"punch: {text}")
 
 
-def _refuse_losses(draft: Draft) -> None:
-    """Refuse a draft that is not the whole file, prose apart."""
-    lost = [one for one in (*draft.passed.values(), *draft.changed.values()) if one.text not in _PROSE]
-    if lost:
-        first = lost[0]
-        more = f", and {len(lost) - 1} more kinds (without --strict they are shown)" if len(lost) > 1 else ""
-        message = f"not taken over whole: {first.count} × {first.text}{more}"
+def _reject_losses(draft: Draft) -> None:
+    """Reject a draft that lacks or changes anything in the file but prose."""
+    losses = [loss for loss in (*draft.passed.values(), *draft.changed.values()) if loss.text not in _PROSE]
+    if losses:
+        first = losses[0]
+        more = f", and {len(losses) - 1} more kinds; to see them, leave out --strict" if len(losses) > 1 else ""
+        message = f"can't be imported whole: {first.count} × {first.text}{more}"
         raise FormatError(message, draft.name, first.lines[0] if first.lines else 0)
 
 
@@ -161,25 +167,24 @@ def run_export(context: Context) -> int:
     form = args.format or _BY_SUFFIX.get(os.path.splitext(args.file)[1].lower(), "json")
     text = "".join(_render(context, form))
     if args.file == "-":
-        write(_shown(text, form) if context.style.terminal else text)
+        write(_sanitize(text, form) if context.style.terminal else text)
         return 0
     _write(args.file, text, replace=args.force)
     context.note(f"wrote {args.file} ({form})")
     return 0
 
 
-def _shown(text: str, form: str) -> str:
-    """What a terminal is shown of a file: the titles of others must not steer it."""
+def _sanitize(text: str, form: str) -> str:
+    """Escape control characters, because titles by other users must not control the terminal."""
     return safe_block(text) if form == "markdown" else safe_json(text)
 
 
 def _write(path: str, text: str, *, replace: bool) -> None:
-    """All of a file or nothing: what is written is beside it until it is whole."""
     if not replace and os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, "there is a file already; --force replaces it", path)
-    path = os.path.realpath(path)  # a link stays one
+        raise FileExistsError(errno.EEXIST, "the file exists; to replace it, add --force", path)
+    path = os.path.realpath(path)  # replace a link's target, not the link
     if os.path.lexists(path) and not os.path.isfile(path):
-        raise FileExistsError(errno.EEXIST, "not a regular file, which is not replaced", path)
+        raise FileExistsError(errno.EEXIST, "not a regular file; name another file", path)
     atomic_write(path, text.encode(), mode=None)
 
 

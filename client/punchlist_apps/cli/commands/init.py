@@ -1,4 +1,4 @@
-"""`punch init`: write the project file that names this project's list, allow one that came with a clone, commit it."""
+"""`punch init`: write, trust or commit the project file that names this project's list."""
 
 import os
 import secrets
@@ -24,7 +24,7 @@ COMMANDS = {
                 ("name",), "the list (default: the repository's own, or a new one)", {"metavar": "NAME", "nargs": "?"}
             ),
             flag("--commit", text="commit the file, and nothing else, to the git repository"),
-            flag("--trust", text="accept the list that a cloned project file names"),
+            flag("--trust", text="allow the list that a cloned project file names"),
         ),
         ("punch init", "punch init --commit", "punch init website", "punch init --trust"),
     ),
@@ -34,118 +34,120 @@ _GIT_S = 60
 
 
 def run_init(context: Context) -> int:
-    """Write `.punchlist.toml`; one that is there already is never changed.
+    """Write `.punchlist.toml`. An existing file is never changed.
 
-    With a name it goes into the working directory, also below the top of a repository, whose own list goes to its top.
+    A named list goes into the working directory, the repository's own list into the repository's root.
     """
     args = context.args
     if args.trust:
         return _trust(context)
-    wanted = args.name or args.conversation
-    place = os.path.realpath(os.getcwd())
-    within = _repository(place)
-    if within is not None and wanted is None and not project_file.exists(os.path.join(place, project_file.NAME)):
-        place = within.root
-    path = os.path.join(place, project_file.NAME)
-    if args.commit and within is None:
-        raise StateError("--commit needs a git repository, and this directory is in none")
-    name = wanted or (within.conversation if within else repository.fresh_name(place, secrets.token_hex(3)))
+    requested = args.name or args.conversation
+    folder = os.path.realpath(os.getcwd())
+    repo = _find_repository(folder)
+    if repo is not None and requested is None and not project_file.exists(os.path.join(folder, project_file.NAME)):
+        folder = repo.root
+    path = os.path.join(folder, project_file.NAME)
+    if args.commit and repo is None:
+        raise StateError("--commit needs a git repository, and this directory is not in one; run git init first")
+    name = requested or (repo.conversation if repo else repository.fresh_name(folder, secrets.token_hex(3)))
     if not project_file.is_conversation_id(name):
-        raise UsageError(f"{name!r} can't be a conversation's id: 1 to 128 of A-Z a-z 0-9 . _ : -")
+        raise UsageError(f"invalid list name {name!r}; use 1 to 128 of A-Z a-z 0-9 . _ : -")
     lines: list[str] = []
     if project_file.exists(path):
-        name, asked = project_file.read(path), name
-        if wanted not in (None, name):
-            show_error("exists", f"{path} names {name}, not {asked}", "edit it, or remove it first")
+        name = project_file.read(path)
+        if requested not in (None, name):
+            show_error("exists", f"{path} names {name}, not {requested}", "edit the file, or remove it first")
             return REFUSED
-        lines.append(f"{path} names {name} already")
+        lines.append(f"{path} already names {name}")
     else:
-        # First the permission: a project file that has none is rejected by every later command.
-        directory.at(place, name).allow(context.target.data_dir)
+        # Allow it first: later commands reject a project file that is not allowed.
+        directory.at(folder, name).allow(context.target.data_dir)
         atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
         stored.record(f"the file {path}")
         lines.append(f"wrote {path}: this project's list is {name}")
-        lines += _left_behind(context, within, name)
+        lines += _find_previous_tasks(context, repo, name)
     if args.commit:
-        if (failed := _commit(place)) is not None:
-            show_error("git", failed, f"{path} is written and not committed")
+        if (failure := _commit(folder)) is not None:
+            show_error("git", failure, f"{path} was written but not committed")
             return REFUSED
         stored.record("the commit")
-        lines.append("committed: clones and worktrees use the same name")
-    elif within is not None and not _is_committed(place):
-        lines.append("commit it if clones and other branches should use the same name: punch init --commit")
+        lines.append("committed: clones and worktrees use the same list")
+    elif repo is not None and not _is_committed(folder):
+        lines.append("to use the same list in clones and other branches: punch init --commit")
     return context.answer({"file": path, "conversation": name, "committed": args.commit}, map(safe, lines))
 
 
 def _trust(context: Context) -> int:
-    """Let the project file that is in force here name its list, whoever wrote it."""
+    """Allow the list that this directory's project file names."""
     if context.args.name or context.args.commit:
-        raise UsageError("--trust goes alone: it is about the file that is there")
+        raise UsageError("--trust takes no name and no --commit; leave them out")
     meant = directory.meant()
     if meant is None or meant.file is None:
-        raise StateError("there is no project file here; punch init writes one")
+        raise StateError("no project file here; to write one: punch init")
     meant.allow(context.target.data_dir)
     stored.record(f"the trust in {meant.file}")
-    line = f"{meant.file} may name the list {meant.conversation} from now on"
+    line = f"{meant.file} is now allowed to name the list {meant.conversation}"
     return context.answer({"file": meant.file, "conversation": meant.conversation}, [safe(line)])
 
 
-def _repository(place: str) -> Repository | None:
-    """The repository around; one that can't be used is no reason not to write a project file."""
+def _find_repository(folder: str) -> Repository | None:
     try:
-        return repository.above(place)
+        return repository.above(folder)
     except DirectoryError:
-        return None
+        return None  # an unusable repository doesn't prevent a project file
 
 
-def _left_behind(context: Context, within: Repository | None, name: str) -> list[str]:
-    """Where the tasks are that were in the repository's own list, if another one was chosen."""
-    own = within and within.conversation
+def _find_previous_tasks(context: Context, repo: Repository | None, name: str) -> list[str]:
+    """Return a line about tasks in the repository's own list if the file names another one."""
+    own = repo and repo.conversation
     if own is None or own == name:
         return []
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
-            caller.open()  # Without a daemon this fails at once, and a call would be repeated for 30 s.
-            there = caller.call("conversation.get", {"conversation": own})["conversation"]["version"]
-    except PunchlistError:  # nobody to ask
+            caller.open()  # fails immediately without a daemon, where a call would retry for 30 s
+            version = caller.call("conversation.get", {"conversation": own})["conversation"]["version"]
+    except PunchlistError:
         return []
-    return [f"the tasks so far stay in {own}: punch list -c {own}"] if there else []
+    return [f"earlier tasks stay in {own}: punch list -c {own}"] if version else []
 
 
-def _is_committed(place: str) -> bool:
-    """Whether the last commit has the project file as it is."""
-    path = os.path.join(place, project_file.NAME)
+def _is_committed(folder: str) -> bool:
+    """Return whether the project file is committed without later changes."""
+    path = os.path.join(folder, project_file.NAME)
     try:
-        known = _git(place, "ls-files", "--error-unmatch", "--", path) is None
-        return known and _git(place, "diff", "--quiet", "HEAD", "--", path) is None
+        is_tracked = _run_git(folder, "ls-files", "--error-unmatch", "--", path) is None
+        return is_tracked and _run_git(folder, "diff", "--quiet", "HEAD", "--", path) is None
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
-def _commit(place: str) -> str | None:
-    """Commit the project file and nothing else; why it can't be done, or None."""
-    path = os.path.join(place, project_file.NAME)
+def _commit(folder: str) -> str | None:
+    """Commit the project file and nothing else. Return git's error, or None."""
+    path = os.path.join(folder, project_file.NAME)
     try:
-        if (failed := _git(place, "add", "--", path)) is not None:
-            return failed
-        if _git(place, "diff", "--cached", "--quiet", "--", path) is None:
-            return None  # as it is in the last commit
-        failed = _git(place, "commit", "--quiet", "-m", "Name the task list of this project", "--only", "--", path)
-        if failed is not None:
-            _git(place, "reset", "--quiet", "--", path)
+        if (failure := _run_git(folder, "add", "--", path)) is not None:
+            return failure
+        if _run_git(folder, "diff", "--cached", "--quiet", "--", path) is None:
+            return None  # already committed
+        failure = _run_git(
+            folder, "commit", "--quiet", "-m", "Name the task list of this project", "--only", "--", path
+        )
+        if failure is not None:
+            _run_git(folder, "reset", "--quiet", "--", path)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"git can't be run: {error}"
-    return failed
+    return failure
 
 
-def _git(place: str, *words: str) -> str | None:
-    """Run git there; what it said if it failed, else None."""
-    done = subprocess.run(
-        ["git", "-C", place, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
+def _run_git(folder: str, *words: str) -> str | None:
+    """Run git in a directory. Return its error messages, or None."""
+    process = subprocess.run(
+        ["git", "-C", folder, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
     )
-    if done.returncode == 0:
+    if process.returncode == 0:
         return None
-    said = [line for line in (done.stderr or done.stdout).decode("utf-8", "replace").splitlines() if line.strip()]
-    worst = [line for line in said if line.startswith(("fatal:", "error:"))]
-    plain = [line for line in said if not line.startswith("hint:")]
-    return " ".join(worst or plain) or f"git {words[0]} ended with code {done.returncode}"
+    output = (process.stderr or process.stdout).decode("utf-8", "replace")
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    others = [line for line in lines if not line.startswith("hint:")]
+    return " ".join(errors or others) or f"git {words[0]} exited with code {process.returncode}"

@@ -1,4 +1,4 @@
-"""`punch list rm`: erases a list with its history."""
+"""`punch list rm`: erase a list with its history."""
 
 from punchlist.base.text import safe
 from punchlist.errors import ConfirmationRequired
@@ -20,16 +20,17 @@ def run_rm(context: Context) -> int:
     context.check_list(name)
     where = ""
     if (shared := context.call("task.list", conversation=name, limit=1).get("shared")) is not None:
-        if shared["state"] == "forbidden":  # as changes of a list that was left are refused
-            where = f" on this machine alone: {safe(shared['space'])} and other machines keep it"
-    named = {"conversation": name, "actor": context.actor}
+        # After `punch leave` a list is forbidden to change, and only its local copy is erased.
+        if shared["state"] == "forbidden":
+            where = f" on this machine only; {safe(shared['space'])} and other machines keep it"
+    params = {"conversation": name, "actor": context.actor}
     try:
-        result = context.call("conversation.delete", **named)
-    except ConfirmationRequired as asked:
-        if not has_consent(context, asked.summary, name, asked.space, is_final=True):
+        result = context.call("conversation.delete", **params)
+    except ConfirmationRequired as question:
+        if not has_consent(context, question.summary, name, question.space, is_final=True):
             context.note("nothing was changed")
             return REFUSED
-        result = context.call("conversation.delete", confirm=asked.token, **named)
-        if asked.space:
-            where = f" on every machine of {safe(asked.space)}; those that are away erase it once they are back"
+        result = context.call("conversation.delete", confirm=question.token, **params)
+        if question.space:
+            where = f" on all machines of {safe(question.space)}; offline ones erase it when they reconnect"
     return context.answer(result, [f"erased {safe(name)}{where}"])

@@ -1,4 +1,4 @@
-"""`punch log`: what happened, as lines, and what happens next."""
+"""`punch log`: print past events as lines, and follow new ones."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ from punchlist_apps.common.terminal.event_lines import EventFormatter
 COMMANDS = {
     "log": Usage(
         (
-            flag("-f", "--follow", text="go on printing new events"),
+            flag("-f", "--follow", text="keep printing new events"),
             value("-n", "--limit", text="show only the last N events", metavar="N", type=whole),
             value(
                 "--since",
-                text="show only what happened since this time, such as 10m, yesterday or 2026-12-24",
+                text="show only events since this time, such as 10m, yesterday or 2026-12-24",
                 metavar="TIME",
                 type=past,
             ),
-            value("--task", text="show only what happened to this task", metavar="ID"),
+            value("--task", text="show only events of this task", metavar="ID"),
             flag("--all-conversations", text="show the events of all lists"),
         ),
         (
@@ -37,34 +37,34 @@ COMMANDS = {
 
 
 def run_log(context: Context) -> int:
-    """Print the events of a conversation (or of all), and with `--follow` those to come.
+    """Print the events of one list or all, and with `--follow` new ones.
 
-    `--actor`, which elsewhere says who does something, keeps what this actor did: a name, its beginning or `#3`.
+    `--actor`, which is the author of changes elsewhere, filters by actor here: a name, its beginning or `#3`.
     """
     args = context.args
-    story = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
-    actors = None if args.actor is None else _actors(context)
-    wanted = _Wanted(args.since or 0, actors, one_id(args.task))
+    formatter = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
+    actors = None if args.actor is None else _resolve_actors(context)
+    filter_ = _Filter(args.since or 0, actors, one_id(args.task))
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
     for event in events(context, everywhere=args.all_conversations):
-        line = story.line(event)
-        if wanted.holds(event):
+        line = formatter.line(event)
+        if filter_.matches(event):
             last.append((event, line))
         position = event["seq"]
     _print(context, last)
-    if wanted != _Wanted(0, None, None) and not last and args.limit != 0 and not args.follow:
-        context.note("nothing of this kind happened in the list; punch log alone shows everything")
+    if filter_ != _Filter(0, None, None) and not last and args.limit != 0 and not args.follow:
+        context.note("no matching events; to see all: punch log")
     if args.follow and not context.cut:
         for event in stream(context, after=position, everywhere=args.all_conversations):
-            line = story.line(event)
-            if wanted.holds(event):
+            line = formatter.line(event)
+            if filter_.matches(event):
                 _print(context, [(event, line)])
     return 0
 
 
-def _actors(context: Context) -> list[str]:
-    """Return the names that `--actor` means; one to be followed may have done nothing yet."""
+def _resolve_actors(context: Context) -> list[str]:
+    """Return the names matched by `--actor`. With `--follow`, accept one without events."""
     args = context.args
     try:
         if args.all_conversations:
@@ -76,18 +76,16 @@ def _actors(context: Context) -> list[str]:
         raise
 
 
-class _Wanted(NamedTuple):
-    """Which events are shown."""
-
+class _Filter(NamedTuple):
     since: int
     actors: list[str] | None
     task: str | None
 
-    def holds(self, recorded: dict[str, Any]) -> bool:
+    def matches(self, recorded: dict[str, Any]) -> bool:
         event: dict[str, Any] = recorded["event"]
         name = event["task"]["id"] if event["type"] == "TaskAdded" else event.get("task")
-        is_theirs = self.actors is None or recorded["actor"] in self.actors
-        return recorded["at"] >= self.since and is_theirs and self.task in (None, name)
+        by_actor = self.actors is None or recorded["actor"] in self.actors
+        return recorded["at"] >= self.since and by_actor and self.task in (None, name)
 
 
 def _print(context: Context, entries: Iterable[tuple[dict[str, Any], str]]) -> None:

@@ -1,4 +1,4 @@
-"""`punch agent mcp`: serve the tools to an agent's host."""
+"""`punch agent mcp`: serve the tools to an agent's host over MCP."""
 
 import errno
 import os
@@ -30,13 +30,22 @@ COMMANDS = {
             value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=names),
             value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
             flag("--http", text="serve HTTP on this machine instead of standard input and output"),
-            value("--port", text="with --http: the port (default: 8321)", metavar="PORT", type=port, default=8321),
+            value(
+                "--port",
+                text="with --http: listen on this port (default: 8321)",
+                metavar="PORT",
+                type=port,
+                default=8321,
+            ),
             Argument(
-                ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
+                ("--token-file",),
+                "with --http: read the token from this file, created if missing",
+                {"metavar": "FILE"},
+                "file",
             ),
             Argument(
                 ("--users",),
-                "for --http: tokens and the users each may name (one token for all)",
+                "with --http: read tokens and the users allowed for each (default: one token for all)",
                 {"metavar": "FILE"},
                 "file",
             ),
@@ -45,14 +54,14 @@ COMMANDS = {
     ),
 }
 
-_NAME = 128
+_MAX_NAME = 128
 
 
 def run_mcp(context: Context) -> int:
-    """Serve until the host goes away, or with `--http` until a signal."""
+    """Serve until the host disconnects, or with `--http` until a signal arrives."""
     args = context.args
     dialects = tuple(args.dialect or ("native",))
-    _check(args, dialects)
+    _check_options(args, dialects)
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.install())
         return CONFIGURATION
@@ -65,8 +74,8 @@ def run_mcp(context: Context) -> int:
     from punchlist_apps.mcp.server import Setup
     from punchlist_apps.mcp.users import UsersFile
 
-    named = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None  # set and empty: nothing is named
-    setup = Setup(dialects, named, args.actor, args.user, args.tools)
+    name = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None
+    setup = Setup(dialects, name, args.actor, args.user, args.tools)
     setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
     options = context.options_of(MCP_CLIENT)
     if args.user:
@@ -79,29 +88,30 @@ def run_mcp(context: Context) -> int:
         except ValueError as error:
             show_error("configuration", str(error))
             return CONFIGURATION
-        context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
+        context.note(f"serving http://127.0.0.1:{args.port}/mcp with the token in {path}")
         try:
             anyio.run(over_http, options, setup, args.port, grants)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 error.filename = f"port {args.port}"
-                error.strerror = "in use by another program; --port takes another"
+                error.strerror = "in use by another program; use another with --port"
             raise
     else:
         sessions = Sessions(context.target.data_dir, host_process())
-        place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", named or "", *dialects))
+        place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", name or "", *dialects))
         setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
+        # The reader of standard input blocks in a thread, which no handler could interrupt.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         anyio.run(over_stdio, options, setup)
     return 0
 
 
-def _check(args: Namespace, dialects: tuple[str, ...]) -> None:
+def _check_options(args: Namespace, dialects: tuple[str, ...]) -> None:
     try:
         offered(dialects, args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
     if args.users and (args.user or args.token_file or not args.http):
-        raise UsageError("--users goes with --http, and without --user and --token-file")
-    if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _NAME):
-        raise UsageError(f"--actor is 1 to {_NAME} characters without control characters")
+        raise UsageError("--users needs --http and can't be combined with --user or --token-file")
+    if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _MAX_NAME):
+        raise UsageError(f"invalid --actor; use 1 to {_MAX_NAME} characters without control characters")

@@ -1,4 +1,4 @@
-"""`punch mirror`: which directories mirror what, and the process in the foreground that keeps them so."""
+"""`punch mirror`: configure which directories mirror which lists, and run the mirror in the foreground."""
 
 import os
 import signal
@@ -22,15 +22,18 @@ COMMANDS = {
         (
             choice("action", text="what to do", choices=("add", "list", "remove", "run")),
             Argument(
-                ("directory",), "where the files are, or a Markdown file", {"metavar": "PATH", "nargs": "?"}, "file"
+                ("directory",),
+                "the directory of the files, or a Markdown file",
+                {"metavar": "PATH", "nargs": "?"},
+                "file",
             ),
-            flag("--all", text="mirror all lists, those of the future too"),
+            flag("--all", text="mirror all lists, also future ones"),
             choice(
                 "--format",
-                text="checklist: one file for each list; claude: one for each task",
+                text="write one file per list (checklist, the default) or one per task (claude)",
                 choices=("checklist", "claude"),
             ),
-            value("--idle", text="with run: end after this long without a change", metavar="TIME", type=milliseconds),
+            value("--idle", text="with run: exit after this long without a change", metavar="TIME", type=milliseconds),
         ),
         (
             "punch mirror add PLAN.md",
@@ -48,8 +51,8 @@ if TYPE_CHECKING:
     from punchlist_apps.files.mirror.runner import Runner
 
 
-_LOOK_S = 1.0
-"""Time between two looks at whether the process is still needed, in seconds."""
+_POLL_S = 1.0
+"""Interval between checks whether the process is still needed, in seconds."""
 _MARKDOWN = (".md", ".markdown")
 
 
@@ -58,23 +61,23 @@ def run_mirror(context: Context) -> int:
     try:
         return actions[context.args.action](context)
     except ConfigError as error:
-        show_error("configuration", str(error), "put it right, or remove it: it is written by punch mirror add")
+        show_error("configuration", str(error), "correct it or remove it; to write it again: punch mirror add")
         return CONFIGURATION
 
 
 def _add(context: Context) -> int:
     args = context.args
-    directory = _directory(context)
+    directory = _resolve_path(context)
     if directory.lower().endswith(_MARKDOWN) and os.path.isfile(directory):
         return _add_plan(context, directory)
     if directory.lower().endswith(_MARKDOWN) and not os.path.exists(directory):
-        show_error("file", f"there is no file {directory}", f"punch export {directory} writes the list to it first")
+        show_error("file", f"no file {directory}", f"write the list to it first: punch export {directory}")
         return REFUSED
     if not os.path.isdir(directory):
-        show_error("file", f"{directory} is not a directory", f"mkdir {directory}")
+        show_error("file", f"{directory} is not a directory", f"create it: mkdir {directory}")
         return REFUSED
     if args.all and args.conversation:
-        raise UsageError("name one list, or --all")
+        raise UsageError("-c and --all can't be combined; leave one out")
     names = None if args.all else (context.conversation,)
     entry = Entry(directory, args.format or "checklist", names)
     entries = Config(context.target.data_dir).add(entry)
@@ -86,10 +89,10 @@ def _add(context: Context) -> int:
 
 def _add_plan(context: Context, path: str) -> int:
     if context.args.all or context.args.format:
-        raise UsageError("a Markdown file has the tasks of one list; leave --all and --format out")
+        raise UsageError("a Markdown file holds one list; leave out --all and --format")
     Config(context.target.data_dir).set_plan(path, context.conversation)
     stored.record(f"the mirror in {path}")
-    lines = [f"{safe(path)} and the list {safe(context.conversation)} are kept in step", _start(context)]
+    lines = [f"{safe(path)} and the list {safe(context.conversation)} are now kept in sync", _start(context)]
     return context.answer({"plan": path, "conversation": context.conversation}, lines)
 
 
@@ -99,68 +102,69 @@ def _start(context: Context) -> str:
     data_dir = context.target.data_dir
     if context.target.autostart:
         autostart.ensure(context.target.socket, data_dir, retry=True)
-        return "  a process in the background keeps that up; punch mirror list shows problems"
-    return "  to keep it up: punch mirror run"
+        return "  a background process updates it; to see problems: punch mirror list"
+    return "  to keep it updated: punch mirror run"
 
 
 def _list(context: Context) -> int:
     config = Config(context.target.data_dir).read()
-    found = status(context.target.data_dir)
-    problems = found.problems if found else ()
+    report = status(context.target.data_dir)
+    problems = report.problems if report else ()
     lines = [
-        f"{safe(one.directory)}  {one.format}  {', '.join(one.conversations or ('all',))}" for one in config.mirrors
+        f"{safe(mirror.directory)}  {mirror.format}  {', '.join(mirror.conversations or ('all',))}"
+        for mirror in config.mirrors
     ]
-    lines += [f"{safe(one)}  claude, one way in" for one in config.inbound]
-    lines += [f"{safe(one.path)}  markdown  {safe(one.conversation)}" for one in config.plans]
-    lines += [f"  {one.kind}: {safe(one.file)}: {safe(one.text)}" for one in problems]
+    lines += [f"{safe(path)}  claude, inbound only" for path in config.inbound]
+    lines += [f"{safe(plan.path)}  markdown  {safe(plan.conversation)}" for plan in config.plans]
+    lines += [f"  {problem.kind}: {safe(problem.file)}: {safe(problem.text)}" for problem in problems]
     value = {"mirrors": config.mirrors, "inbound": config.inbound, "plans": config.plans, "problems": problems}
-    return context.answer(value, lines or ["nothing is mirrored"])
+    return context.answer(value, lines or ["no mirrors"])
 
 
 def _remove(context: Context) -> int:
-    directory = _directory(context)
+    directory = _resolve_path(context)
     if Config(context.target.data_dir).set_plan(directory, None):
         stored.record(f"the end of the mirror in {directory}")
-        return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; it stays as it is"])
+        return context.answer({"removed": directory}, [f"{safe(directory)} is no longer updated; the file stays"])
     if not Config(context.target.data_dir).remove(directory, context.args.conversation):
-        show_error("not_found", f"{directory} mirrors no such thing", "punch mirror list shows what there is")
+        show_error("not_found", f"no such mirror in {directory}", "see all mirrors: punch mirror list")
         return REFUSED
     stored.record(f"the end of the mirror in {directory}")
-    return context.answer({"removed": directory}, [f"{safe(directory)} is no longer kept up; its files stay"])
+    return context.answer({"removed": directory}, [f"{safe(directory)} is no longer updated; its files stay"])
 
 
 def _run(context: Context) -> int:
     import anyio
 
-    return anyio.run(_running, context)
+    return anyio.run(_serve_mirror, context)
 
 
-async def _running(context: Context) -> int:
+async def _serve_mirror(context: Context) -> int:
     import anyio
 
     from punchlist.clients.aio import connect_async
     from punchlist_apps.files.mirror.runner import AlreadyRunning, Runner
 
     target = context.target
-    _mirrored(Config(target.data_dir))  # one that can't be read is an error before anything starts
+    _read_usage(Config(target.data_dir))  # fails early if the configuration can't be read
     async with connect_async(**context.options_of("punch mirror")) as client:
         report = Report(target.data_dir, _log)
         runner = Runner(client, target.data_dir, report)
         try:
             lock = runner.acquire()
         except AlreadyRunning as error:
-            show_error("already_running", str(error), "punch mirror list shows what it mirrors")
+            show_error("already_running", str(error), "see what it mirrors: punch mirror list")
             return LOST_RACE
         with lock:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_signal, group.cancel_scope)
+                group.start_soon(_cancel_on_signal, group.cancel_scope)
                 idle_s = None if context.args.idle is None else context.args.idle / 1000
-                group.start_soon(_until_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
+                group.start_soon(_cancel_when_unused, group.cancel_scope, Config(target.data_dir), runner, idle_s)
                 group.start_soon(runner.run)
     return 0
 
 
-async def _until_signal(scope: "anyio.CancelScope") -> None:
+async def _cancel_on_signal(scope: "anyio.CancelScope") -> None:
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -169,36 +173,38 @@ async def _until_signal(scope: "anyio.CancelScope") -> None:
             return
 
 
-async def _until_unused(scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None) -> None:
-    """End a mirror once nothing is mirrored any more, or nothing changed for `idle_s` seconds.
+async def _cancel_when_unused(
+    scope: "anyio.CancelScope", config: Config, runner: "Runner", idle_s: float | None
+) -> None:
+    """Cancel `scope` when no mirrors are left, or after `idle_s` seconds without a change.
 
-    One that was started for Claude Code's tasks alone stays if a directory or a plan was added since.
+    A process that was started only for Claude Code's tasks stays if a directory or a plan has been added since.
     """
     import anyio
 
-    began_with, now = None, _Mirrored(files=True, any=True)
+    initial, current = None, _Usage(files=True, any=True)
     while True:
-        with suppress(ConfigError):  # somebody is editing it: the runner reports that
-            now = _mirrored(config)
-        began_with = began_with or now
+        with suppress(ConfigError):  # the file is being edited; the runner reports lasting errors
+            current = _read_usage(config)
+        initial = initial or current
         is_idle = idle_s is not None and time.monotonic() >= runner.active_at + idle_s
-        if not now.any or (is_idle and now.files == began_with.files):
+        if not current.any or (is_idle and current.files == initial.files):
             break
-        await anyio.sleep(min(idle_s or _LOOK_S, _LOOK_S))
+        await anyio.sleep(min(idle_s or _POLL_S, _POLL_S))
     scope.cancel()
 
 
-class _Mirrored(NamedTuple):
-    """Whether lists are mirrored to files, and whether anything is mirrored."""
+class _Usage(NamedTuple):
+    """Whether lists are mirrored to files, and whether there are any mirrors."""
 
     files: bool
     any: bool
 
 
-def _mirrored(config: Config) -> _Mirrored:
-    found = config.read()
-    files = bool(found.mirrors or found.plans)
-    return _Mirrored(files, files or bool(found.inbound))
+def _read_usage(config: Config) -> _Usage:
+    entries = config.read()
+    files = bool(entries.mirrors or entries.plans)
+    return _Usage(files, files or bool(entries.inbound))
 
 
 def _log(problem: Problem) -> None:
@@ -206,7 +212,7 @@ def _log(problem: Problem) -> None:
     print(f"{stamp} {problem.kind}: {safe(problem.file)}: {safe(problem.text)}", file=sys.stderr, flush=True)
 
 
-def _directory(context: Context) -> str:
+def _resolve_path(context: Context) -> str:
     if not context.args.directory:
-        raise UsageError("name a directory or a Markdown file")
+        raise UsageError("no path given; name a directory or a Markdown file")
     return os.path.realpath(os.path.expanduser(context.args.directory))

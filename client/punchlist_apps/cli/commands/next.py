@@ -1,4 +1,4 @@
-"""`punch next`: what to do next, shown or taken, and completed before."""
+"""`punch next`: show or claim the next task, after completing the current one if requested."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from punchlist_apps.common.terminal.render import nothing_left, task_lines
 COMMANDS = {
     "next": Usage(
         (
-            flag("-t", "--take", text="claim it, so that nobody else gets it"),
+            flag("-t", "--take", text="claim it, so that no one else gets it"),
             value(
                 "--done",
-                text="first complete your task; name it if you have several",
+                text="first complete your task in progress; name it if you have several",
                 metavar="ID",
                 nargs="?",
                 const=True,
             ),
             value("-r", "--result", text="first complete your task, with this result"),
-            owner_option("who takes it (default: PUNCHLIST_OWNER, else the actor)"),
-            value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
-            value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
+            owner_option("claim it for this owner (default: PUNCHLIST_OWNER, else the actor)"),
+            value("--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=lease),
+            value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=milliseconds),
         ),
         ("punch next", "punch next --take", 'punch next --owner ann --result "in docs/copy.md"'),
     ),
@@ -36,76 +36,73 @@ _UNFINISHED = ("pending", "in_progress", "paused")
 
 
 def run_next(context: Context) -> int:
-    """Show what this owner has in progress, or the next task; take it, or first complete what it follows, if asked."""
+    """Show this owner's tasks in progress or the next task; complete the former and claim the latter on request."""
     args = context.args
     completes = args.done is not None or bool(args.result)
     takes = args.take or completes
     if not takes and (args.wait is not None or args.lease is not None):
-        raise UsageError("--wait and --lease go with --take")
+        raise UsageError("--wait and --lease need --take; add it")
     mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
-    if args.done in (True, None):  # else the one that is named is meant
-        mine = [task for task in mine if not _holds_others(context, task["id"])]
+    if args.done in (True, None):  # no task named
+        mine = [task for task in mine if not _has_open_children(context, task["id"])]
     if completes:
         if (code := _complete(context, mine)) is not None:
             return code
     elif mine:
         return _show(
-            context, mine, f"{context.owner} has this in progress; --done completes it and takes the next task"
+            context, mine, f"{context.owner} has this in progress; to complete it and claim the next: punch next --done"
         )
     elif not takes:
         explained = context.ask("task.explain", owner=context.owner)
         if explained["ready"]:
-            found = [explained["next"]]
-            return _show(context, found, f"punch start {found[0]['id']} takes it, as does punch next --take")
-        return _none(context, {"task": None, "tasks": []})
+            task = explained["next"]
+            return _show(context, [task], f"to claim it: punch start {task['id']}, or punch next --take")
+        return _report_none(context, {"task": None, "tasks": []})
     result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
-    return show_claim(context, result) if result.get("task") else _none(context, result)
+    return show_claim(context, result) if result.get("task") else _report_none(context, result)
 
 
-def _holds_others(context: Context, task: str) -> bool:
-    """Return whether the open children of a task in progress are its work."""
+def _has_open_children(context: Context, task: str) -> bool:
     return any(reason["kind"] == "child" for reason in context.ask("task.explain", task=task).get("reasons", ()))
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
-    """Complete what this owner has in progress; the exit code if that is not clear."""
+    """Complete the task in progress; return an exit code if there is none, or more than one."""
     args = context.args
-    wanted = None if args.done in (True, None) else one_id(args.done)
-    finished = [task for task in mine if wanted is None or task["id"] == wanted]
-    if wanted is not None and not finished:
-        show_error(
-            "not_found", f"{context.owner} does not have #{wanted} in progress", "punch list shows what there is"
-        )
+    target = None if args.done in (True, None) else one_id(args.done)
+    tasks = [task for task in mine if target is None or task["id"] == target]
+    if target is not None and not tasks:
+        show_error("not_found", f"{context.owner} does not have #{target} in progress", "see all tasks: punch list")
         return REFUSED
-    if len(finished) > 1:
-        names = ", ".join(f"#{task['id']}" for task in finished)
-        show_error("ambiguous", f"{context.owner} has {names} in progress", "say which one is done: --done ID")
+    if len(tasks) > 1:
+        names = ", ".join(f"#{task['id']}" for task in tasks)
+        show_error("ambiguous", f"{context.owner} has {names} in progress", "name the completed one: --done ID")
         return REFUSED
-    if not finished:
-        what = "this result could be of" if args.result else "could be completed"
-        advice = "punch list shows what there is, punch done ID --result TEXT completes any of it"
-        show_error("not_found", f"{context.owner} has nothing in progress that {what}", advice)
+    if not tasks:
+        advice = "see all tasks: punch list; to complete any of them: punch done ID --result TEXT"
+        show_error("not_found", f"{context.owner} has no task in progress to complete", advice)
         return REFUSED
-    for task in finished:
-        members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
-        done = context.change("task.set_status", status="completed", **members)
-        if not args.json:
-            context.lines(task_lines(done["task"], context.style))
+    members = {"task": tasks[0]["id"], "fence": tasks[0].get("fence"), "result_summary": args.result}
+    result = context.change("task.set_status", status="completed", **members)
+    if not args.json:
+        context.lines(task_lines(result["task"], context.style))
     return None
 
 
 def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
-    """Show tasks with the parents above them, and what could be done with them."""
+    """Show tasks with their parents, after a note."""
     if not context.args.json:
         context.note(note)
-    found = [context.ask("task.get", task=task["id"]) for task in tasks]
-    lines = [line for one in found for line in task_lines(one["task"], context.style, path=one.get("path", ()))]
-    path = {"path": found[0]["path"]} if "path" in found[0] else {}
-    return context.answer({"task": found[0]["task"], "tasks": [one["task"] for one in found], **path}, lines)
+    results = [context.ask("task.get", task=task["id"]) for task in tasks]
+    lines: list[str] = []
+    for result in results:
+        lines += task_lines(result["task"], context.style, path=result.get("path", ()))
+    path = {"path": results[0]["path"]} if "path" in results[0] else {}
+    return context.answer({"task": results[0]["task"], "tasks": [result["task"] for result in results], **path}, lines)
 
 
-def _none(context: Context, result: dict[str, Any]) -> int:
-    """There is no task. A list whose tasks are all finished is no failure: a script ends there."""
+def _report_none(context: Context, result: dict[str, Any]) -> int:
+    """Report that no task is ready. A finished list is not an error, so that a script's loop ends normally."""
     counts = context.ask("task.list", limit=1)["counts"]
     if any(counts[status] for status in _UNFINISHED):
         return show_claim(context, result)
@@ -115,5 +112,5 @@ def _none(context: Context, result: dict[str, Any]) -> int:
     if context.args.json:
         context.json(result)
     else:
-        show_error("nothing_ready", f"the list {context.name} is empty", "punch add TITLE adds a task")
+        show_error("nothing_ready", f"the list {context.name} is empty", "add a task: punch add TITLE")
     return REFUSED

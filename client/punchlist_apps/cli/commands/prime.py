@@ -1,10 +1,10 @@
-"""`punch agent prime`: what a host's hook puts into the model's context, and the reminder when an agent stops.
+"""`punch agent prime`: context for a model, printed by a host's hook, and the reminder when an agent stops.
 
-With `--hook` the event comes as JSON on standard input, as Claude Code sends it
-(https://code.claude.com/docs/en/hooks): `session_id`, `hook_event_name`, for Stop `stop_hook_active`, and for
-SessionEnd `reason`. What SessionStart and UserPromptSubmit hooks print is added to the context; a Stop hook that prints
-`{"decision": "block", "reason": …}` makes the agent go on; a SessionEnd hook prints nothing. A hook never stands in the
-way: whatever fails ends with code 0 and a line on standard error.
+With `--hook` the event is JSON on standard input in Claude Code's format (https://code.claude.com/docs/en/hooks):
+`session_id`, `hook_event_name`, for Stop `stop_hook_active`, and for SessionEnd `reason`. The output of SessionStart
+and UserPromptSubmit hooks is added to the context. A Stop hook that prints `{"decision": "block", "reason": …}` makes
+the agent continue. A SessionEnd hook prints nothing. A hook never blocks the host: after a failure it prints a line to
+standard error and exits with code 0.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ COMMANDS = {
         (
             value(
                 "--session",
-                text="show what changed since this session looked last; if it is attached, use its list",
+                text="show changes since this session last looked; use the list it is attached to",
                 metavar="ID",
             ),
-            flag("--hook", text="read a hook's event from standard input, and never fail"),
+            flag("--hook", text="read a hook's event from standard input; never fail"),
         ),
         ("punch agent prime", "punch agent prime --session 7f3c2d10"),
     ),
 }
 
 HOST = "claude-code"
-"""The name by which the host's MCP client introduces itself, and so the beginning of its agents' names."""
+"""Name reported by the host's MCP client, and prefix of its agents' names."""
 
 _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
 class HookInput:
-    """What we use of a hook's input; what it leaves out or has of another type is as it is here."""
+    """Members of a hook's input. Those that are missing or of another type have the defaults below."""
 
     session_id = ""
     hook_event_name = "SessionStart"
@@ -64,10 +64,10 @@ class HookInput:
 
 
 def run_prime(context: Context) -> int:
-    """Print open tasks and what changed since; nothing when there is nothing to say."""
+    """Print open tasks and changes by others, or nothing if there are none."""
     if context.args.hook:
         if is_stopped(context.target.socket):
-            return 0  # a hook is nobody who wants a daemon
+            return 0  # a hook must not restart a daemon that the user stopped
         context.target.fail_fast()
         try:
             return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
@@ -81,109 +81,110 @@ def run_prime(context: Context) -> int:
     return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
 
 
-def _run_hook(context: Context, given: HookInput) -> int:
-    if given.hook_event_name == "SessionEnd":
-        return _leave(context, given)
-    if given.hook_event_name != "Stop":
+def _run_hook(context: Context, event: HookInput) -> int:
+    if event.hook_event_name == "SessionEnd":
+        return _leave(context, event)
+    if event.hook_event_name != "Stop":
         autostart.ensure(context.target.socket, context.target.data_dir)
-    session = given.session_id or context.args.session or ""
+    session = event.session_id or context.args.session or ""
     own = context.args.actor or ""
     if session and not own:
-        # The host's MCP server finds this and so calls its agent by the same name.
-        own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, given.source))
-    if given.hook_event_name == "Stop":
-        return _stop(context, session, own, given)
-    return _prime(
-        context, session, own, given.cwd, what_changed if given.hook_event_name == "UserPromptSubmit" else briefing
-    )
+        # The host's MCP server reads this record, so that both use the same agent name.
+        own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, event.source))
+    if event.hook_event_name == "Stop":
+        return _stop(context, session, own, event)
+    brief = what_changed if event.hook_event_name == "UserPromptSubmit" else briefing
+    return _prime(context, session, own, event.cwd, brief)
 
 
-def _leave(context: Context, given: HookInput) -> int:
-    """Let the session's agent leave. After `/clear` the same agent continues. Starts no daemon."""
-    if given.session_id and given.reason != "clear":
+def _leave(context: Context, event: HookInput) -> int:
+    """Report that the session's agent has left. After `/clear` the same agent continues. Starts no daemon."""
+    if event.session_id and event.reason != "clear":
         sessions = Sessions(context.target.data_dir, host_process())
-        own = context.args.actor or agent_name(HOST, sessions.agent(key_of(given.session_id)))
+        own = context.args.actor or agent_name(HOST, sessions.agent(key_of(event.session_id)))
         wire.call(context.target, "agent.leave", {"agent": own})
     return 0
 
 
-def _prime(  # noqa: PLR0913 - who asks, where, and what for
+def _prime(  # noqa: PLR0913 - agent, place and text are independent
     context: Context, session: str, own: str, cwd: str, brief: Callable[[str, list[Any], list[Any]], str]
 ) -> int:
-    name = _conversation(context, session, cwd)
-    looks = ReadPositions(context.target.data_dir)
-    looked = looks.of(session, name) if session else ReadPosition()
-    epoch, changes, seq = _changes(context, name, looked) if session else ("", [], None)
-    listed = context.call("task.list", conversation=name)
+    name = _resolve_list(context, session, cwd)
+    positions = ReadPositions(context.target.data_dir)
+    position = positions.of(session, name) if session else ReadPosition()
+    epoch, changes, seq = _read_changes(context, name, position) if session else ("", [], None)
+    result = context.call("task.list", conversation=name)
     if seq is None:
-        seq = listed["seq"]
-    others = [one for one in changes if not belongs_to_agent(one["actor"], own)]
-    text = brief(listed.get("name", name), listed["tasks"], others)
+        seq = result["seq"]
+    others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
+    text = brief(result.get("name", name), result["tasks"], others)
     if text:
         context.lines([text])
-    # What happened after the changes were read, or did not fit into one page, is told the next time.
-    if session and (looked.epoch, looked.seq) != (epoch, seq):
-        looks.save(session, name, ReadPosition(epoch, seq, looked.reminded))
+    # Save the end of the changes read, so that later ones and those beyond the page are reported next time.
+    if session and (position.epoch, position.seq) != (epoch, seq):
+        positions.save(session, name, ReadPosition(epoch, seq, position.reminded))
     return 0
 
 
-def _changes(context: Context, name: str, looked: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
-    """Return the current epoch, and the list's events since the session last looked, with their end position.
+def _read_changes(context: Context, name: str, position: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
+    """Return the current epoch, the list's events after a position, and the position of the last one.
 
-    The position is None where only the list tells what is there.
+    The last position is None if the events can't be read: on the first look, or in a new epoch.
     """
-    if looked.seq is None:
+    if position.seq is None:
         return context.call("daemon.status")["epoch"], [], None
     try:
-        read = context.call("event.read", conversation=name, after=looked.seq, limit=_MAX_CHANGES, epoch=looked.epoch)
-    except WrongEpoch as wrong:
-        return wrong.expected or "", [], None
-    return read["epoch"], read["events"], read["next"]
+        page = context.call(
+            "event.read", conversation=name, after=position.seq, limit=_MAX_CHANGES, epoch=position.epoch
+        )
+    except WrongEpoch as error:
+        return error.expected or "", [], None
+    return page["epoch"], page["events"], page["next"]
 
 
-def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
-    if given.stop_hook_active or not session:
+def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
+    if event.stop_hook_active or not session:
         return 0
-    name = _conversation(context, session, given.cwd)
-    looks = ReadPositions(context.target.data_dir)
-    looked = looks.of(session, name)
-    listed = context.call("task.list", conversation=name, status="in_progress")
-    tasks = listed["tasks"]
-    ours = [task for task in tasks if belongs_to_agent(task.get("owner", ""), own)]
-    fresh = [task for task in ours if _stamp(task) not in looked.reminded]
+    name = _resolve_list(context, session, event.cwd)
+    positions = ReadPositions(context.target.data_dir)
+    position = positions.of(session, name)
+    result = context.call("task.list", conversation=name, status="in_progress")
+    tasks = result["tasks"]
+    own_tasks = [task for task in tasks if belongs_to_agent(task.get("owner", ""), own)]
+    fresh = [task for task in own_tasks if _build_stamp(task) not in position.reminded]
     if not fresh:
         if not tasks:
             context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
         return 0
-    reminded = tuple(_stamp(task) for task in ours)
-    looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
+    reminded = tuple(_build_stamp(task) for task in own_tasks)
+    positions.save(session, name, ReadPosition(position.epoch, position.seq, reminded))
+    context.json({"decision": "block", "reason": reminder(result.get("name", name), fresh)})
     return 0
 
 
-def _stamp(task: dict[str, Any]) -> str:
+def _build_stamp(task: dict[str, Any]) -> str:
     return f"{task['id']}@{task['status_changed_at']}"
 
 
-def _conversation(context: Context, session: str, cwd: str) -> str:
-    """The list that is meant: `-c`, the one that the session is attached to, and then as for all agents.
+def _resolve_list(context: Context, session: str, cwd: str) -> str:
+    """Return the list named by `-c`, else the one that the session is attached to, else the project's.
 
-    A host's project counts before the directory `cwd` that its session happens to be in.
+    The host's project directory takes precedence over `cwd`, the session's current directory.
 
     Raises:
-        DirectoryError: There is none.
+        DirectoryError: No list was found, or it may not be used.
     """
     if context.args.conversation:
         return str(context.args.conversation)
     if session and is_conversation_id(session):
-        found: dict[str, Any] = context.call("conversation.get", conversation=session)["conversation"]
-        if session in found.get("sessions", ()):
-            return str(found["conversation"])
-    named = project.of_directory(os.environ, project.host_directory(os.environ, cwd))
-    if named is None:
-        raise DirectoryError("There is no task list here", "run punch init in the project's directory")
-    name, meant = named
+        attached: dict[str, Any] = context.call("conversation.get", conversation=session)["conversation"]
+        if session in attached.get("sessions", ()):
+            return str(attached["conversation"])
+    match = project.of_directory(os.environ, project.host_directory(os.environ, cwd))
+    if match is None:
+        raise DirectoryError("No task list for this directory", "run punch init in the project's directory")
+    name, meant = match
     if not project.may_be_taken(meant, context.target.data_dir, context.find_used(name)):
-        assert meant is not None, "a list that nothing named is never refused"
+        assert meant is not None, "only lists named by a project file or repository are rejected"
         raise project.not_allowed(meant)
     return name

@@ -1,4 +1,4 @@
-"""`punch daemon rpc --stdio`: bytes between our standard streams and the socket, both ways, until both are done."""
+"""`punch daemon rpc --stdio`: forward bytes between standard input and output and the daemon's socket."""
 
 import os
 import threading
@@ -14,14 +14,14 @@ COMMANDS = {
     ),
 }
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 def run_rpc(context: Context) -> int:
-    """Pipe bytes. The end of our input is passed on as half a close, and answers still come through."""
+    """Forward bytes. The end of standard input half-closes the socket, so that responses still arrive."""
     with context.target.dial() as sock:
         threading.Thread(target=_send, args=(sock,), daemon=True).start()
-        while data := sock.recv(_CHUNK):
+        while data := sock.recv(_CHUNK_BYTES):
             while data:
                 data = data[os.write(1, data) :]
     return 0
@@ -29,8 +29,8 @@ def run_rpc(context: Context) -> int:
 
 def _send(sock: socket) -> None:
     try:
-        while data := os.read(0, _CHUNK):
+        while data := os.read(0, _CHUNK_BYTES):
             sock.sendall(data)
         sock.shutdown(SHUT_WR)
     except OSError:
-        return  # the daemon hung up: the reader sees the end of its answers and stops
+        return  # the daemon disconnected; the reader sees the end of its output and stops

@@ -1,4 +1,4 @@
-"""`punch run`: claims tasks one by one and runs a command for each."""
+"""`punch run`: claim ready tasks and run a command for each."""
 
 import asyncio
 import os
@@ -22,38 +22,35 @@ COMMANDS = {
         (
             Argument(
                 ("argv",),
-                "the command; it reads the task as JSON from its standard input and its text from PUNCHLIST_TITLE and "
-                "PUNCHLIST_DESCRIPTION; {title}, {description}, {prompt} (both) and {id} are filled into its words",
+                "the command; it reads the task as JSON; {title}, {description}, {prompt} and {id} are filled in",
                 {"metavar": "COMMAND", "nargs": "+"},
                 "command",
             ),
-            value(
-                "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
-            ),
-            flag("-k", "--keep-going", text="go on after a failure, even if the list stops at failures"),
+            value("-j", "--jobs", text="run N commands at a time (default: 1)", metavar="N", type=positive, default=1),
+            flag("-k", "--keep-going", text="continue after a failure, even if the list stops at failures"),
             value(
                 "--timeout",
                 text="stop a command after this time, such as 90s or 10m",
                 metavar="TIME",
                 type=milliseconds,
             ),
-            flag("-f", "--follow", text="when no task is left, wait for new ones"),
+            flag("-f", "--follow", text="wait for new tasks when none is left"),
             value(
                 "--group",
-                text="run N commands at a time for tasks with this label, beside the --jobs for all others; repeatable",
+                text="run N more commands at a time for tasks with this label only; repeatable",
                 metavar="LABEL=N",
                 type=group,
                 action="append",
             ),
             value(
                 "--retries",
-                text="try a task again up to N times when its command fails (default: 0)",
+                text="retry a task up to N times when its command fails (default: 0)",
                 metavar="N",
                 type=whole,
             ),
             value(
                 "--retry-delay",
-                text="wait this long before the first retry, then twice as long each time, up to 1h (default: 10s)",
+                text="wait this long before the first retry, then double it up to 1h (default: 10s)",
                 metavar="TIME",
                 type=milliseconds,
                 default=10_000,
@@ -61,10 +58,10 @@ COMMANDS = {
             flag("--restart-failed", text="first make all failed tasks pending again"),
             value(
                 "--notify",
-                text="run this command when a task fails or waits for approval, and at the end; it is sent JSON",
+                text="run this command, with JSON, when a task fails or waits for approval, and at the end",
             ),
             value("--notify-url", text="post the same JSON to this address", metavar="URL"),
-            owner_option("who claims the tasks (default: PUNCHLIST_OWNER, else punch-run-PID)"),
+            owner_option("claim tasks for this owner (default: PUNCHLIST_OWNER, else punch-run-PID)"),
             Argument(
                 ("--log-dir",), "write the output of each task to a file in this directory", {"metavar": "DIR"}, "file"
             ),
@@ -81,7 +78,7 @@ COMMANDS = {
 
 
 def run_run(context: Context) -> int:
-    """Run the command for each task; exit code 1 if one of them failed."""
+    """Run the command for each task; exit code 1 if one failed."""
     _ = context.caller
     with guarded():
         return asyncio.run(_run(context))
@@ -92,7 +89,7 @@ async def _run(context: Context) -> int:
     show = Show(context.style)
     async with connect_async(**context.options_of("punch run")) as client:
         conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
-        plan = _plan(context)
+        plan = _build_plan(context)
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
         orphans.adopt()
         lanes = Lanes(conversation, plan, show, notifier)
@@ -101,7 +98,7 @@ async def _run(context: Context) -> int:
         try:
             await lanes.run()
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None  # whatever stopped one lane has stopped them all
+            raise failures.exceptions[0] from None  # the same cause has stopped all lanes
         finally:
             show.close()
     if show.lost is not None:
@@ -113,10 +110,10 @@ async def _run(context: Context) -> int:
     return REFUSED if lanes.failed else 0
 
 
-def _plan(context: Context) -> Plan:
+def _build_plan(context: Context) -> Plan:
     args = context.args
     data = data_dir(os.environ, args.data_dir)
-    known = {
+    env = {
         "PUNCHLIST_CONVERSATION": context.conversation,
         "PUNCHLIST_SOCKET": socket_path(os.environ, args.socket, args.data_dir),
         "PUNCHLIST_DATA_DIR": data,
@@ -125,7 +122,7 @@ def _plan(context: Context) -> Plan:
         command=Command(args.argv),
         owner=args.owner or os.environ.get("PUNCHLIST_OWNER") or f"punch-run-{os.getpid()}",
         log_dir=args.log_dir or os.path.join(data, "runs", context.conversation),
-        env=known,
+        env=env,
         jobs=args.jobs,
         keep_going=args.keep_going,
         follow=args.follow,

@@ -1,4 +1,4 @@
-"""`punch daemon service`: the daemon under systemd's user manager, started by the first connection, or launchd."""
+"""`punch daemon service`: the daemon as a service of launchd, or of systemd's user manager with socket activation."""
 
 import os
 from contextlib import suppress
@@ -32,10 +32,10 @@ COMMANDS = {
     "service": Usage(
         (
             choice("action", text="what to do", choices=("install", "status", "uninstall")),
-            flag("--now", text="also start it now (with uninstall: stop it)"),
+            flag("--now", text="start it immediately; with uninstall: stop it"),
             flag("--web", text="with install: also start punch web at the first request"),
-            flag("--hardened", text="with install: let the daemon see nothing but its own data"),
-            flag("--print", text="with install: print the units, and change nothing"),
+            flag("--hardened", text="with install: restrict the daemon to its own data"),
+            flag("--print", text="with install: print the units without installing them"),
         ),
         (
             "punch daemon service install --now",
@@ -46,12 +46,12 @@ COMMANDS = {
 }
 
 _WANTS = "sockets.target.wants/"
-_LINGER = "to have it without being logged in: loginctl enable-linger"
+_LINGER = "to run it without being logged in: loginctl enable-linger"
 
 
 def run_service(context: Context) -> int:
     if os_calls.SERVICE_MANAGER == "launchd":
-        return _under_launchd(context)
+        return _manage_launchd(context)
     try:
         return {"install": _install, "status": _status, "uninstall": _uninstall}[context.args.action](context)
     except UnitError as error:
@@ -59,22 +59,22 @@ def run_service(context: Context) -> int:
         return CONFIGURATION
 
 
-def _under_launchd(context: Context) -> int:
+def _manage_launchd(context: Context) -> int:
     action, target, path = context.args.action, context.target, launchd.agent_path()
     if context.args.web or context.args.hardened:
-        raise UsageError("--web and --hardened are for systemd; on macOS start punch web by hand")
+        raise UsageError("--web and --hardened need systemd; on macOS, start punch web yourself")
     if action == "status":
-        found = launchd.status()
+        status = launchd.status()
         state = "installed" if os.path.exists(path) else "not installed"
-        context.answer({"file": path, "state": state, "launchd": found.text}, [f"{path}: {state}", found.text])
-        return 0 if found.succeeded else REFUSED
+        context.answer({"file": path, "state": state, "launchd": status.text}, [f"{path}: {state}", status.text])
+        return 0 if status.succeeded else REFUSED
     if action == "uninstall":
-        launchd.unload()  # fails where it is not loaded, which is what is wanted
-        is_there = os.path.lexists(path)
-        if is_there:
+        launchd.unload()  # fails if it is not loaded, which is fine
+        exists = os.path.lexists(path)
+        if exists:
             os.unlink(path)
-        context.note(f"the lists stay where they are: {target.data_dir}")
-        return context.answer({"removed": is_there}, [f"removed {path}" if is_there else "nothing is installed"])
+        context.note(f"the lists stay in {target.data_dir}")
+        return context.answer({"removed": exists}, [f"removed {path}" if exists else "nothing is installed"])
     text = launchd.agent(target.socket, target.data_dir)
     if context.args.print:
         context.lines([f"# {path}\n{text.decode()}"])
@@ -82,86 +82,88 @@ def _under_launchd(context: Context) -> int:
     make_directories(target.data_dir)
     context.lines([f"{_write(Path(path), text.decode())} {path}"])
     if not context.args.now:
-        context.note("takes effect at the next login; to begin at once: punch daemon service install --now")
+        context.note("takes effect at the next login; to start it now: punch daemon service install --now")
         return 0
     launchd.unload()
-    _end_own(context)
+    _stop_unmanaged(context)
     loaded = launchd.load()
     if not loaded.succeeded:
-        show_error("manager", f"launchctl bootstrap: {loaded.text}", "see: punch daemon service status")
+        show_error("manager", f"launchctl bootstrap: {loaded.text}", "see its status: punch daemon service status")
         return REFUSED
-    context.lines(["did launchctl bootstrap"])
+    context.lines(["ran launchctl bootstrap"])
     return 0
 
 
-def _directory() -> Path:
+def _resolve_directory() -> Path:
     config = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(config if config.startswith("/") else f"{home(os.environ)}/.config") / "systemd" / "user"
 
 
-def _units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
+def _build_units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths())
     return rendered(places, hardened=hardened, web=web)
 
 
 def _is_installed(name: str) -> bool:
-    return (_directory() / name).exists()
+    return (_resolve_directory() / name).exists()
 
 
 def _install(context: Context) -> int:
     web = bool(context.args.web)
-    units = _units(context.target, hardened=context.args.hardened, web=web)
+    units = _build_units(context.target, hardened=context.args.hardened, web=web)
     if context.args.print:
-        context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
+        context.lines(f"# {_resolve_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
-        context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
+        context.lines([f"{_write(_resolve_directory() / name, text)} {_resolve_directory() / name}"])
     sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
     for name in sockets:
-        context.lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
+        context.lines([f"{_enable(name)} {_resolve_directory() / _WANTS / name}"])
     manager = Manager()
     if manager.trouble:
-        return _without_manager(context, manager.trouble)
+        return _report_missing_manager(context, manager.trouble)
     steps = [("daemon-reload",)]
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
-            _end_own(context)
+            _stop_unmanaged(context)
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
         if trouble := manager.do(*step):
             show_error(
-                "manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}"
+                "manager",
+                f"systemctl --user {' '.join(step)}: {trouble}",
+                f"see its log: journalctl --user -u {SERVICE}",
             )
             return REFUSED
-        context.lines([f"did systemctl --user {' '.join(step)}"])
+        context.lines([f"ran systemctl --user {' '.join(step)}"])
     if not context.args.now:
-        context.note(f"takes effect at the next login; to begin at once: punch daemon service install --now; {_LINGER}")
+        context.note(f"takes effect at the next login; to start it now: punch daemon service install --now; {_LINGER}")
     return 0
 
 
-def _without_manager(context: Context, trouble: str) -> int:
-    said = f"no user manager answers ({trouble})"
+def _report_missing_manager(context: Context, trouble: str) -> int:
+    message = f"systemd's user manager is not available ({trouble})"
     if context.args.now:
-        show_error("manager", f"{said}: nothing could be started", f"log in through a session of systemd, or {_LINGER}")
+        show_error("manager", f"{message}: nothing was started", f"log in through a systemd session, or {_LINGER}")
         return REFUSED
-    context.note(f"{said}; the units take effect once there is one: at the next login, or {_LINGER}")
+    context.note(f"{message}; the units take effect at the next login; {_LINGER}")
     return 0
 
 
 def _write(path: Path, text: str) -> str:
-    before = path.read_text("utf-8") if path.is_file() else None
-    if before == text:
+    current = path.read_text("utf-8") if path.is_file() else None
+    if current == text:
         return "unchanged"
     make_directories(str(path.parent))
     atomic_write(str(path), text.encode())
-    return "wrote" if before is None else "rewrote"
+    return "wrote" if current is None else "rewrote"
 
 
 def _enable(name: str) -> str:
-    """What `systemctl --user enable` does, which needs a manager for it."""
-    link = _directory() / _WANTS / name
+    """Link a unit like `systemctl --user enable`, which needs a running manager."""
+    link = _resolve_directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"
     make_directories(str(link.parent))
@@ -169,11 +171,11 @@ def _enable(name: str) -> str:
     return "linked"
 
 
-def _end_own(context: Context) -> None:
-    """End a daemon that runs by itself, so that the manager can have its socket."""
+def _stop_unmanaged(context: Context) -> None:
+    """Stop a daemon that was started by a command, so that the manager can bind its socket."""
     with suppress(PunchlistError):
         if stop(context.target, context.options) is not None:
-            context.lines(["ended the daemon that ran by itself"])
+            context.lines(["stopped the daemon that was not started by the service"])
 
 
 def _uninstall(context: Context) -> int:
@@ -182,56 +184,56 @@ def _uninstall(context: Context) -> int:
     if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
         context.note(f"systemctl --user stop: {trouble}")
     names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
-    found = [path for name in names if os.path.lexists(path := _directory() / name)]
-    for path in found:
+    paths = [path for name in names if os.path.lexists(path := _resolve_directory() / name)]
+    for path in paths:
         path.unlink()
         context.lines([f"removed {path}"])
-    folder = _directory() / os.path.dirname(HARDENING)
+    folder = _resolve_directory() / os.path.dirname(HARDENING)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-    if not found:
+    if not paths:
         context.lines(["nothing is installed"])
     elif manager.trouble:
-        context.note(f"no user manager answers ({manager.trouble}), so there was nothing to tell")
+        context.note(f"systemd's user manager is not available ({manager.trouble}), so it was not reloaded")
     elif trouble := manager.do("daemon-reload"):
         show_error("manager", f"systemctl --user daemon-reload: {trouble}")
         return REFUSED
     if not context.args.now and os.path.exists(context.target.socket):
-        context.note("the daemon that runs goes on; to end it: punch daemon stop")
-    context.note(f"the lists stay where they are: {context.target.data_dir}")
+        context.note("the daemon is still running; to stop it: punch daemon stop")
+    context.note(f"the lists stay in {context.target.data_dir}")
     return 0
 
 
 def _status(context: Context) -> int:
-    units = _units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
-    files = {name: _state(_directory() / name, text) for name, text in units.items()}
+    units = _build_units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
+    files = {name: _describe_file(_resolve_directory() / name, text) for name, text in units.items()}
     manager = Manager()
-    found: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
-    lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
+    value: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
+    lines = [f"{_resolve_directory() / name}: {state}" for name, state in files.items()]
     if manager.trouble:
-        lines.append(f"no user manager answers ({manager.trouble})")
+        lines.append(f"systemd's user manager is not available ({manager.trouble})")
     else:
-        found["units"] = {unit: manager.show(unit) for unit in units if unit != HARDENING}
-        lines += [_unit_line(unit, shown) for unit, shown in found["units"].items()]
-    context.answer(found, lines)
-    active = found.get("units", {}).get(SOCKET, {}).get("ActiveState") == "active"
+        value["units"] = {unit: manager.show(unit) for unit in units if unit != HARDENING}
+        lines += [_format_unit(unit, properties) for unit, properties in value["units"].items()]
+    context.answer(value, lines)
+    active = value.get("units", {}).get(SOCKET, {}).get("ActiveState") == "active"
     return 0 if active else REFUSED
 
 
-def _state(path: Path, text: str) -> str:
+def _describe_file(path: Path, text: str) -> str:
     if not path.is_file():
         return "not installed"
-    return "installed" if path.read_text("utf-8") == text else "installed, differs from what install would write"
+    return "installed" if path.read_text("utf-8") == text else "installed, but differs from what install would write"
 
 
-def _unit_line(unit: str, shown: dict[str, str]) -> str:
-    told = [f"{shown.get('ActiveState')} ({shown.get('SubState')})"]
-    if shown.get("MainPID", "0") != "0":
-        told.append(f"process {shown['MainPID']}")
-    if shown.get("NRestarts", "0") != "0":
-        told.append(f"{shown['NRestarts']} restarts")
-    if shown.get("Result", "success") != "success":
-        told.append(shown["Result"])
-    if shown.get("StatusText"):
-        told.append(shown["StatusText"])
-    return f"{unit}: {', '.join(told)}"
+def _format_unit(unit: str, properties: dict[str, str]) -> str:
+    facts = [f"{properties.get('ActiveState')} ({properties.get('SubState')})"]
+    if properties.get("MainPID", "0") != "0":
+        facts.append(f"process {properties['MainPID']}")
+    if properties.get("NRestarts", "0") != "0":
+        facts.append(f"{properties['NRestarts']} restarts")
+    if properties.get("Result", "success") != "success":
+        facts.append(properties["Result"])
+    if properties.get("StatusText"):
+        facts.append(properties["StatusText"])
+    return f"{unit}: {', '.join(facts)}"

@@ -34,22 +34,22 @@ COMMANDS = {
 
 def run_set(context: Context) -> int:
     try:
-        wanted = changes(context.args.settings)
+        new = changes(context.args.settings)
     except WrongSetting as error:
         raise UsageError(str(error)) from None
-    if wanted:
-        result = context.change("conversation.configure", **wanted)
+    if new:
+        result = context.change("conversation.configure", **new)
     else:
         result = context.ask("conversation.get")
-    shown = msgspec.convert(result["conversation"], Conversation)
-    values = current(shown.title, shown.settings)
-    named = {*wanted.get("settings", ()), *({"title"} & wanted.keys())} or values.keys()
-    told = {"conversation": shown.conversation, **values}
-    return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.style))
+    conversation = msgspec.convert(result["conversation"], Conversation)
+    values = current(conversation.title, conversation.settings)
+    changed = {*new.get("settings", ()), *({"title"} & new.keys())} or values.keys()
+    lines = _format_settings({name: values[name] for name in values if name in changed}, context.style)
+    return context.answer({"conversation": conversation.conversation, **values}, lines)
 
 
-def _lines(values: dict[str, Any], style: Style) -> Iterable[str]:
-    shown = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
-    width = max(len(text) for name, text in shown.items() if name != "title") if len(shown) > 1 else 0
-    for name, text in shown.items():
+def _format_settings(values: dict[str, Any], style: Style) -> Iterable[str]:
+    texts = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
+    width = max(len(text) for name, text in texts.items() if name != "title") if len(texts) > 1 else 0
+    for name, text in texts.items():
         yield f"{text:<{width}}  {style.paint('dim', meaning(name, values[name]))}"

@@ -1,4 +1,4 @@
-"""`punch setup HOST`: write, show or take back what a host's configuration has to say, or an editor's plugin."""
+"""`punch setup HOST`: write, show or remove punchlist's entries in a host's configuration, or an editor's plugin."""
 
 import os
 import shlex
@@ -25,8 +25,8 @@ from punchlist_schemas.project_file import is_conversation_id
 _HOSTS = tuple(host.name for host in HOSTS)
 
 
-def _meant(word: str) -> str:
-    """The host that a word means: `claude` is how Claude Code is started."""
+def _parse_host(word: str) -> str:
+    """Accept `claude`, Claude Code's command, as its name."""
     return {"claude": "claude-code"}.get(word, word)
 
 
@@ -37,12 +37,17 @@ COMMANDS = {
                 "host",
                 text="the host, or the editor whose plugin to install",
                 choices=(*_HOSTS, *EDITORS, vscode_extension.NAME),
-                type=_meant,
+                type=_parse_host,
             ),
-            choice("--scope", text="for this user, or for this directory", choices=("user", "project"), default="user"),
-            flag("--allow", text="claude-code: let the model call punchlist's tools without asking"),
+            choice(
+                "--scope",
+                text="set up for this user or for this directory (default: user)",
+                choices=("user", "project"),
+                default="user",
+            ),
+            flag("--allow", text="claude-code: allow punchlist's tools without asking"),
             flag("--tasks", text="claude-code: also copy its own task lists into punchlist"),
-            flag("--print", "--dry-run", text="show the difference, and change nothing"),
+            flag("--print", "--dry-run", text="show the difference without changing anything"),
             flag("--remove", text="remove what setup added"),
         ),
         (
@@ -58,38 +63,42 @@ COMMANDS = {
 
 
 def run_setup(context: Context) -> int:
-    """Start the server once, then change all files or none."""
+    """Check that the server starts, then change all files or none."""
     args = context.args
     if args.host not in _HOSTS:
         plugin = EDITORS.get(args.host)
         return _set_up_editor(context, plugin) if plugin else _set_up_extension(context)
     host = host_named(args.host)
-    place = _place(context, host)
+    place = _build_place(context, host)
     files = Configurator(context.target.data_dir, context.note)
     try:
         if args.print:
-            changes = [files.plan(wanted, remove=args.remove) for wanted in host.files(place)]
-            return context.answer(_value(host, changes), _shown(host, place, changes, remove=args.remove))
+            changes = [files.plan(file, remove=args.remove) for file in host.files(place)]
+            lines = _format_plan(host, place, changes, remove=args.remove)
+            return context.answer(_build_value(host, changes), lines)
         if not args.remove:
             tools_of([place.punch, *place.arguments], place.env)
-        # With --tasks a removal takes back that alone.
-        is_whole = not (args.remove and args.tasks)
-        changes = files.change(host, place, remove=args.remove) if is_whole else []
-        _record(one.path for one in changes if one.is_change)
-        tasks = _tasks(context, place)
+        # --remove --tasks removes only the setting for tasks.
+        changes_host = not (args.remove and args.tasks)
+        changes = files.change(host, place, remove=args.remove) if changes_host else []
+        _record(change.path for change in changes if change.is_change)
+        task_lines = _configure_tasks(context, place)
     except SetupError as error:
         show_error("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
         return REFUSED
     except ConfigError as error:
-        show_error("configuration", str(error), "remove it: punch mirror add writes it")
+        show_error("configuration", str(error), "correct it or remove it; to write it again: punch mirror add")
         return CONFIGURATION
     except ServerError as error:
         line = shlex.join([place.punch, *place.arguments])
-        advice = error.advice or f"run it to see more: {line}"
-        show_error("server", f"the MCP server does not start, so nothing was changed: {error}", advice)
+        advice = error.advice or f"to see more, run: {line}"
+        show_error("server", f"the MCP server doesn't start, so nothing was changed: {error}", advice)
         return REFUSED
-    lines = _lines(context, host, changes, files) if is_whole else tasks or ["nothing to remove"]
-    return context.answer(_value(host, changes), [*lines, *(tasks if is_whole else [])])
+    if changes_host:
+        lines = [*_format_changes(context, host, changes, files), *task_lines]
+    else:
+        lines = task_lines or ["nothing to remove"]
+    return context.answer(_build_value(host, changes), lines)
 
 
 def _record(paths: Iterable[str]) -> None:
@@ -98,46 +107,51 @@ def _record(paths: Iterable[str]) -> None:
 
 
 def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
-    """Install an editor's plugin for this user, or remove it: all of its files or none."""
+    """Install or remove an editor's plugin for this user: all of its files or none."""
     args = context.args
-    _check_is_for_every_list(context, f"{editor.title}'s plugin")
+    _reject_options(context, f"{editor.title}'s plugin")
     directory = editor.directory(os.environ)
     try:
         plan = editor.plan(directory, remove=args.remove)
-        changed = [one.path for one in plan if one.before != one.after]
+        changed = [file.path for file in plan if file.before != file.after]
         if not args.print:
             editor.install(directory, plan)
             _record(changed)
     except SetupError as error:
-        show_error("unreadable_file", safe(str(error)), "nothing was changed; move that file away, then try again")
+        show_error("unreadable_file", safe(str(error)), "nothing was changed; move the file away, then try again")
         return REFUSED
-    value = {"host": editor.name, "files": [one.path for one in plan], "changed": changed}
+    value = {"host": editor.name, "files": [file.path for file in plan], "changed": changed}
     if not changed:
         return context.answer(value, [f"{editor.title}: nothing to {'remove' if args.remove else 'change'}"])
     lines = [f"{'-' if args.remove else '+'} {safe(path)}" for path in changed]
     if args.print:
         return context.answer(value, lines)
-    again = f"  take it back: punch setup {editor.name} --remove"
-    told = [f"{editor.title}: removed"] if args.remove else [f"{editor.title} is set up; {editor.then}", again]
-    return context.answer(value, [*lines, "", *told])
+    result = (
+        [f"{editor.title}: removed"]
+        if args.remove
+        else [
+            f"{editor.title} is set up; {editor.then}",
+            f"  to remove it: punch setup {editor.name} --remove",
+        ]
+    )
+    return context.answer(value, [*lines, "", *result])
 
 
 def _set_up_extension(context: Context) -> int:
     """Install or remove the extension in VS Code and each installed fork."""
     args = context.args
-    _check_is_for_every_list(context, "the extension")
-    found = vscode_extension.editors()
-    # Removal goes by the extension's name, so it also works in an installation without the package.
+    _reject_options(context, "the extension")
+    editors = vscode_extension.editors()
+    # Removal needs only the extension's name, so it also works in an installation without the package.
     package = None if args.remove else vscode_extension.package()
-    if not found:
-        looked = ", ".join(vscode_extension.PROGRAMS)
-        by_hand = f"'Extensions: Install from VSIX...' and choose {package}" if package else "'Extensions: Uninstall'"
-        advice = f"in VS Code run {by_hand}"
-        show_error("not_found", f"no VS Code is in PATH (looked for {looked})", advice)
+    if not editors:
+        programs = ", ".join(vscode_extension.PROGRAMS)
+        action = f"'Extensions: Install from VSIX...' and choose {package}" if package else "'Extensions: Uninstall'"
+        show_error("not_found", f"VS Code not found in PATH (looked for {programs})", f"in VS Code, run {action}")
         return REFUSED
     changed: list[str] = []
     lines: list[str] = []
-    for editor in found:
+    for editor in editors:
         words = shlex.join(editor.words(package))
         try:
             if args.remove and not editor.has_extension():
@@ -147,28 +161,30 @@ def _set_up_extension(context: Context) -> int:
                 editor.change(package)
                 stored.record(f"the change to {editor.name}")
         except vscode_extension.ExtensionError as error:
-            done = f"done before: {', '.join(changed)}" if changed else "nothing was changed"
-            show_error("host_command", str(error), f"{done}; run it to see more: {words}")
+            done = f"already changed: {', '.join(changed)}" if changed else "nothing was changed"
+            show_error("host_command", str(error), f"{done}; to see more, run: {words}")
             return REFUSED
         changed.append(editor.name)
         lines.append(f"{'-' if args.remove else '+'} {safe(words)}")
     if changed and not args.print:
         then = "reload its window, then open Punchlist in the activity bar"
-        ends = ", ".join(changed)
-        again = f"  take it back: punch setup {vscode_extension.NAME} --remove"
-        lines += ["", f"{ends}: removed"] if args.remove else ["", f"{ends}: the extension is installed; {then}", again]
+        names = ", ".join(changed)
+        undo = f"  to remove it: punch setup {vscode_extension.NAME} --remove"
+        lines += (
+            ["", f"{names}: removed"] if args.remove else ["", f"{names}: the extension is installed; {then}", undo]
+        )
     files = [str(package)] if package else []
     return context.answer({"host": vscode_extension.NAME, "files": files, "changed": changed}, lines)
 
 
-def _check_is_for_every_list(context: Context, what: str) -> None:
+def _reject_options(context: Context, plugin: str) -> None:
     args = context.args
     if args.scope == "project" or args.allow or args.tasks or args.conversation:
-        raise UsageError(f"{what} is for this user and every list: leave the other options out")
+        raise UsageError(f"{plugin} is always for this user and all lists; leave the other options out")
 
 
-def _tasks(context: Context, place: Place) -> list[str]:
-    """Have Claude Code's own task lists taken over, or no longer; what that means."""
+def _configure_tasks(context: Context, place: Place) -> list[str]:
+    """Start or stop copying Claude Code's own task lists, and return lines about it."""
     args = context.args
     if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
         return []
@@ -178,60 +194,62 @@ def _tasks(context: Context, place: Place) -> list[str]:
     if is_new:
         stored.record(f"the setting for {folder}")
     if args.remove:
-        return [f"{safe(folder)} is no longer taken over; the tasks stay"] if is_new else []
+        return [f"{safe(folder)} is no longer copied; the copied tasks stay"] if is_new else []
     autostart.ensure(context.target.socket, data_dir)
-    return [f"{safe(folder)} is taken over into the projects' lists, and never written to; the hooks keep that going"]
+    return [f"{safe(folder)} is copied into the projects' lists by the hooks, and never written to"]
 
 
-def _place(context: Context, host: Host) -> Place:
+def _build_place(context: Context, host: Host) -> Place:
     args = context.args
     name = args.conversation
     if name is not None and not is_conversation_id(name):
-        raise UsageError(f"{name!r} can't be a list's name: 1 to 128 of A-Z a-z 0-9 . _ : -")
+        raise UsageError(f"invalid list name {name!r}; use 1 to 128 of A-Z a-z 0-9 . _ : -")
     if args.scope == "project" and host.project is None:
-        raise UsageError(f"{host.title} has no file for a project; leave --scope out")
+        raise UsageError(f"{host.title} has no project configuration; leave --scope out")
     if args.allow and host.name != "claude-code":
-        raise UsageError("--allow is for claude-code: its settings alone list the tools that need no question")
+        raise UsageError("--allow works only with claude-code, whose settings list the allowed tools; leave it out")
     if args.tasks and (host.name != "claude-code" or args.scope != "user"):
-        raise UsageError("--tasks is for claude-code and --scope user: it keeps its lists in the home directory")
-    return Place(args.scope, os.getcwd(), os.environ, _punch(args.scope), name, args.allow)
+        raise UsageError(
+            "--tasks works only with claude-code and --scope user, because its lists are in the home directory"
+        )
+    return Place(args.scope, os.getcwd(), os.environ, _resolve_command(args.scope), name, args.allow)
 
 
-def _value(host: Host, changes: list[Change]) -> dict[str, object]:
-    changed = [one.path for one in changes if one.is_change]
-    return {"host": host.name, "files": [one.path for one in changes], "changed": changed}
+def _build_value(host: Host, changes: list[Change]) -> dict[str, object]:
+    changed = [change.path for change in changes if change.is_change]
+    return {"host": host.name, "files": [change.path for change in changes], "changed": changed}
 
 
-def _shown(host: Host, place: Place, changes: list[Change], *, remove: bool) -> list[str]:
-    changed = [one for one in changes if one.is_change]
+def _format_plan(host: Host, place: Place, changes: list[Change], *, remove: bool) -> list[str]:
+    changed = [change for change in changes if change.is_change]
     if not changed:
-        return [_nothing(host, remove=remove)]
+        return [_format_no_change(host, remove=remove)]
     own = OwnCommand(host, place)
     by_own = changes[0].is_change and own.can_change(changes[0].before, remove=remove)
-    said = [f"# {changes[0].path} is written by: {own.shown(remove=remove)}"] if by_own else []
-    return [safe_block(line) for line in [*said, *(line for one in changed for line in one.diff())]]
+    note = [f"# {changes[0].path} is written by: {own.shown(remove=remove)}"] if by_own else []
+    return [safe_block(line) for line in [*note, *(line for change in changed for line in change.diff())]]
 
 
-def _lines(context: Context, host: Host, changes: list[Change], files: Configurator) -> list[str]:
+def _format_changes(context: Context, host: Host, changes: list[Change], files: Configurator) -> list[str]:
     args = context.args
-    changed = [one for one in changes if one.is_change]
+    changed = [change for change in changes if change.is_change]
     if not changed:
-        return [_nothing(host, remove=args.remove)]
+        return [_format_no_change(host, remove=args.remove)]
     lines = [safe_block(line) for change in changed for line in change.diff()]
     if args.remove:
         return [*lines, "", f"{host.title}: removed"]
-    kept = [f"  backup: {safe(files.backup_of(one.path))}" for one in changed if one.first is not None]
-    again = f"punch setup {host.name} --scope {args.scope} --remove"
-    return [*lines, "", f"{host.title} is set up; {host.then}", *kept, f"  take it back: {again}"]
+    backups = [f"  backup: {safe(files.backup_of(change.path))}" for change in changed if change.first is not None]
+    undo = f"punch setup {host.name} --scope {args.scope} --remove"
+    return [*lines, "", f"{host.title} is set up; {host.then}", *backups, f"  to remove it: {undo}"]
 
 
-def _nothing(host: Host, *, remove: bool) -> str:
+def _format_no_change(host: Host, *, remove: bool) -> str:
     return f"{host.title}: nothing to {'remove' if remove else 'change'}"
 
 
-def _punch(scope: str) -> str:
-    """The command as a host should call it: by its path for this user, by its name in a file that others share."""
+def _resolve_command(scope: str) -> str:
+    """Return the command a host runs: a path for this user, the bare name in a project's shared file."""
     if scope == "project":
         return "punch"
-    beside = os.path.join(os.path.dirname(sys.executable), "punch")
-    return shutil.which("punch") or (beside if os.path.exists(beside) else "punch")
+    sibling = os.path.join(os.path.dirname(sys.executable), "punch")
+    return shutil.which("punch") or (sibling if os.path.exists(sibling) else "punch")

@@ -1,4 +1,4 @@
-"""Commands that only read: list, show, list all, daemon status."""
+"""Read-only commands: list, show, list all, daemon status."""
 
 import re
 from argparse import Namespace
@@ -37,7 +37,7 @@ COMMANDS = {
                 "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
             ),
             owner_option("show only this owner's tasks: a name, its beginning or #3"),
-            flag("--ready", text="show only tasks that could be started now"),
+            flag("--ready", text="show only tasks that can be started now"),
             value("--label", text="show only tasks with this label; repeatable", metavar="LABEL", action="append"),
             value("--parent", text="show only the subtasks of this task", metavar="ID"),
             value(
@@ -89,7 +89,7 @@ _MAX_STATUS = 200
 
 
 def run_alone(context: Context) -> int:
-    """What `punch` does without a command: show the list, and one line of what to do next."""
+    """Run `punch` without a command: show the list and a line of advice."""
     from punchlist_apps.cli.printing.next_step import next_step
 
     result = context.ask("task.list")
@@ -114,7 +114,7 @@ def run_list(context: Context) -> int:
     args = context.args
     if args.line:
         if args.json or args.all or args.filter or args.at or _has_filters(args):
-            raise UsageError("--line goes with -c and --socket alone")
+            raise UsageError("--line can be combined only with -c and --socket; leave the other options out")
         return _show_prompt(context)
     owners = None
     if args.owner is not None:
@@ -122,15 +122,16 @@ def run_list(context: Context) -> int:
 
         owners = resolve(context, args.owner)
     if args.filter is not None:
-        for name, given in saved(args.filter).items():
-            setattr(args, name, getattr(args, name) or given)
+        for name, saved_value in saved(args.filter).items():
+            setattr(args, name, getattr(args, name) or saved_value)
         owners = owners or args.owner
     at = None
     if args.at is not None:
         from punchlist_apps.cli.calling.events import version_at
 
         at = version_at(context, args.at)
-    by_due = args.sort == "due"  # the daemon doesn't know when a day ends here
+    # Sorted here, because the daemon doesn't know the time zone in which a day ends.
+    by_due = args.sort == "due"
     result = context.ask(
         "task.list",
         status=args.status,
@@ -181,17 +182,17 @@ def _has_filters(args: Namespace) -> bool:
 
 
 def _show_prompt(context: Context) -> int:
-    """Print one line about the list for a shell prompt; nothing if anything is wrong. Starts no daemon."""
+    """Print one line about the list for a shell prompt, or nothing after a failure. Starts no daemon."""
     try:
         name = context.find_conversation()
-        found = (
+        result = (
             wire.call(context.target, "conversation.get", {"conversation": name}, timeout_s=HOOK_CHECK_AFTER_S) or {}
         )
     except (DirectoryError, TimeoutError):
         return 0
-    summary = found.get("conversation", {})
-    used = bool(summary.get("version"))
-    return context.answer(None, [header(found.get("name", name), summary["counts"], Style())] if used else [])
+    summary = result.get("conversation", {})
+    is_used = bool(summary.get("version"))
+    return context.answer(None, [header(result.get("name", name), summary["counts"], Style())] if is_used else [])
 
 
 def run_show(context: Context) -> int:
@@ -202,87 +203,91 @@ def run_show(context: Context) -> int:
 def run_all(context: Context) -> int:
     args = context.args
     result = context.call("conversation.list", query=args.query, active=args.active or None, limit=args.limit)
-    found = result["conversations"]
-    lines = [_conversation_line(one, result.get("names", {}), context.style) for one in found] or ["no lists"]
+    names = result.get("names", {})
+    lines = [_format_list(card, names, context.style) for card in result["conversations"]] or ["no lists"]
     if result.get("next_cursor"):
-        lines.append(context.style.paint("dim", "  there are more: --limit, --query"))
+        lines.append(context.style.paint("dim", "  more lists: --limit, --query"))
     return context.answer(result, lines)
 
 
 def run_status(context: Context) -> int:
-    """Show how the daemon is, or one line for a prompt."""
+    """Show the daemon's status, or one line for a shell prompt."""
     if context.args.line:
         if not context.args.json and (line := _read_status_file(context)):
             return context.answer(None, [line])
         context.target.fail_fast()
-        counts = _all_counts(context)
+        counts = _sum_counts(context)
         return context.answer(counts, [status_line(counts)])
     result = context.call("daemon.status")
-    return context.answer(result, _status_lines(result, context.style))
+    return context.answer(result, _format_status(result, context.style))
 
 
-def _conversation_line(one: dict[str, Any], names: dict[str, str], style: Style) -> str:
-    counts = one["counts"]
-    id: str = one["conversation"]
+def _format_list(card: dict[str, Any], names: dict[str, str], style: Style) -> str:
+    counts = card["counts"]
+    id: str = card["conversation"]
     parts = [f"{progress(counts):>7}  {safe(names.get(id, id))}"]
-    if one.get("title"):
-        parts.append(style.paint("dim", safe(one["title"])))
-    if note := shared_note(one.get("shared")):
+    if card.get("title"):
+        parts.append(style.paint("dim", safe(card["title"])))
+    if note := shared_note(card.get("shared")):
         parts.append(style.paint("paused", note))
     if counts.get("in_progress"):
         parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
     if style.now:
-        parts.append(style.paint("dim", f"{since(style.now - one['updated_at'])} ago"))
+        parts.append(style.paint("dim", f"{since(style.now - card['updated_at'])} ago"))
     return "  ".join(parts)
 
 
 def _read_status_file(context: Context) -> str:
-    """Return the daemon's line for shell prompts; empty if there is none, or if another user may have written it."""
+    """Return the daemon's line for shell prompts, or an empty string if it is missing or malformed."""
     try:
         with open(status_path(context.target.socket), encoding="utf-8") as file:
             line = file.read(_MAX_STATUS)
     except (OSError, UnicodeError):
         return ""
+    # In a shared directory another user may have written the file: print nothing but the expected form.
     return line.removesuffix("\n") if re.fullmatch(r"\d+ open, \d+ in progress\n", line, re.ASCII) else ""
 
 
-def _all_counts(context: Context) -> dict[str, int]:
+def _sum_counts(context: Context) -> dict[str, int]:
     totals: dict[str, int] = {}
     cursor: str | None = None
     while True:
         page = context.call("conversation.list", limit=_PAGE, active=True, cursor=cursor)
-        for one in page["conversations"]:
-            for name, count in one["counts"].items():
+        for card in page["conversations"]:
+            for name, count in card["counts"].items():
                 totals[name] = totals.get(name, 0) + count
         cursor = page.get("next_cursor")
         if not cursor:
             return totals
 
 
-def _status_lines(result: dict[str, Any], style: Style) -> Iterable[str]:
+def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:
     commits = result["commits"]
     facts = (
         ("daemon", f"punchlistd {result['version']}, pid {result['pid']}, up {since(result['uptime_ms'])}"),
         ("socket", result["socket"]),
         ("data", result["data_dir"]),
-        ("log", f"{result['seq']} events, {_size(result['log_bytes'])} + {_size(result['wal_bytes'])} WAL"),
-        ("commits", f"{commits['count']}, p50 {_ms(commits['p50_us'])}, p99 {_ms(commits['p99_us'])}"),
-        ("calls", f"{result['calls']}, {result['refused']} refused"),
-        ("loaded", f"{result['conversations_loaded']} conversations"),
+        (
+            "log",
+            f"{result['seq']} events, {_format_size(result['log_bytes'])} + {_format_size(result['wal_bytes'])} WAL",
+        ),
+        ("commits", f"{commits['count']}, p50 {_format_ms(commits['p50_us'])}, p99 {_format_ms(commits['p99_us'])}"),
+        ("calls", f"{result['calls']}, {result['refused']} rejected"),
+        ("loaded", f"{result['conversations_loaded']} lists"),
         ("runs on", f"Python {result['python']}, SQLite {result['sqlite']}, {result['loop']}"),
     )
-    for name, shown in facts:
-        yield f"{style.paint('dim', f'{name:>8}')}  {safe(str(shown))}"
+    for name, fact in facts:
+        yield f"{style.paint('dim', f'{name:>8}')}  {safe(str(fact))}"
     for client in result["clients"]:
         yield f"{style.paint('dim', '  client')}  {safe(client['name'])} (pid {client['pid']})"
-    for one in result["subscriptions"]:
-        where = safe(one.get("conversation") or "all conversations")
-        yield f"{style.paint('dim', ' watches')}  {safe(one['client'])}: {where}, {one['view']}, lag {one['lag']}"
+    for watch in result["subscriptions"]:
+        where = safe(watch.get("conversation") or "all lists")
+        yield f"{style.paint('dim', ' watches')}  {safe(watch['client'])}: {where}, {watch['view']}, lag {watch['lag']}"
     for error in with_counts(result.get("last_errors", ())):
         yield style.paint("fail", f"   error  {safe(error)}")
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     value, unit = float(count), "B"
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < _KIB or unit == "GiB":
@@ -291,5 +296,5 @@ def _size(count: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def _ms(us: int) -> str:
+def _format_ms(us: int) -> str:
     return f"{us / 1000:.2f} ms"

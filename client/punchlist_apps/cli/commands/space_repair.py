@@ -1,4 +1,4 @@
-"""`punch space repair`: removes posts that no machine can follow from a space."""
+"""`punch space repair`: remove posts from a space that no machine can apply."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ COMMANDS = {
             Argument(("list",), "the list, by its name in the space", {"metavar": "LIST"}, "list"),
             value(
                 "--from",
-                text="also remove posts from this position on that another machine may have followed",
+                text="also remove posts from this position on that another machine may have applied",
                 metavar="POSITION",
                 dest="start",
                 type=positive,
@@ -29,54 +29,57 @@ COMMANDS = {
     ),
 }
 
-_SHOWN = 20
-"""Posts that a repair prints."""
+_MAX_POSTS = 20
+"""Maximum number of posts to print."""
 
 
 def run_repair(context: Context) -> int:
-    """Show the posts of a list that no machine can follow; after a yes, remove them from the space."""
+    """Show the posts of a list that no machine can apply; remove them from the space after confirmation."""
     args = context.args
     place = {"space": args.name, "conversation": args.list}
     result = context.call("space.repair", **place)
-    chosen = _to_remove(result, args.start)
-    if not chosen:
-        return context.answer(result, _bad_posts(result, removed=0))
+    selected = _select_posts(result, args.start)
+    if not selected:
+        return context.answer(result, _format_posts(result, removed=0))
     if not args.yes:
-        context.answer(result, _bad_posts(result, removed=0))
+        context.answer(result, _format_posts(result, removed=0))
         if not context.can_ask:
-            raise UsageError(f"repair removes {len(chosen)} of these posts from {safe(args.name)} for good: add --yes")
-        if not context.confirmed(f"Remove {len(chosen)} of these posts from {safe(args.name)} for good?"):
+            raise UsageError(
+                f"repair permanently removes {len(selected)} of these posts from {safe(args.name)};"
+                " to confirm, add --yes"
+            )
+        if not context.confirmed(f"Permanently remove {len(selected)} of these posts from {safe(args.name)}?"):
             context.note("nothing was changed")
             return REFUSED
     removed = 0
-    while chosen:
-        result = context.call("space.repair", **place, remove=chosen)
+    while selected:
+        result = context.call("space.repair", **place, remove=selected)
         removed += result.get("removed", 0)
-        chosen = _to_remove(result, args.start) if result.get("removed") else []
-    return context.answer({**result, "removed": removed}, _bad_posts(result, removed))
+        selected = _select_posts(result, args.start) if result.get("removed") else []
+    return context.answer({**result, "removed": removed}, _format_posts(result, removed))
 
 
-def _to_remove(result: dict[str, Any], start: int | None) -> list[str]:
-    """The posts that a repair removes: those that no machine followed, and those that the person named."""
+def _select_posts(result: dict[str, Any], start: int | None) -> list[str]:
+    """Return the ids of posts that no machine has applied, and of those from `start` on."""
     posts = result.get("posts", ())
-    return [one["id"] for one in posts if one["certain"] or (start is not None and one["position"] >= start)]
+    return [post["id"] for post in posts if post["certain"] or (start is not None and post["position"] >= start)]
 
 
-def _bad_posts(result: dict[str, Any], removed: int) -> Iterator[str]:
+def _format_posts(result: dict[str, Any], removed: int) -> Iterator[str]:
     name, space = safe(result["conversation"]), safe(result["space"])
     posts = result.get("posts", ())
     if removed:
-        yield f"removed {removed} of the posts of {name} from {space}: machines continue with the list within seconds"
+        yield f"removed {removed} of the posts of {name} from {space}: machines resume the list within seconds"
     elif not posts:
-        yield f"every post of {name} in {space} can be followed; if the space lost changes: punch share {name} --repair"
-    for one in posts[:_SHOWN]:
-        stored = f" (stored {moment(one['at'])})" if one.get("at") else ""
-        yield f"  {safe(one['why'])}{stored}"
-        if not one["certain"]:
+        yield f"every post of {name} in {space} can be applied; if the space lost changes: punch share {name} --repair"
+    for post in posts[:_MAX_POSTS]:
+        stored = f" (stored {moment(post['at'])})" if post.get("at") else ""
+        yield f"  {safe(post['why'])}{stored}"
+        if not post["certain"]:
             yield (
-                "    another machine may have followed it: update punchlist here, or put back what is missing before it"
-                f" (punch share {name} --repair on a machine that has it);"
-                f" to remove it anyway: punch space repair {space} {name} --from {one['position']}"
+                "    another machine may have applied it: update punchlist here, or restore the missing earlier changes"
+                f" (punch share {name} --repair on a machine that has them);"
+                f" to remove it anyway: punch space repair {space} {name} --from {post['position']}"
             )
-    if (more := len(posts[_SHOWN:]) + result.get("more", 0)) > 0:
+    if (more := len(posts[_MAX_POSTS:]) + result.get("more", 0)) > 0:
         yield f"  and {more} more"

@@ -20,16 +20,16 @@ def run_stop(context: Context) -> int:
     except TimedOut as error:
         pid = target.pid()
         show_error(
-            "timed_out", str(error), f"to kill it without losing an acknowledged change: kill -9 {pid}" if pid else ""
+            "timed_out", str(error), f"kill it, which loses no acknowledged change: kill -9 {pid}" if pid else ""
         )
         return NO_DAEMON
     if pid is None:
-        return context.answer({"stopped": None}, ["no daemon runs"])
-    told = f"stopped the daemon (process {pid}); `punch daemon start`, or any other new command, starts it again"
-    return context.answer({"stopped": pid}, [told])
+        return context.answer({"stopped": None}, ["no daemon is running"])
+    line = f"stopped the daemon (process {pid}); punch daemon start or any other new command starts it again"
+    return context.answer({"stopped": pid}, [line])
 
 
 def run_start(context: Context) -> int:
     hello = start(context.target, context.options)
-    told = f"the daemon runs: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
-    return context.answer({"pid": hello.pid, "build": hello.build, "socket": context.target.socket}, [told])
+    line = f"the daemon is running: process {hello.pid}, {hello.build or hello.version}, on {context.target.socket}"
+    return context.answer({"pid": hello.pid, "build": hello.build, "socket": context.target.socket}, [line])

@@ -1,4 +1,4 @@
-"""`punch agent tools`: what to give to a model so that it can work on a list."""
+"""`punch agent tools`: print tool definitions and prompts for models."""
 
 import json
 
@@ -16,16 +16,18 @@ COMMANDS = {
     "tools": Usage(
         (
             Argument(
-                ("dialect",), "native, claude, checklist, queue, todo or todo-v1", {"metavar": "DIALECT", "nargs": "?"}
+                ("dialect",),
+                "the dialect: native, claude, checklist, queue, todo or todo-v1",
+                {"metavar": "DIALECT", "nargs": "?"},
             ),
             choice(
                 "--format",
-                text="the API to write the definitions for (default: mcp)",
+                text="write the definitions for this API (default: mcp)",
                 choices=("mcp", "openai", "responses", "anthropic", "python"),
                 default="mcp",
             ),
             value("--tools", text="print only these tools", metavar="NAME,NAME", type=names),
-            flag("--prompt", text="print the section for the model's prompt instead"),
+            flag("--prompt", text="print text for the model's prompt instead"),
         ),
         (
             "punch agent tools",
@@ -39,7 +41,7 @@ COMMANDS = {
 def run_tools(context: Context) -> int:
     args = context.args
     if args.dialect is None:
-        return _overview(context)
+        return _show_overview(context)
     try:
         (dialect,) = offered(args.dialect, args.tools)
     except Problem as problem:
@@ -54,7 +56,7 @@ def run_tools(context: Context) -> int:
     return context.answer(definitions, [text])
 
 
-def _overview(context: Context) -> int:
+def _show_overview(context: Context) -> int:
     rows = [
         {
             "dialect": dialect.name,
@@ -66,5 +68,6 @@ def _overview(context: Context) -> int:
     ]
     lines = [f"{row['dialect']:<10} {row['tokens']:>5} tokens  {row['summary']}" for row in rows]
     return context.answer(
-        rows, [*lines, "punch agent tools DIALECT prints its definitions, --prompt what to tell the model"]
+        rows,
+        [*lines, "to print the definitions: punch agent tools DIALECT; to print text for the prompt: add --prompt"],
     )

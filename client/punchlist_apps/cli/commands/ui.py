@@ -1,4 +1,4 @@
-"""`punch ui`: every list on a full screen."""
+"""`punch ui`: all lists in a full-screen interface."""
 
 import os
 import sys
@@ -15,7 +15,10 @@ COMMANDS = {
         (
             flag("--read-only", text="allow no changes"),
             Argument(
-                ("--keys",), 'a TOML file of your own keys, with lines like start = "S"', {"metavar": "FILE"}, "file"
+                ("--keys",),
+                'use key bindings from this TOML file, with lines such as start = "S"',
+                {"metavar": "FILE"},
+                "file",
             ),
         ),
         ("punch ui", "punch ui -c website", "punch ui --read-only"),
@@ -30,8 +33,10 @@ def run_ui(context: Context) -> int:
         return CONFIGURATION
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):
-        raise StateError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
-    named = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
+        raise StateError(
+            "punch ui needs a terminal as standard input and standard error; to see a list anywhere: punch watch"
+        )
+    name = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
     _ = context.caller
     from punchlist_apps.ui.app import PunchApp
     from punchlist_apps.ui.keymap import BadKeys
@@ -39,7 +44,7 @@ def run_ui(context: Context) -> int:
 
     keys = Path(args.keys) if args.keys else None
     options = context.options_of("punch ui")
-    setup = Setup(options, context.style.glyphs, named, context.actor, context.owner, args.read_only, keys)
+    setup = Setup(options, context.style.glyphs, name, context.actor, context.owner, args.read_only, keys)
     try:
         app = PunchApp(setup)
     except BadKeys as error:

@@ -1,4 +1,4 @@
-"""What happened is taken back by new events: undo, redo, revert."""
+"""Commands that reverse changes: undo, redo, revert. History is kept; each appends new events."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common.terminal.argument_types import point, positive
 
-_PREVIEW = flag("--preview", text="show what would happen, and change nothing")
-_FORCE = flag("--force", text="undo what still can be undone, even if newer calls depend on it")
+_PREVIEW = flag("--preview", text="show what would change, without changing it")
+_FORCE = flag("--force", text="undo as much as possible, even if newer changes depend on it")
 
 COMMANDS = {
     "undo": Usage(
         (
             Argument(
                 ("call",),
-                "this call, whoever's: a version that it made, as the log shows it (default: your newest call, here or "
-                "in a chat)",
+                "version of the change to undo, by any actor, as in punch log (default: your latest change)",
                 {"metavar": "CALL", "nargs": "?", "type": positive},
             ),
             value(
                 "-n",
                 "--count",
-                text="undo the last N calls (default: 1); asks first on a terminal",
+                text="undo the last N changes (default: 1); asks for confirmation on a terminal",
                 metavar="N",
                 type=positive,
             ),
             value(
                 "--of",
-                text="undo this actor's calls instead of your own: a name, its beginning or #3",
+                text="undo changes by this actor instead of your own: a name, its beginning or #3",
                 metavar="NAME",
                 complete="name",
             ),
-            flag("--all", text="undo all your calls or, with --of, all of that actor"),
+            flag("--all", text="undo all your changes or, with --of, all changes by that actor"),
             _PREVIEW,
             _FORCE,
             YES,
@@ -66,7 +65,7 @@ COMMANDS = {
         (
             value(
                 "--at",
-                text='a version or a time, such as 12, "10 min ago" or yesterday',
+                text='return to this version or time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
                 type=point,
                 required=True,
@@ -78,67 +77,68 @@ COMMANDS = {
     ),
 }
 
-_WORDS = {
-    "undo": ("once undone:", "undone:", "Undo all of this?", "punch redo"),
-    "redo": ("once redone:", "redone:", "Redo all of this?", "punch undo"),
-    "revert": ("once reverted:", "reverted:", "Revert all of this?", "punch undo"),
+_TEXTS = {
+    "undo": ("would undo:", "undone:", "Undo all of this?", "punch redo"),
+    "redo": ("would redo:", "redone:", "Redo all of this?", "punch undo"),
+    "revert": ("would revert:", "reverted:", "Revert all of this?", "punch undo"),
 }
-"""Command → what stands above what it would do and what it did, its question, and what reverses it."""
+"""Command → heading of a preview, heading of a result, confirmation question, command that reverses it."""
 
 
 def run_undo(context: Context) -> int:
     args = context.args
     if args.call is not None and (args.count is not None or args.of or args.all):
-        raise UsageError("a call by its version goes without -n, --of and --all")
+        raise UsageError("CALL can't be combined with -n, --of or --all; leave them out")
     if args.call is not None:
-        return _take_back(context, {"call": args.call}, "undo", asks=False)
+        return _undo(context, "undo", {"call": args.call}, confirm=False)
     count = None if args.all else args.count or 1
-    of, *also = resolve(context, args.of) if args.of else (context.actor, *_chats(context))
-    how = {"of": of, "count": count, "also": also[:THREADS] or None}
-    return _take_back(context, how, "undo", asks=count != 1)
+    of, *also = resolve(context, args.of) if args.of else (context.actor, *_find_own_chats(context))
+    selection = {"of": of, "count": count, "also": also[:THREADS] or None}
+    return _undo(context, "undo", selection, confirm=count != 1)
 
 
 def run_redo(context: Context) -> int:
     count = context.args.count or 1
-    how = {"of": context.actor, "redo": True, "count": count, "also": _chats(context) or None}
-    return _take_back(context, how, "redo", asks=count > 1)
+    selection = {"of": context.actor, "redo": True, "count": count, "also": _find_own_chats(context) or None}
+    return _undo(context, "redo", selection, confirm=count > 1)
 
 
 def run_revert(context: Context) -> int:
-    return _take_back(context, {"to_version": version_at(context, context.args.at)}, "revert", asks=True)
+    return _undo(context, "revert", {"to_version": version_at(context, context.args.at)}, confirm=True)
 
 
-def _chats(context: Context) -> list[str]:
-    """The actors of the chats about the list, whose calls are the person's; not for whoever goes by another name."""
+def _find_own_chats(context: Context) -> list[str]:
+    """Return the chat actors whose changes to this list count as the user's own."""
+    # Chats act for the user at the terminal, not for an actor that was named explicitly.
     if getattr(context.args, "of", None) or context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):
         return []
     page = context.call("conversation.list", kind="chat", limit=THREADS)["conversations"]
     return chats_about(context.conversation, page)
 
 
-def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: bool) -> int:
-    """Do it, or show it; on a terminal only after a question where it is more than one call."""
+def _undo(context: Context, command: str, selection: dict[str, Any], *, confirm: bool) -> int:
     args = context.args
-    would_head, done_head, question, back = _WORDS[command]
-    how |= {"whole": not getattr(args, "force", False), "claims": True}
-    if asks and not args.preview and not args.yes and context.style.terminal:
-        would = context.change("list.undo", preview=True, **how)["undone"]
-        context.lines(_lines(would, would_head, command))
-        if would and not context.confirmed(question):
+    preview_heading, heading, question, reverse = _TEXTS[command]
+    # With `whole`, the daemon rejects an undo that it could carry out only in part.
+    params = selection | {"whole": not getattr(args, "force", False), "claims": True}
+    if confirm and not args.preview and not args.yes and context.style.terminal:
+        preview = context.change("list.undo", preview=True, **params)["undone"]
+        context.lines(_format_undone(preview, preview_heading, command))
+        if preview and not context.confirmed(question):
             context.note("nothing was changed")
             return REFUSED
-    result = context.change("list.undo", preview=args.preview or None, **how)
-    lines = _lines(result["undone"], would_head if args.preview else done_head, command)
-    if not result["undone"] and "of" in how:
-        name = getattr(args, "of", None) or how["of"]
+    result = context.change("list.undo", preview=args.preview or None, **params)
+    lines = _format_undone(result["undone"], preview_heading if args.preview else heading, command)
+    if not result["undone"] and "of" in selection:
+        name = getattr(args, "of", None) or selection["of"]
         lines.append(
-            f"  {safe(name)} has no call left to {command}; punch log shows the calls of others, "
-            "and punch undo CALL undoes one"
+            f"  {safe(name)} has nothing left to {command}; punch log lists all changes, "
+            "and punch undo CALL undoes any of them"
         )
     elif result["undone"] and not args.preview:
-        lines.append(context.style.paint("dim", f"  to reverse this: {back}"))
+        lines.append(context.style.paint("dim", f"  to reverse this: {reverse}"))
     return context.answer(result | {"preview": True} if args.preview else result, lines)
 
 
-def _lines(undone: list[str], head: str, command: str) -> list[str]:
-    return [head, *(f"  {safe(line)}" for line in undone)] if undone else [f"nothing to {command}"]
+def _format_undone(undone: list[str], heading: str, command: str) -> list[str]:
+    return [heading, *(f"  {safe(line)}" for line in undone)] if undone else [f"nothing to {command}"]

@@ -1,4 +1,4 @@
-"""Commands that go on: the live view, the stream of events, waiting. All by push; restarts are the library's matter."""
+"""Commands that run until something happens: live view, event stream, wait. They use pushes; the library reconnects."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _PAGE = 500
 _NAMES = 36
 _UNBOUNDED = 200
-"""Columns for all lists where nothing limits them."""
+"""Width of the overview in columns where the output has none."""
 
 COMMANDS = {
     "watch": Usage(
@@ -39,7 +39,7 @@ COMMANDS = {
             flag("--all-conversations", text="show all lists"),
             value(
                 "--inline",
-                text="copy standard input to the output, and show N lines of the list below it",
+                text="copy standard input to the output, with N lines of the list below it",
                 metavar="N",
                 type=positive,
             ),
@@ -50,9 +50,7 @@ COMMANDS = {
         (
             Argument(("tasks",), "the tasks to wait for (default: all)", {"metavar": "ID", "nargs": "*"}),
             flag("--any-change", text="wait for the next change of any kind"),
-            value(
-                "--timeout", text="stop waiting after this time, such as 90s or 10m", metavar="TIME", type=milliseconds
-            ),
+            value("--timeout", text="give up after this time, such as 90s or 10m", metavar="TIME", type=milliseconds),
         ),
         ("punch wait 3 && make deploy", "punch wait --timeout 10m"),
     ),
@@ -60,7 +58,7 @@ COMMANDS = {
 
 
 def run_watch(context: Context) -> int:
-    """Redraw the list, or all lists, on a terminal; in a pipe (or with --json) print each event as a line of JSON."""
+    """Redraw one list or all on a terminal; in a pipe or with --json, print each event as a line of JSON."""
     args = context.args
     if args.json or not context.style.terminal:
         for event in stream(context, everywhere=args.all_conversations):
@@ -69,81 +67,86 @@ def run_watch(context: Context) -> int:
     context.style.now = 0
     if args.all_conversations:
         overview = Overview(context)
-        return _live(context, context.client.follow(Cursor(None, BoardView())), overview.take, overview.lines)
-    newest: list[TaskList] = []
+        follow = context.client.follow(Cursor(None, BoardView()))
+        return _show_live(context, follow, overview.apply, overview.format_lines)
+    latest: TaskList | None = None
 
-    def take(tasks: TaskList) -> None:
-        newest[:] = [tasks]
-        _note_cut(context, tasks)
+    def apply(tasks: TaskList) -> None:
+        nonlocal latest
+        latest = tasks
+        if tasks.damaged is not None:
+            context.note_cut(tasks.damaged.seq, tasks.damaged.reason)
 
     lists = context.client.conversation(context.known).watch(view="list")
-    return _live(context, lists, take, lambda room: _lines(context, newest, room))
+    return _show_live(context, lists, apply, lambda height: _format_list(context, latest, height))
 
 
-def _live(
-    context: Context, watch: "Watch[T]", take: Callable[[T], None], lines: Callable[[int | None], list[str]]
+def _show_live(
+    context: Context, watch: "Watch[T]", apply: Callable[[T], None], format_lines: Callable[[int | None], list[str]]
 ) -> int:
     with watch:
         if not context.style.moves:
             for item in watch:
-                take(item)
-                context.lines([*lines(None), ""])
+                apply(item)
+                context.lines([*format_lines(None), ""])
             return 0
-        most = context.args.inline
+        max_lines = context.args.inline
         context.style.spin()
-        screen = Screen(context.style, lines, most)
-        with screen, incoming(screen, watch.close, above=most is not None):
+        screen = Screen(context.style, format_lines, max_lines)
+        with screen, incoming(screen, watch.close, above=max_lines is not None):
             for item in watch:
-                take(item)
+                apply(item)
                 screen.draw()
     return 0
 
 
 def run_wait(context: Context) -> int:
     args = context.args
-    wanted = ids(args.tasks)
+    targets = ids(args.tasks)
     conversation = context.client.conversation(context.known)
-    for task in wanted or ():
-        conversation.get(task)  # a task that never was would count as gone
-    until, missing = _awaited(wanted, args.any_change)
+    # Reject unknown tasks: a task that is not in the list counts as finished.
+    for task in targets or ():
+        conversation.get(task)
+    until, missing = _build_condition(targets, args.any_change)
     timeout_s = None if args.timeout is None else args.timeout / 1000
-    began = time.monotonic()
+    started = time.monotonic()
     try:
         tasks = conversation.wait(until, timeout_s=timeout_s)
     except TimedOut:
-        if timeout_s is None or time.monotonic() - began < timeout_s:
-            raise  # the daemon is who did not answer
-        show_error("timed_out", f"{missing} within {timeout_s:g} s", "punch list shows how it stands")
+        if timeout_s is None or time.monotonic() - started < timeout_s:
+            raise  # the daemon did not respond
+        show_error("timed_out", f"{missing} within {timeout_s:g} s", "see the list: punch list")
         return TIME_UP
-    if not args.any_change and is_stuck(tasks) and (wanted is None or _unfinished(tasks, wanted)):
-        failed = [f"#{task.id}, which failed" for task in tasks if task.status == "failed"]
-        failed += [f"#{task.id}, which was rejected" for task in tasks if _is_rejected_heading(task)]
-        cause = " and ".join(failed)
-        show_error("stuck", f"{missing}, and what is left waits for {cause}", "punch why ID tells more")
+    if not args.any_change and is_stuck(tasks) and (targets is None or _find_unfinished(tasks, targets)):
+        causes = [f"#{task.id}, which failed" for task in tasks if task.status == "failed"]
+        causes += [f"#{task.id}, which was rejected" for task in tasks if _is_rejected_heading(task)]
+        message = f"{missing}: the remaining tasks wait for {' and '.join(causes)}"
+        show_error("stuck", message, "see why a task waits: punch why ID")
         return REFUSED
     value = {"version": tasks.version, "seq": tasks.seq, "counts": tasks.counts}
     code = context.answer(value, [])
-    failed = [task for task in tasks if wanted and task.id in wanted and task.status == "failed"]
+    failed = [task for task in tasks if targets and task.id in targets and task.status == "failed"]
     for task in failed:
         show_error("task_failed", f"#{task.id} {task.title} failed", task.fail_reason)
     return REFUSED if failed else code
 
 
-def _awaited(wanted: list[str] | None, any_change: bool) -> tuple[Until, str]:
+def _build_condition(targets: list[str] | None, any_change: bool) -> tuple[Until, str]:
+    """Return what to wait for, and the message if it doesn't happen."""
     if any_change:
         return "change", "nothing changed"
-    if wanted is None:
+    if targets is None:
         return lambda tasks: not tasks.remaining or is_stuck(tasks), "not all tasks were finished"
-    names = ", ".join(f"#{task}" for task in wanted)
-    missing = f"{names} {'was not' if len(wanted) == 1 else 'were not all'} finished"
-    return lambda tasks: not _unfinished(tasks, wanted) or is_stuck(tasks), missing
+    names = ", ".join(f"#{task}" for task in targets)
+    missing = f"{names} {'was not' if len(targets) == 1 else 'were not all'} finished"
+    return lambda tasks: not _find_unfinished(tasks, targets) or is_stuck(tasks), missing
 
 
 def is_stuck(tasks: TaskList) -> bool:
-    """Return whether the list is stuck: all that is left waits for failed tasks or rejected headings."""
+    """Return whether all remaining tasks wait for failed tasks or rejected headings."""
     counts = tasks.counts
-    moves = counts.in_progress + counts.paused + counts.ready
-    if not tasks.remaining or moves or any(task.not_before for task in tasks):
+    startable = counts.in_progress + counts.paused + counts.ready
+    if not tasks.remaining or startable or any(task.not_before for task in tasks):
         return False
     return bool(counts.failed) or any(map(_is_rejected_heading, tasks))
 
@@ -152,23 +155,23 @@ def _is_rejected_heading(task: Task) -> bool:
     return task.status == "pending" and task.fail_reason != "" and is_heading(task.metadata)
 
 
-def _unfinished(tasks: TaskList, wanted: list[str]) -> list[str]:
-    return [task.id for task in tasks if task.id in wanted and task.status not in FINISHED]
+def _find_unfinished(tasks: TaskList, targets: list[str]) -> list[str]:
+    return [task.id for task in tasks if task.id in targets and task.status not in FINISHED]
 
 
-def _lines(context: Context, newest: list[TaskList], room: int | None = None) -> list[str]:
-    """The newest list. Where it is longer than there is room for, what is in progress comes first, to stay in view."""
-    if not newest:
+def _format_list(context: Context, latest: TaskList | None, height: int | None = None) -> list[str]:
+    """Format the list. If it exceeds the height, put tasks in progress first, so that they stay visible."""
+    if latest is None:
         return []
-    counts: dict[str, int] = msgspec.to_builtins(newest[0].counts)
-    tasks: list[dict[str, Any]] = msgspec.to_builtins(list(newest[0]))
-    note = shared_note(msgspec.to_builtins(newest[0].shared))
-    if newest[0].damaged is not None:
+    counts: dict[str, int] = msgspec.to_builtins(latest.counts)
+    tasks: list[dict[str, Any]] = msgspec.to_builtins(list(latest))
+    note = shared_note(msgspec.to_builtins(latest.shared))
+    if latest.damaged is not None:
         note = "damaged: not the whole list"
-    if room is not None and not tasks and not note:
+    if height is not None and not tasks and not note:
         return [] if context.args.inline else [header(context.name, counts, context.style, "no tasks")]
     lines = list_lines(context.name, tasks, counts, context.style, note=note, folded=True)
-    if room is None or len(lines) <= room:
+    if height is None or len(lines) <= height:
         return lines
     running = [task for task in tasks if task["status"] == "in_progress"]
     others = [task for task in tasks if task["status"] != "in_progress"]
@@ -177,23 +180,18 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
     return [lines[0], *first, *rest[1:]]
 
 
-def _note_cut(context: Context, tasks: TaskList) -> None:
-    if tasks.damaged is not None:
-        context.note_cut(tasks.damaged.seq, tasks.damaged.reason)
-
-
 class Overview:
-    """All lists, a line each: those that need somebody first.
+    """All lists, a line each. Lists that need attention come first.
 
     Args:
-        context: Asks for those that there are.
+        context: Fetches the lists.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._cards: dict[str, Conversation] = {}
 
-    def take(self, push: BoardPush | BoardStart) -> None:
+    def apply(self, push: BoardPush | BoardStart) -> None:
         if isinstance(push, BoardStart):
             self._cards = {}
             cursor: str | None = None
@@ -206,25 +204,28 @@ class Overview:
         card = push.card
         if push.gone:
             self._cards.pop(card.conversation, None)
-        elif (known := self._cards.get(card.conversation)) is None or known.version <= card.version:
+        elif (current := self._cards.get(card.conversation)) is None or current.version <= card.version:
             self._cards[card.conversation] = card
 
-    def lines(self, room: int | None = None) -> list[str]:
-        """The board as lines; where it is longer than there is room for, without the lists where nothing is to do."""
+    def format_lines(self, height: int | None = None) -> list[str]:
+        """Return a heading and a line for each list."""
         style = self._context.style
         width = style.width or _UNBOUNDED
         context = DrawContext(style.glyphs, 0, 0, width)
         counts = [card.counts for card in self._cards.values()]
-        running = sum(one.in_progress for one in counts)
-        head: list[Part] = [("title", f"{len(counts)} lists"), ("dim", f"  {running} in progress" if running else "")]
-        rows = [head]
+        running = sum(count.in_progress for count in counts)
+        heading: list[Part] = [
+            ("title", f"{len(counts)} lists"),
+            ("dim", f"  {running} in progress" if running else ""),
+        ]
+        rows = [heading]
         for item in board_items(self._cards.values()):
             card = self._cards.get(item.key)
-            called = short_name(item.key, self._cards)
-            names = min(_NAMES, width // 3)
-            rows.append(card_parts(card, context, names, called) if card else [("dim", f" {item.text}")])
-        return [_painted(fitted(parts, width), style) for parts in rows]
+            name = short_name(item.key, self._cards)
+            name_width = min(_NAMES, width // 3)
+            rows.append(card_parts(card, context, name_width, name) if card else [("dim", f" {item.text}")])
+        return [_paint(fitted(parts, width), style) for parts in rows]
 
 
-def _painted(parts: list[Part], style: Style) -> str:
+def _paint(parts: list[Part], style: Style) -> str:
     return "".join(style.paint(name, words) for name, words in parts)

@@ -1,4 +1,4 @@
-"""`punch web`: serve the lists over HTTP, and make the links that let a browser in."""
+"""`punch web`: serve the lists over HTTP, and print links that sign a browser in."""
 
 import errno
 import os
@@ -27,39 +27,43 @@ COMMANDS = {
     "web": Usage(
         (
             value(
-                "--port", text="the port on 127.0.0.1 and ::1 (default: 8322)", metavar="PORT", type=port, default=8322
+                "--port",
+                text="listen on this port of 127.0.0.1 and ::1 (default: 8322)",
+                metavar="PORT",
+                type=port,
+                default=8322,
             ),
             Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
             value(
                 "--allow-host",
-                text="accept requests for this host name too; repeatable",
+                text="also accept requests for this host name; repeatable",
                 metavar="NAME",
                 action="append",
             ),
             value(
                 "--idle-exit",
-                text="end once nobody has been connected for this long",
+                text="exit after this long without a connection",
                 metavar="TIME",
                 type=milliseconds,
             ),
             flag("--open", text="open the page in a browser"),
-            flag("--link", text="print a link that signs one browser in within a minute, and end"),
-            flag("--read-only", text="with --link or --open: let the browser change nothing"),
-            value("--only", text="with --link or --open: show the browser this list alone", metavar="LIST"),
-            value("--user", text="with --link or --open: show the browser this user's lists alone", metavar="NAME"),
+            flag("--link", text="print a link that signs in one browser within a minute, and exit"),
+            flag("--read-only", text="with --link or --open: allow no changes by the browser"),
+            value("--only", text="with --link or --open: show the browser only this list", metavar="LIST"),
+            value("--user", text="with --link or --open: show the browser only this user's lists", metavar="NAME"),
             value(
                 "--as",
-                text="with --link or --open: name whose changes the browser makes (for --only and --user: web/ID)",
+                text="with --link or --open: record changes under this name (with --only or --user: web/ID)",
                 metavar="NAME",
             ),
             value(
                 "--for",
-                text="with --link or --open: how long the browser stays signed in (default: 30d)",
+                text="with --link or --open: keep the browser signed in this long (default: 30d)",
                 metavar="TIME",
                 type=milliseconds,
             ),
-            flag("--verbose", text="print the chat agent's tools and each of its calls to standard error"),
-            flag("--revoke", text="end all links and sign-ins at once, and give scripts a new secret in web.token"),
+            flag("--verbose", text="print the chat agent's tools and calls to standard error"),
+            flag("--revoke", text="invalidate all links and sign-ins, and write a new secret for scripts to web.token"),
         ),
         (
             "punch web --open",
@@ -73,14 +77,14 @@ COMMANDS = {
 
 _SECRET = "web.token"
 _USED = "web.used"
-_PATIENCE_S = 5.0
-_LONGEST_NAME = 128
+_TIMEOUT_S = 5.0
+_MAX_NAME = 128
 _ID_BYTES = 3
-"""Length of the id in the name of a link for one list or one user."""
+"""Length of the random id in the actor name `web/ID`, in bytes."""
 
 
 def run_web(context: Context) -> int:
-    """Serve until a signal; with `--link` or `--revoke` only do that."""
+    """Serve until a signal arrives. With `--link` or `--revoke`, do that and return."""
     from msgspec import UNSET
 
     from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
@@ -91,12 +95,14 @@ def run_web(context: Context) -> int:
     if args.revoke:
         secret.rotate()
         stored.record(f"the new secret in {secret.path}")
-        context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
+        context.lines(
+            ["all links and sign-ins are invalid now", f"the new secret for scripts is in {safe(str(secret.path))}"]
+        )
         return 0
-    name = _name(args)
+    name = _resolve_actor(args)
     if args.link and args.unix:
         raise UsageError(
-            "a link has no Unix socket in it: leave out --unix, and name by --port where ssh -L leads from"
+            "a link can't contain a Unix socket; leave out --unix, and give the port forwarded by ssh -L as --port"
         )
     if args.link and secret.problem:
         show_error("configuration", secret.problem)
@@ -105,37 +111,39 @@ def run_web(context: Context) -> int:
     scope = Scope("ro" if args.read_only else "rw", args.only, args.user, name or UNSET)
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
 
-    def link(port: int) -> str:
+    def build_link(port: int) -> str:
         return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
 
     if args.link:
-        context.lines([link(args.port)])
+        context.lines([build_link(args.port)])
         if not _is_served(args.port):
-            context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
+            context.note(
+                f"nothing listens on port {args.port} yet; start punch web within a minute, before the link expires"
+            )
         return 0
     if not extras.is_installed("web"):
         show_error("configuration", extras.WEB_MISSING, extras.install("web"))
         return CONFIGURATION
     secret.check()
-    _serve(context, keys, link)
+    _serve(context, keys, build_link)
     return 0
 
 
-def _name(args: Namespace) -> str:
-    """Return the actor of changes made by the link; empty for this person."""
+def _resolve_actor(args: Namespace) -> str:
+    """Return the actor of changes made by the link; empty for this user."""
     name = vars(args)["as"]
-    limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
-    if limited and not (args.link or args.open):
-        raise UsageError("--read-only, --only, --user, --as and --for go with --link or --open")
+    is_limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
+    if is_limited and not (args.link or args.open):
+        raise UsageError("--read-only, --only, --user, --as and --for need --link or --open; add one")
     if name is None:
-        # A person of its own, so that no one undoes what another one did.
+        # A separate actor for each link, so that undo doesn't reverse changes made by another link.
         return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
-    if not 0 < len(name := name.strip()) <= _LONGEST_NAME or not name.isprintable():
-        raise UsageError(f"--as takes a name of 1 to {_LONGEST_NAME} printable characters")
+    if not 0 < len(name := name.strip()) <= _MAX_NAME or not name.isprintable():
+        raise UsageError(f"invalid name for --as; use 1 to {_MAX_NAME} printable characters")
     return name
 
 
-def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
+def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> None:
     args = context.args
     import anyio
 
@@ -152,21 +160,22 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
     except BadSettings as error:
         raise UsageError(str(error)) from None
     try:
-        given = given_sockets()
-        sockets = given or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
+        inherited = given_sockets()
+        sockets = inherited or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             error.filename = args.unix or f"port {args.port}"
-            error.strerror = "in use by another program; --port takes another"
+            error.strerror = "in use by another program; use another with --port"
         raise
-    if not given:  # a journal is no place for a ticket
-        context.lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
+    # Sockets from systemd: don't write a ticket to the journal.
+    if not inherited:
+        context.lines([f"listening on {safe(args.unix)}" if args.unix else build_link(args.port)])
     if args.open and not args.unix:
-        _open(context, link(args.port))
+        _open(context, build_link(args.port))
     if args.verbose:
         print_to_stderr()
     options = context.options_of("punch web")
-    options["timeout_s"] = _PATIENCE_S
+    options["timeout_s"] = _TIMEOUT_S
     setup = Setup(
         args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or "default",
         tuple(args.allow_host or ()),
@@ -179,19 +188,18 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
 
 
 def _is_served(port: int) -> bool:
-    """Whether somebody listens at this port of the machine."""
     try:
-        socket.create_connection(("127.0.0.1", port), _PATIENCE_S).close()
+        socket.create_connection(("127.0.0.1", port), _TIMEOUT_S).close()
     except OSError:
         return False
     return True
 
 
 def _open(context: Context, link: str) -> None:
-    """Open a link in a browser by a file of ours alone: the arguments of a browser are for everybody to see."""
+    """Open a link in a browser through a private file, because other users can see a browser's arguments."""
     path = Path(context.target.data_dir, "web.html")
     page = f'<!doctype html><meta http-equiv="refresh" content="0;url={link}"><title>punchlist</title>'
     atomic_write(str(path), page.encode())
     path.chmod(0o600)
     if not webbrowser.open(path.as_uri()):
-        context.note("no browser could be started; open the link above")
+        context.note("no browser could be started; open the link above yourself")

@@ -1,4 +1,4 @@
-"""`punch who`: which agents and people work with the daemon, and the other machines of its spaces."""
+"""`punch who`: show agents and users of the daemon, and the other machines of its spaces."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ COMMANDS = {
 }
 
 _SILENT_MS = 60_000
-"""Upper limit for the silence of a connected machine, in milliseconds: three times its reporting interval."""
+"""Upper limit for the time since a connected machine's last report, in milliseconds: three reporting intervals."""
 
 
 def run_who(context: Context) -> int:
     """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
-    wanted = context.known if context.args.conversation else None
-    found = context.call("agent.list", conversation=wanted)
-    machines = [] if wanted else _machines(context)
+    name = context.known if context.args.conversation else None
+    result = context.call("agent.list", conversation=name)
+    machines = [] if name else _fetch_machines(context)
     style, now = context.style, int(time() * 1000)
-    agents, others = build_roster(found, now)
+    agents, others = build_roster(result, now)
     lines: list[str] = []
-    for one in agents:
-        glyph = style.glyphs["in_progress" if one.is_here else "pending"]
+    for agent in agents:
+        glyph = style.glyphs["in_progress" if agent.is_here else "pending"]
         lines += [
-            f"{glyph} {safe(one.name)}  {one.details(style.glyphs['dot'])}",
-            *(f"    {task.line}" for task in one.tasks),
+            f"{glyph} {safe(agent.name)}  {agent.details(style.glyphs['dot'])}",
+            *(f"    {task.line}" for task in agent.tasks),
         ]
     lines += [others] if others else []
-    lines += [_machine_line(machine, style, now) for machine in machines]
-    lines = lines or [NO_AGENTS_IN_LIST if wanted else NO_AGENTS]
-    value = {"agents": drop_commands(found), "machines": machines}
+    lines += [_format_machine(machine, style, now) for machine in machines]
+    lines = lines or [NO_AGENTS_IN_LIST if name else NO_AGENTS]
+    value = {"agents": drop_commands(result), "machines": machines}
     return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])
 
 
-def _machines(context: Context) -> list[dict[str, Any]]:
+def _fetch_machines(context: Context) -> list[dict[str, Any]]:
     from punchlist_schemas.things import machine_of
 
     try:
@@ -54,13 +54,13 @@ def _machines(context: Context) -> list[dict[str, Any]]:
     except Forbidden:
         return []
     return [
-        {"machine": machine_of(one["member"]), "space": space["space"], **one}
+        {"machine": machine_of(machine["member"]), "space": space["space"], **machine}
         for space in spaces
-        for one in space.get("machines", ())
+        for machine in space.get("machines", ())
     ]
 
 
-def _machine_line(machine: dict[str, Any], style: Style, now: int) -> str:
+def _format_machine(machine: dict[str, Any], style: Style, now: int) -> str:
     seen, name = machine["seen_at"], safe(machine["machine"])
     is_silent = now - seen > _SILENT_MS
     when = f"not heard of for {ago(seen, now)}" if is_silent else f"last seen {ago(seen, now)} ago"

@@ -1,4 +1,4 @@
-"""`punch why`: what keeps a task from being started, as a short tree."""
+"""`punch why`: show why a task can't be started, as a short tree."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ COMMANDS = {
     "why": Usage((TASK,), ("punch why 3",)),
 }
 
-_MOST_LINES = 40
+_MAX_LINES = 40
 
 
 def run_why(context: Context) -> int:
-    wanted = one_id(str(context.args.task))
-    told: dict[str, Any] = context.ask("task.explain", task=wanted, owner=context.owner)
+    task = one_id(str(context.args.task))
+    result: dict[str, Any] = context.ask("task.explain", task=task, owner=context.owner)
     style = context.style
-    tree = reasons(told, style)
-    lines = [f"#{safe(wanted)} {path_title(told['task'], told.get('path', ()))}"]
-    lines += [f"{'  ' * (depth + 1)}{style.glyphs['arrow']} {text}" for depth, text in tree[:_MOST_LINES]]
-    if (more := told.get("more", 0) + len(tree) - _MOST_LINES) > 0:
+    tree = reasons(result, style)
+    lines = [f"#{safe(task)} {path_title(result['task'], result.get('path', ()))}"]
+    lines += [f"{'  ' * (depth + 1)}{style.glyphs['arrow']} {text}" for depth, text in tree[:_MAX_LINES]]
+    if (more := result.get("more", 0) + len(tree) - _MAX_LINES) > 0:
         lines.append(f"  {style.glyphs['cut']} {more} more")
-    value = {"task": wanted, "ready": told["ready"], "reasons": [{"depth": d, "text": t} for d, t in tree]}
+    value = {"task": task, "ready": result["ready"], "reasons": [{"depth": d, "text": t} for d, t in tree]}
     return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])

@@ -278,7 +278,7 @@ def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
             assert refused.acquire(timeout=60)
         assert DaemonStopped not in counted  # what counts ends the watch after a while
         told = subprocess.run([*PUNCH, "daemon", "start"], check=True, capture_output=True, text=True).stdout
-        assert told.startswith("the daemon runs: process ")
+        assert told.startswith("the daemon is running: process ")
         subprocess.run([*PUNCH, "add", "two", "-c", "c"], check=True, capture_output=True)
         follower.join(60)
     assert titles == ["one", "two"]

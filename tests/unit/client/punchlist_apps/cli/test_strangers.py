@@ -44,7 +44,7 @@ def test_what_was_put_back_to_work_in_somebodys_name_can_be_taken(punch: Any) ->
     punch("pause", "1")
     punch("resume", "1", "--actor", "bob")
     refused = punch("start", "1", "--actor", "bob")
-    assert refused.code == 1 and "punch pause 1 takes it away from ann; punch start 1 takes it then" in refused.err
+    assert refused.code == 1 and "take it from ann: punch pause 1, then punch start 1" in refused.err
     punch("pause", "1", "--actor", "bob")
     assert punch("start", "1", "--actor", "bob").code == 0
 
@@ -68,7 +68,7 @@ def test_what_was_cleared_leaves_no_hole_in_the_log(punch: Any) -> None:
 def test_hints_name_what_to_type(punch: Any, home: Path) -> None:
     punch("add", "a")
     assert "write title=VALUE" in punch("list", "set", "title", "foo").err
-    assert "name a word" in punch("find", "").err
+    assert "no word given" in punch("find", "").err
     missing = punch("mirror", "add", "nosuch.md")
     assert missing.code == 1 and "mkdir" not in missing.err and "punch export" in missing.err
     assert "it can go to: \n" not in punch("approve", "1").err

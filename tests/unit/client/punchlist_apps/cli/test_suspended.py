@@ -154,7 +154,7 @@ def test_doctor_names_the_log_of_a_daemon_that_hangs(home: Path, run: Any, monke
         told = run("doctor")
     assert told.code == 1
     assert f"daemon: no reply from pid {os.getpid()} for 0 s" in told.out
-    assert f"see the end of {home}/data/daemon.log; if it stays so: kill -9 {os.getpid()}" in told.out
+    assert f"see the end of {home}/data/daemon.log; if it doesn't recover, kill -9 {os.getpid()}" in told.out
 
 
 def test_stop_continues_a_suspended_daemon(suspended: Spawned, run: Any) -> None:
@@ -171,4 +171,4 @@ def test_stop_says_how_to_kill_a_daemon_that_hangs(home: Path, run: Any, monkeyp
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         told = run("daemon", "stop")
     assert told.code == 69
-    assert told.err.endswith(f"  to kill it without losing an acknowledged change: kill -9 {os.getpid()}\n")
+    assert told.err.endswith(f"  kill it, which loses no acknowledged change: kill -9 {os.getpid()}\n")

@@ -134,7 +134,7 @@ def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon:
     server = command(daemon, "agent", "mcp", "--actor", name)
     ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=session_of(None), capture_output=True, check=False)
     assert ran.returncode == 2
-    assert b"--actor is 1 to 128 characters" in ran.stderr
+    assert b"invalid --actor; use 1 to 128 characters" in ran.stderr
     assert b"\x1b" not in ran.stderr
 
 

@@ -95,7 +95,7 @@ def test_a_claim_is_released_by_a_hosts_name(two: Any) -> None:
 
 def test_assign_says_that_it_knows_nobody_of_the_name(two: Any) -> None:
     two("add", "four")
-    assert "nobody called cluade-code is known" in two("assign", "4", "cluade-code").err
+    assert "the name cluade-code has not been used" in two("assign", "4", "cluade-code").err
     assert two("assign", "4", "claude-code").err == ""
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from punchlist_schemas.methods import METHODS
 
 
-def test_any_method_with_words_or_json(punch: Any) -> None:
+def test_params_are_words_or_json(punch: Any) -> None:
     added = punch("daemon", "call", "task.add", "title=Write", 'metadata={"a": [1]}', "--actor", "ada")
     assert added.json["task"]["metadata"] == {"a": [1]}
     got = punch("daemon", "call", "task.get", '{"conversation": "default", "task": "1"}')
@@ -11,7 +11,7 @@ def test_any_method_with_words_or_json(punch: Any) -> None:
     assert punch("log", "--json").out.count('"actor":"ada"') == 2
 
 
-def test_the_conversation_is_filled_in_where_it_must_be_named(punch: Any) -> None:
+def test_required_conversation_is_filled_in(punch: Any) -> None:
     punch("add", "a", "-c", "one")
     punch("add", "b", "-c", "two")
     assert {event["conversation"] for event in punch("daemon", "call", "event.read", "after=0").json["events"]} == {
@@ -23,13 +23,13 @@ def test_the_conversation_is_filled_in_where_it_must_be_named(punch: Any) -> Non
     assert punch("daemon", "call", "task.list", "conversation=two").json["tasks"][0]["title"] == "b"
 
 
-def test_the_methods_are_listed(run: Any) -> None:
-    shown = run("daemon", "call", "--list")
-    assert [line.split()[0] for line in shown.lines] == list(METHODS)
+def test_methods_are_listed(run: Any) -> None:
+    outcome = run("daemon", "call", "--list")
+    assert [line.split()[0] for line in outcome.lines] == list(METHODS)
     assert run("daemon", "call", "--list", "--json").json == sorted(METHODS)
 
 
-def test_a_number_is_text_where_only_text_fits(punch: Any) -> None:
+def test_number_is_text_if_type_is_text(punch: Any) -> None:
     punch("add", "a")
     assert punch("daemon", "call", "task.get", "task=1").json["task"]["title"] == "a"
     assert punch("daemon", "call", "task.list", "limit=1").json["total"] == 1

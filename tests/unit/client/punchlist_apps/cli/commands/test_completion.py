@@ -23,14 +23,14 @@ Complete = Callable[..., list[str]]
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The scripts as the sources make them now, by shell."""
+    """Scripts generated from the current sources, by shell."""
     folder = tmp_path_factory.mktemp("checkout") / "completions"
     subprocess.run([sys.executable, GENERATE, folder], check=True, timeout=60)
     return {shell: folder / name for shell, name in FILES.items()}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_knows_every_command_and_every_option(shell: str, scripts: dict[str, Path]) -> None:
+def test_script_has_every_command_and_option(shell: str, scripts: dict[str, Path]) -> None:
     text = scripts[shell].read_text("utf-8")
     for command in COMMANDS.values():
         assert command.word in text
@@ -41,7 +41,7 @@ def test_a_script_knows_every_command_and_every_option(shell: str, scripts: dict
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_command_prints_the_script(
+def test_command_prints_script(
     shell: str, scripts: dict[str, Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "CHECKOUT", scripts["bash"].parents[2])
@@ -49,36 +49,34 @@ def test_the_command_prints_the_script(
     assert capfd.readouterr().out == scripts[shell].read_text("utf-8")
 
 
-def test_a_script_that_was_not_made_is_an_error_with_the_command(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_script_is_reported_with_advice(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "CHECKOUT", tmp_path)
     (tmp_path / "Makefile").touch()
-    refused = run("completion", "bash")
-    assert (refused.code, refused.err) == (
+    outcome = run("completion", "bash")
+    assert (outcome.code, outcome.err) == (
         78,
         "error: completions/bash/punch is not part of this installation\n  make it: make setup\n",
     )
 
 
 @pytest.mark.parametrize("shell", ["bash", *(pytest.param(name, marks=needs(name)) for name in ("zsh", "fish"))])
-def test_the_shell_can_read_its_script(shell: str, scripts: dict[str, Path]) -> None:
+def test_shell_parses_script(shell: str, scripts: dict[str, Path]) -> None:
     subprocess.run([shell, "-n", scripts[shell]], check=True, timeout=20)
 
 
 @pytest.fixture
 def complete(tmp_path: Path, scripts: dict[str, Path]) -> Complete:
-    """What bash offers for the last of these words."""
+    """Return bash's candidates for the last of these words."""
     (tmp_path / "plan.md").write_text("")
 
     def complete(*words: str, **env: str) -> list[str]:
         quoted = " ".join(f"'{word}'" for word in words)
         code = f"""source {scripts["bash"]}; cd {tmp_path}
             COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_punch; printf '%s\\n' "${{COMPREPLY[@]}}" """
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", code], capture_output=True, text=True, check=True, timeout=20, env=environment(**env)
         )
-        return done.stdout.split()
+        return process.stdout.split()
 
     return complete
 
@@ -100,12 +98,12 @@ def complete(tmp_path: Path, scripts: dict[str, Path]) -> Complete:
         (("punch", "list", "--socket", "pl"), ["plan.md"]),
     ],
 )
-def test_bash_offers_what_fits(complete: Complete, words: tuple[str, ...], offered: list[str]) -> None:
+def test_bash_completes_words(complete: Complete, words: tuple[str, ...], offered: list[str]) -> None:
     assert complete(*words) == offered
 
 
 def with_punch(tmp_path: Path) -> str:
-    """PATH with a `punch` of this checkout in front."""
+    """Return PATH with this checkout's `punch` first."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "punch"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist "$@"\n')
@@ -113,9 +111,7 @@ def with_punch(tmp_path: Path) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
-def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(
-    punch: Any, tmp_path: Path, complete: Complete
-) -> None:
+def test_bash_completes_tasks_and_lists(punch: Any, tmp_path: Path, complete: Complete) -> None:
     punch("add", "a")
     punch("add", "b")
     punch("done", "1")
@@ -130,7 +126,7 @@ def test_bash_offers_the_tasks_of_the_list_that_is_meant_and_the_names_of_lists(
     assert complete("punch", "list", "-c", "d", PATH=path) == ["default"]
 
 
-def test_bash_offers_agents_and_people(punch: Any, tmp_path: Path, complete: Complete) -> None:
+def test_bash_completes_actors(punch: Any, tmp_path: Path, complete: Complete) -> None:
     punch("add", "a", "--actor", "ann")
     punch("queue", "claim", "-o", "claude-code/59aa02", "--actor", "claude-code/59aa02")
     path = with_punch(tmp_path)
@@ -165,19 +161,19 @@ def two_lists(punch: Any) -> None:
     ],
 )
 @pytest.mark.usefixtures("two_lists")
-def test_fish_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], line: str, offered: list[str]) -> None:
+def test_fish_completes_words(tmp_path: Path, scripts: dict[str, Path], line: str, offered: list[str]) -> None:
     code = f"source {scripts['fish']}; complete -C '{line}'"
     env = environment(PATH=with_punch(tmp_path), HOME=str(tmp_path))
     command = ["fish", "--no-config", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
-    assert done.stderr == ""
-    assert [found.partition("\t")[0] for found in done.stdout.splitlines()] == offered
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=env)
+    assert process.stderr == ""
+    assert [found.partition("\t")[0] for found in process.stdout.splitlines()] == offered
 
 
 @needs("zsh")
 @pytest.mark.parametrize("loaded", ["fpath", "eval"])
 @pytest.mark.usefixtures("two_lists")
-def test_zsh_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], loaded: str) -> None:
+def test_zsh_completes_words(tmp_path: Path, scripts: dict[str, Path], loaded: str) -> None:
     load = {"fpath": f"fpath=({scripts['zsh'].parent} $fpath)", "eval": ""}[loaded]
     then = {"fpath": "", "eval": f'eval "$(cat {scripts["zsh"]})"'}[loaded]
     (tmp_path / ".zshrc").write_text(
@@ -211,11 +207,11 @@ def test_zsh_offers_what_fits(tmp_path: Path, scripts: dict[str, Path], loaded: 
 @pytest.mark.parametrize(
     "words", [(), ("task",), ("list",), ("name",), ("task", "--", "done"), ("nonsense",), ("task", "--", "-c")]
 )
-def test_where_there_is_nothing_to_offer_completion_is_silent(run: Any, words: tuple[str, ...]) -> None:
-    done = run("complete", *words)
-    assert (done.code, done.out, done.err) == (0, "", "")
+def test_completion_without_candidates_is_silent(run: Any, words: tuple[str, ...]) -> None:
+    outcome = run("complete", *words)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
-def test_titles_are_offered_harmless(punch: Any) -> None:
+def test_completed_titles_are_escaped(punch: Any) -> None:
     punch("add", "evil\x1b[31m\u202e")
     assert punch("complete", "task", "--", "done").out == "1\tevil\\x1b[31m\\u202e\n"

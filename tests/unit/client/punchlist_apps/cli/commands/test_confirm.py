@@ -14,11 +14,11 @@ def asked(client: Client) -> str:
     return caught.value.token
 
 
-def test_a_person_answers_the_question_of_a_tool(punch: Any, daemon: Running) -> None:
+def test_person_confirms_call_of_tool(punch: Any, daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False) as client:
         token = asked(client)
-        shown = punch("confirm", token)
-        assert shown.code == 2 and "delete 1 task: #1 Milk" in shown.err
+        outcome = punch("confirm", token)
+        assert outcome.code == 2 and "delete 1 task: #1 Milk" in outcome.err
         assert len(client.conversation("elsewhere").list()) == 1
         assert punch("confirm", token, "--yes").lines == ["done: delete 1 task: #1 Milk"]
         assert not client.conversation("elsewhere").list()
@@ -26,8 +26,8 @@ def test_a_person_answers_the_question_of_a_tool(punch: Any, daemon: Running) ->
         assert again.code == 1 and "Unknown token" in again.err
 
 
-def test_a_token_that_is_none_says_how_to_get_another(punch: Any) -> None:
-    told = punch("confirm", "deadbeef", "--yes")
-    assert told.code == 1
+def test_unknown_token_is_rejected_with_advice(punch: Any) -> None:
+    outcome = punch("confirm", "deadbeef", "--yes")
+    assert outcome.code == 1
     advice = "nothing was changed; the agent that asked gets a new token when it calls its tool again"
-    assert told.err.splitlines()[1].strip() == advice
+    assert outcome.err.splitlines()[1].strip() == advice

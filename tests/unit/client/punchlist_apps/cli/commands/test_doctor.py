@@ -27,15 +27,15 @@ def states(outcome: Any) -> dict[str, str]:
     return {finding["check"]: finding["state"] for finding in outcome.json}
 
 
-def test_a_healthy_place_is_all_ok(punch: Any) -> None:
+def test_healthy_installation_is_ok(punch: Any) -> None:
     punch("add", "a")
     outcome = punch("doctor", "--json")
     assert outcome.code == 0
     found = states(outcome)
     assert {"python", "socket directory", "data directory", "disk", "daemon", "versions", "log", "wal"} <= set(found)
     assert {state for check, state in found.items() if check != "status file"} == {"ok"}
-    shown = punch("doctor")
-    assert "  ok  daemon: punchlistd " in shown.out
+    output = punch("doctor")
+    assert "  ok  daemon: punchlistd " in output.out
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_healthy_place_is_all_ok(punch: Any) -> None:
     ],
     ids=["plain", "the system's", "optimized", "not told"],
 )
-def test_an_interpreter_built_without_a_profile_is_told_and_is_no_fault(
+def test_python_without_profile_is_noted(
     punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch, options: str | None, prefix: str, optimized: bool
 ) -> None:
     folder = home / "programs"
@@ -58,19 +58,17 @@ def test_an_interpreter_built_without_a_profile_is_told_and_is_no_fault(
     monkeypatch.setattr(sys, "base_prefix", prefix)
     alone = punch("doctor")
     assert alone.code == 0
-    assert ("one that is built with --enable-optimizations runs the daemon faster" in alone.out) is not optimized
+    assert ("install punchlist with a Python built with --enable-optimizations" in alone.out) is not optimized
     for name in ("python3.11", "python3.13"):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     beside = punch("doctor")
     assert beside.code == 0
-    advice = f"{folder / 'python3.13'} runs the daemon faster: install punchlist with it"
+    advice = f"for a faster daemon, install punchlist with {folder / 'python3.13'}"
     assert (advice in beside.out) is not optimized
 
 
-def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_untrusted_project_file_fails(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a", "-c", "private")
     clone = home / "clone"
     clone.mkdir()
@@ -86,7 +84,7 @@ def test_a_project_file_that_may_not_choose_its_list_is_a_fault(
 
 @pytest.fixture
 def damaged(home: Path) -> None:
-    """A data directory with the lists `a` and `b`; of `a` the event behind its first task is spoiled."""
+    """A data directory with the lists `a` and `b`. The event after the first task of `a` is damaged."""
 
     async def write() -> None:
         async with running_daemon(home) as daemon:
@@ -102,19 +100,19 @@ def damaged(home: Path) -> None:
         connection.execute("UPDATE log SET body = CAST(replace(body, 'second', 'secund') AS BLOB)").close()
 
 
-def test_a_damaged_list_is_a_fault_and_the_way_out_is_named(damaged: None, punch: Any) -> None:
+def test_damaged_list_fails_with_advice(damaged: None, punch: Any) -> None:
     seen = punch("doctor")
     assert seen.code == 1 and "fail  list: a is damaged at position 3 (its checksum does not match)\n" in seen.out
     assert "punch daemon stop; punch daemon verify --repair" in seen.out and "list: b" not in seen.out
 
 
-def test_without_a_daemon_it_says_so_and_starts_none(run: Any, home: Path) -> None:
+def test_doctor_starts_no_daemon(run: Any, home: Path) -> None:
     outcome = run("doctor", "--json")
     assert (outcome.code, states(outcome)["daemon"]) == (0, "warn")
     assert not (home / "run").exists()
 
 
-def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> None:
+def test_dead_socket_and_open_directories_are_reported(run: Any, home: Path) -> None:
     (home / "run").mkdir()
     (home / "run").chmod(0o755)
     (home / "run" / "daemon.sock").write_text("")
@@ -124,23 +122,21 @@ def test_a_dead_socket_and_open_directories_are_found(run: Any, home: Path) -> N
     assert f"warn  socket directory: {home}/run is open to others (mode 0755)\n" in outcome.out
     assert f"      → chmod 700 {home}/run\n" in outcome.out
     assert f"fail  data directory: {home}/data is not a directory" in outcome.out
-    assert "warn  daemon: none is running" in outcome.out
+    assert "warn  daemon: not running" in outcome.out
 
 
-def test_a_missing_status_file_is_told(tmp_path: Path) -> None:
+def test_missing_status_file_is_reported(tmp_path: Path) -> None:
     socket = str(tmp_path / "daemon.sock")
-    assert doctor.status_file(socket).state == "warn"
+    assert doctor.check_status_file(socket).state == "warn"
     (tmp_path / "status").write_text("1 open, 0 in progress\n")
-    assert doctor.status_file(socket).state == "ok"
+    assert doctor.check_status_file(socket).state == "ok"
 
 
 @pytest.mark.parametrize(
     ("limit", "check"),
     [("_LARGE_LOG_BYTES", "log"), ("_LARGE_WAL_BYTES", "wal"), ("_MIN_FREE_BYTES", "disk")],
 )
-def test_what_is_too_large_or_too_small_is_told(
-    punch: Any, monkeypatch: pytest.MonkeyPatch, limit: str, check: str
-) -> None:
+def test_sizes_beyond_limits_are_reported(punch: Any, monkeypatch: pytest.MonkeyPatch, limit: str, check: str) -> None:
     punch("add", "a")
     monkeypatch.setattr(doctor, limit, 2**60 if check == "disk" else -1)
     outcome = punch("doctor", "--json")
@@ -148,29 +144,29 @@ def test_what_is_too_large_or_too_small_is_told(
     assert all(finding["advice"] for finding in outcome.json if finding["state"] != "ok")
 
 
-def test_a_daemon_that_listens_elsewhere_is_named(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemon_on_other_socket_is_reported(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
     outcome = punch("doctor", "--json")
     [found] = [finding for finding in outcome.json if finding["check"] == "daemon"]
     assert (outcome.code, found["state"]) == (1, "fail")
-    where = f"none on {home}/run/other.sock; pid {os.getpid()} keeps {home}/data and listens elsewhere"
+    where = f"none on {home}/run/other.sock; pid {os.getpid()} uses {home}/data and listens on another socket"
     assert found["found"] == where
-    assert found["advice"].endswith(f"or end it: kill {os.getpid()}")
+    assert found["advice"].endswith(f"or stop it: kill {os.getpid()}")
 
 
-def test_a_lock_that_nobody_holds_is_no_daemon(tmp_path: Path) -> None:
+def test_unheld_lock_is_ignored(tmp_path: Path) -> None:
     assert find_lock_holder(str(tmp_path)) is None
     (tmp_path / "lock").write_text(f"{os.getpid()}\n")
     assert find_lock_holder(str(tmp_path)) is None
 
 
-def test_a_daemon_of_its_own_is_named_with_its_socket(
+def test_daemon_with_socket_option_is_reported(
     home: Path, run: Any, process: Spawned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del process
     socket = os.environ["PUNCHLIST_SOCKET"]
     monkeypatch.setenv("PUNCHLIST_SOCKET", str(home / "run" / "other.sock"))
-    assert f"use that one: PUNCHLIST_SOCKET={socket}; or end it: kill " in run("doctor").out
+    assert f"use its socket: PUNCHLIST_SOCKET={socket}; or stop it: kill " in run("doctor").out
 
 
 def finding(outcome: Any, check: str) -> dict[str, str]:
@@ -178,9 +174,7 @@ def finding(outcome: Any, check: str) -> dict[str, str]:
     return found
 
 
-def test_a_daemon_of_another_version_elsewhere_and_with_errors_is_told(
-    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_version_directory_and_errors_are_reported(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def handler(session: Session, request: Request) -> None:
         errors = ["no space left", "a bad page", "no space left"]
         status = {"data_dir": "/else/where", "log_bytes": 1, "wal_bytes": 0, "last_errors": errors}
@@ -190,12 +184,12 @@ def test_a_daemon_of_another_version_elsewhere_and_with_errors_is_told(
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         outcome = run("doctor", "--json")
     assert finding(outcome, "versions")["found"].startswith("daemon 0.0.1, command ")
-    assert finding(outcome, "data in use")["found"] == "the daemon keeps its data in /else/where"
-    told = [one["found"] for one in outcome.json if one["check"] == "last error"]
-    assert told == ["no space left (2 times)", "a bad page"]
+    assert finding(outcome, "data in use")["found"] == "the daemon stores its data in /else/where"
+    result = [one["found"] for one in outcome.json if one["check"] == "last error"]
+    assert result == ["no space left (2 times)", "a bad page"]
 
 
-def test_a_daemon_of_another_protocol_is_a_failure(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_protocol_fails(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_peer(home, lambda session, request: None, replace(HELLO, protocol=99)) as peer:
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         outcome = run("doctor", "--json")
@@ -203,7 +197,7 @@ def test_a_daemon_of_another_protocol_is_a_failure(run: Any, home: Path, monkeyp
     assert (outcome.code, found["state"]) == (1, "fail") and "99" in found["found"] + found["advice"]
 
 
-def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_directories_fail(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "file").write_text("")
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(home / "file" / "data"))
     found = finding(run("doctor", "--json"), "data directory")
@@ -215,8 +209,8 @@ def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monk
 
     monkeypatch.setattr(os, "access", may_be_used)
     found = finding(run("doctor", "--json"), "data directory")
-    assert (found["state"], found["advice"]) == ("fail", "PUNCHLIST_DATA_DIR or --data-dir names another place")
-    assert found["found"] == "/proc/none/punchlist is not there, and nothing can be made in /proc"
+    assert (found["state"], found["advice"]) == ("fail", "use another with PUNCHLIST_DATA_DIR or --data-dir")
+    assert found["found"] == "/proc/none/punchlist does not exist and can't be created in /proc"
     strange = home / "strange"
     strange.mkdir()
     monkeypatch.setattr(os, "getuid", lambda: strange.stat().st_uid + 1)
@@ -225,17 +219,15 @@ def test_directories_that_cannot_be_used_are_failures(run: Any, home: Path, monk
     assert found["state"] == "fail" and found["found"] == f"{strange} belongs to uid {strange.stat().st_uid}"
 
 
-def test_the_list_of_this_directory_is_named_or_why_there_is_none(
-    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert finding(run("doctor", "--json"), "project")["advice"] == "agents get a list by: punch init"
+def test_list_of_directory_is_reported(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert finding(run("doctor", "--json"), "project")["advice"] == "give agents a list here: punch init"
     monkeypatch.chdir(repository(home / "website"))
     assert finding(run("doctor", "--json"), "project")["found"].startswith("website-")
     (home / "website" / ".punchlist.toml").write_text("conversation = [")
     assert finding(run("doctor", "--json"), "project")["state"] == "fail"
 
 
-def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -> None:
+def test_stopped_or_polling_mirror_is_reported(run: Any, home: Path) -> None:
     config = Config(str(home / "data"))
     config.add(Entry(str(home)))
     assert finding(run("doctor", "--json"), "mirror")["advice"] == "punch mirror run"
@@ -243,7 +235,7 @@ def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -
     report.save()
     with open(Path(config.directory) / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert finding(run("doctor", "--json"), "mirror")["found"] == f"kept up by pid {os.getpid()}"
+        assert finding(run("doctor", "--json"), "mirror")["found"] == f"updated by pid {os.getpid()}"
         report.watching = "polling"
         report.save()
         assert "polled" in finding(run("doctor", "--json"), "mirror")["found"]
@@ -251,13 +243,13 @@ def test_a_mirror_that_nobody_runs_or_that_polls_is_told(run: Any, home: Path) -
     assert finding(run("doctor", "--json"), "mirror")["state"] == "fail"
 
 
-def test_a_status_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+def test_unreadable_status_file_fails(tmp_path: Path) -> None:
     (tmp_path / "status").mkdir()
-    assert doctor.status_file(str(tmp_path / "daemon.sock")).state == "fail"
+    assert doctor.check_status_file(str(tmp_path / "daemon.sock")).state == "fail"
 
 
 @pytest.mark.parametrize(("address", "extra"), [("tls://h:4222", "shared"), ("postgres://ann@h:5432/d", "postgres")])
-def test_the_missing_extra_of_a_space_is_told_with_the_command_that_installs_it(
+def test_missing_extra_of_space_is_reported_with_command(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch, address: str, extra: str
 ) -> None:
     def is_installed(extra: str = "mcp") -> bool:
@@ -274,8 +266,8 @@ def test_the_missing_extra_of_a_space_is_told_with_the_command_that_installs_it(
     assert missing["advice"] == f"to install one, such as shared: {extras.install('shared')}"
     (home / "data").mkdir(exist_ok=True)
     (home / "data/spaces.json").write_text(json.dumps({"spaces": [{"name": "team", "urls": [address]}]}))
-    told = finding(run("doctor", "--json"), f"extra {extra}")
-    assert (told["state"], told["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
+    result = finding(run("doctor", "--json"), f"extra {extra}")
+    assert (result["state"], result["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
     (home / "data/spaces.json").unlink()
     monkeypatch.setenv("PUNCHLIST_SPACE", f"{address}/team")
     assert finding(run("doctor", "--json"), f"extra {extra}")["state"] == "warn"

@@ -1,4 +1,4 @@
-"""`punch find`, sorting, and filters that a project keeps."""
+"""`punch find`, sorting, and saved filters."""
 
 from pathlib import Path
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 
-def test_tasks_are_found_in_this_list_and_in_all(punch: Any) -> None:
+def test_find_searches_one_list_or_all(punch: Any) -> None:
     punch("add", "Write the lexer", "-d", "first \x1b[2J tokens")
     punch("add", "-c", "other", "Renew the lexer certificate")
     assert [line.strip() for line in punch("find", "lexer").lines] == ["☐ #1 Write the lexer"]
     everywhere = punch("find", "--all", "lexer").out
     assert "other" in everywhere
     assert "Renew the lexer" in everywhere
-    shown = punch("find", "tokens")
-    assert "\x1b" not in shown.out
-    assert "first" in shown.out
+    outcome = punch("find", "tokens")
+    assert "\x1b" not in outcome.out
+    assert "first" in outcome.out
     assert punch("find", "the lexer", "-s", "completed").lines == [
         "nothing found in this list; to search all lists: punch find --all WORD"
     ]
@@ -24,9 +24,7 @@ def test_tasks_are_found_in_this_list_and_in_all(punch: Any) -> None:
     assert punch("find", "--all", "-n", "1", "lexer").lines[-1] == "  1 more: --limit"
 
 
-def test_a_list_is_sorted_and_filtered_as_the_project_file_says(
-    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saved_filters_sort_and_filter(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "late", "--due", "2030-02-01", "--label", "ops")
     punch("add", "never", "--label", "ops")
     punch("add", "soon", "--due", "2030-01-01", "--label", "ops", "--parent", "1")
@@ -46,13 +44,13 @@ def test_a_list_is_sorted_and_filtered_as_the_project_file_says(
     monkeypatch.chdir(tmp_path)
     assert order("-c", "default", "--filter", "soon") == ["soon", "late"]
     assert order("-c", "default", "--filter", "soon", "--sort", "title") == ["late", "soon"]
-    for name, said in (
+    for name, message in (
         ("none", "has no filter 'none'; it has soon, bad, worse"),
         ("bad", "expected some of"),
         ("worse", "there are"),
     ):
-        refused = punch("list", "-c", "default", "--filter", name)
-        assert refused.code == 2
-        assert said in refused.err
+        outcome = punch("list", "-c", "default", "--filter", name)
+        assert outcome.code == 2
+        assert message in outcome.err
     monkeypatch.chdir("/")
     assert punch("list", "-c", "default", "--filter", "soon").code == 2

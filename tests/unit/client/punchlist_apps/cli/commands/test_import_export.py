@@ -12,20 +12,20 @@ from punchlist_testing.terminal import terminal
 PLAN = "# Plan\n- [x] a\n- [ ] b\n  - [/] c\n"
 
 
-def test_a_check_list_is_imported_in_one_call(punch: Any, tmp_path: Path) -> None:
+def test_checklist_is_imported_in_one_call(punch: Any, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text(PLAN)
-    done = punch("import", str(tmp_path / "plan.md"))
-    assert done.lines == [
+    outcome = punch("import", str(tmp_path / "plan.md"))
+    assert outcome.lines == [
         "imported 3 tasks (markdown)",
         "  passed over: 1 × the document's title (line 1)",
-        "  take it back: punch undo",
+        "  to reverse this: punch undo",
     ]
     assert punch("list").lines == ["default  1/3  1 in progress", "  ✓ #1 a", "  ☐ #2 b", "    ● #3 c"]
     punch("undo")
     assert punch("list").lines[1:] == ["  no tasks"]
 
 
-def test_standard_input_and_every_json_format(punch: Any) -> None:
+def test_json_formats_are_read_from_standard_input(punch: Any) -> None:
     todos = {"todos": [{"content": "a", "status": "pending", "activeForm": "Doing a"}]}
     assert punch("import", "-", stdin=json.dumps(todos)).lines[0] == "imported 1 task (todowrite)"
     assert punch("import", "-", stdin='{"tasks": [{"id": "1", "title": "b"}]}').lines[0] == "imported 1 task (json)"
@@ -33,7 +33,7 @@ def test_standard_input_and_every_json_format(punch: Any) -> None:
     assert punch("import", "-", stdin='{"id": "4", "subject": "d"}').lines[0] == "imported 1 task (claude)"
 
 
-def test_an_import_that_is_repeated_changes_nothing_and_keeps_what_was_done(punch: Any) -> None:
+def test_repeated_import_keeps_statuses(punch: Any) -> None:
     plan = "## Build\n- [ ] a\n- [ ] b\n"
     punch("import", "-", stdin=plan)
     punch("done", "2", "-r", "did it")
@@ -44,12 +44,12 @@ def test_an_import_that_is_repeated_changes_nothing_and_keeps_what_was_done(punc
     assert punch("list", "--json").json["version"] == version
     more = punch("import", "-", stdin=plan.replace("] b", "] b\n  More.\n- [?] c"))
     assert more.lines[0] == "imported 1 task, 1 brought up to date, 2 unchanged (markdown)"
-    done, changed = punch("list", "--json").json["tasks"][1:3]
-    assert (done["status"], done["result_summary"]) == ("completed", "did it")
+    outcome, changed = punch("list", "--json").json["tasks"][1:3]
+    assert (outcome["status"], outcome["result_summary"]) == ("completed", "did it")
     assert (changed["description"], changed["labels"]) == ("More.", ["mine"])
 
 
-def test_two_imports_of_one_file_at_once_make_no_doubles(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_imports_add_no_duplicates(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     real = import_export.compare
     raced: list[int] = []
 
@@ -65,32 +65,30 @@ def test_two_imports_of_one_file_at_once_make_no_doubles(punch: Any, monkeypatch
     assert len(punch("list", "--json").json["tasks"]) == 3
 
 
-def test_more_than_one_call_takes_is_imported_in_several_and_taken_back(
-    punch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_import_takes_several_calls(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punchlist_apps.files.importers.matching.CALL_BYTES", 300)
     text = "".join(f"- [ ] task number {number}\n" for number in range(30))
-    done = punch("import", "-", stdin=text)
-    assert done.lines[0] == "imported 30 tasks (markdown)"
+    outcome = punch("import", "-", stdin=text)
+    assert outcome.lines[0] == "imported 30 tasks (markdown)"
     assert len(punch("list", "--json").json["tasks"]) == 30
-    calls = done.lines[-1].rpartition(" ")[2]
+    calls = outcome.lines[-1].rpartition(" ")[2]
     assert int(calls) > 1
     punch("undo", "-n", calls)
     assert punch("list").lines[1:] == ["  no tasks"]
 
 
-def test_a_strict_import_refuses_what_is_not_taken_over_whole(punch: Any) -> None:
-    refused = punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n- [Q] b\n- [ ] \n")
-    assert refused.err.startswith(
-        "error: standard input:5: not taken over whole: 1 × tasks without a title, and 1 more kinds"
+def test_strict_import_rejects_losses(punch: Any) -> None:
+    outcome = punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n- [Q] b\n- [ ] \n")
+    assert outcome.err.startswith(
+        "error: standard input:5: can't be imported whole: 1 × tasks without a title, and 1 more kinds"
     )
     assert punch("import", "-", "--strict", stdin="# Plan\nProse.\n- [ ] a\n").code == 0
 
 
-def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> None:
+def test_take_status_applies_statuses_of_file(punch: Any) -> None:
     punch("import", "-", stdin="- [ ] a\n- [ ] b\n")
-    shown = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
-    assert shown.lines == [
+    outcome = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
+    assert outcome.lines == [
         "would import 0 tasks, 1 brought up to date, 1 unchanged (markdown)",
         "  ~ #1 a",
         "      status: pending → completed",
@@ -99,19 +97,19 @@ def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> No
     assert punch("list").lines[1:] == ["  ✓ #1 a", "  ☐ #2 b"]
 
 
-def test_a_file_that_cannot_be_read_names_its_line_and_nothing_is_imported(punch: Any, tmp_path: Path) -> None:
-    for content, told in (
+def test_unreadable_file_is_rejected_with_line(punch: Any, tmp_path: Path) -> None:
+    for content, message in (
         ("words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
         ("- [ ] a\n- \0\n", "plan.md:2: no text"),
         ("", "plan.md: the file is empty"),
     ):
         (tmp_path / "plan.md").write_text(content)
-        refused = punch("import", str(tmp_path / "plan.md"))
-        assert (refused.code, refused.err.startswith("error: "), told in refused.err) == (1, True, True), refused.err
+        outcome = punch("import", str(tmp_path / "plan.md"))
+        assert (outcome.code, outcome.err.startswith("error: "), message in outcome.err) == (1, True, True), outcome.err
     assert punch("list", "--json").json["version"] == 0
 
 
-def test_what_is_no_file_is_refused(punch: Any, tmp_path: Path) -> None:
+def test_import_rejects_non_files(punch: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").mkdir()
     assert "not a regular file" in punch("import", str(tmp_path / "pipe")).err
@@ -120,11 +118,11 @@ def test_what_is_no_file_is_refused(punch: Any, tmp_path: Path) -> None:
     assert (missing.code, "No such file" in missing.err) == (1, True)
 
 
-def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
+def test_dry_run_matches_import(punch: Any) -> None:
     punch("add", "b", "--label", "old")
     plan = "## P\n- [x] a\n- [!] b\n  Text.\n  - [/] c\n\nProse.\n"
-    shown = punch("import", "-", "--dry-run", stdin=plan)
-    assert shown.lines == [
+    outcome = punch("import", "-", "--dry-run", stdin=plan)
+    assert outcome.lines == [
         "would import 3 tasks, 1 brought up to date (markdown)",
         "  + ☐ P",
         "  + ✓ a  · part of “P”",
@@ -146,12 +144,12 @@ def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
     assert punch("import", "-", "--dry-run", stdin=plan).lines[0] == "would import 0 tasks, 4 unchanged (markdown)"
 
 
-def test_a_replacement_keeps_what_was_done_and_says_what_goes(punch: Any) -> None:
+def test_replacement_keeps_finished_tasks(punch: Any) -> None:
     punch("add", "gone", "--status", "completed")
     punch("add", "open")
     punch("add", "kept", "--status", "completed")
-    shown = punch("import", "-", "--replace", "--dry-run", stdin="- [ ] new\n- [ ] kept\n")
-    assert shown.lines == [
+    outcome = punch("import", "-", "--replace", "--dry-run", stdin="- [ ] new\n- [ ] kept\n")
+    assert outcome.lines == [
         "would import 1 task, 1 unchanged, 1 removed (markdown)",
         "  + ☐ new",
         "  - #1 gone",
@@ -161,7 +159,7 @@ def test_a_replacement_keeps_what_was_done_and_says_what_goes(punch: Any) -> Non
 
 
 @pytest.mark.parametrize("form", ["json", "markdown"])
-def test_an_export_reads_back_as_the_same_list(punch: Any, tmp_path: Path, form: str) -> None:
+def test_export_round_trips(punch: Any, tmp_path: Path, form: str) -> None:
     punch("add", "a", "-d", "two\nlines", "-p", "urgent", "--meta", "k=1")
     punch("add", "b", "-b", "1", "--parent", "1", "-o", "ada")
     punch("add", "c -->", "--status", "completed")
@@ -192,25 +190,23 @@ def test_an_export_reads_back_as_the_same_list(punch: Any, tmp_path: Path, form:
     assert shown[0] == shown[1]
 
 
-def test_the_format_of_an_export_follows_the_name(punch: Any, tmp_path: Path) -> None:
+def test_export_format_follows_file_name(punch: Any, tmp_path: Path) -> None:
     punch("add", "a")
     for name, start in (("x.md", "- [ ] a"), ("x.jsonl", '{"seq":1'), ("x.json", "{")):
         punch("export", str(tmp_path / name))
         assert (tmp_path / name).read_text().startswith(start)
 
 
-def test_an_export_replaces_a_file_only_by_force_and_then_keeps_its_link_and_its_permissions(
-    punch: Any, tmp_path: Path
-) -> None:
+def test_forced_export_keeps_link_and_permissions(punch: Any, tmp_path: Path) -> None:
     punch("add", "a")
     path, link = tmp_path / "plan.md", tmp_path / "link.md"
     path.write_text("mine\n")
     path.chmod(0o640)
     link.symlink_to(path)
     for name in (path, link):
-        refused = punch("export", str(name))
-        assert (refused.code, path.read_text()) == (1, "mine\n")
-        assert refused.err == f"error: {name}: there is a file already; --force replaces it\n"
+        outcome = punch("export", str(name))
+        assert (outcome.code, path.read_text()) == (1, "mine\n")
+        assert outcome.err == f"error: {name}: the file exists; to replace it, add --force\n"
     assert punch("export", str(link), "--force").code == 0
     assert path.read_text().startswith("- [ ] a")
     assert link.is_symlink()
@@ -218,9 +214,7 @@ def test_an_export_replaces_a_file_only_by_force_and_then_keeps_its_link_and_its
     assert sorted(tmp_path.glob("*.md*")) == [link, path]
 
 
-def test_an_export_that_fails_leaves_nothing_behind(
-    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_export_leaves_no_file(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(fd: int, mode: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -228,8 +222,8 @@ def test_an_export_that_fails_leaves_nothing_behind(
     (tmp_path / "old.md").write_text("mine")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fchmod", full)
-        told = punch("export", str(tmp_path / "old.md"), "--force").err
-        assert told == f"error: {tmp_path}/old.md: No space left on device\n"
+        result = punch("export", str(tmp_path / "old.md"), "--force").err
+        assert result == f"error: {tmp_path}/old.md: No space left on device\n"
     assert (tmp_path / "old.md").read_text() == "mine"
     assert not list(tmp_path.glob("*.tmp"))
     (tmp_path / "out").mkdir()
@@ -240,7 +234,7 @@ def test_an_export_that_fails_leaves_nothing_behind(
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["plan.md"]
 
 
-def test_events_are_exported_as_lines_of_json(punch: Any) -> None:
+def test_events_are_exported_as_json_lines(punch: Any) -> None:
     punch("add", "a")
     punch("done", "1")
     events = [json.loads(line) for line in punch("export", "--format", "jsonl").lines]
@@ -249,10 +243,10 @@ def test_events_are_exported_as_lines_of_json(punch: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["markdown", "json", "jsonl"])
-def test_an_export_to_a_terminal_does_not_steer_it_and_to_a_pipe_is_as_it_is(punch: Any, form: str) -> None:
+def test_export_is_escaped_only_on_terminal(punch: Any, form: str) -> None:
     punch("add", "\x1b[31m \u202eabc")
-    with terminal("export", "--format", form) as shown:
-        assert shown.finish() == 0
-        assert {"\x1b", "\u202e"}.isdisjoint(shown.shown)
-        assert "\\u202eabc" in shown.shown
+    with terminal("export", "--format", form) as screen:
+        assert screen.finish() == 0
+        assert {"\x1b", "\u202e"}.isdisjoint(screen.shown)
+        assert "\\u202eabc" in screen.shown
     assert "\u202eabc" in punch("export", "--format", form).out

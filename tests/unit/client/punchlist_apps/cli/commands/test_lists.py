@@ -1,4 +1,4 @@
-"""`punch list rm`, over a daemon."""
+"""`punch list rm` with a daemon."""
 
 import time
 from typing import Any
@@ -11,30 +11,30 @@ def names(punch: Any) -> set[str]:
     return {each["conversation"] for each in punch("list", "all", "--json").json["conversations"]}
 
 
-def test_a_list_is_erased_only_with_the_word_of_a_person(punch: Any) -> None:
+def test_erasing_needs_consent(punch: Any) -> None:
     punch("-c", "old", "add", "Milk")
-    refused = punch("list", "rm", "old")
-    assert (refused.code, "--yes" in refused.err) == (2, True)
+    outcome = punch("list", "rm", "old")
+    assert (outcome.code, "--yes" in outcome.err) == (2, True)
     assert "old" in names(punch)
     assert punch("list", "rm", "old", "--yes").lines == ["erased old"]
     assert "old" not in names(punch)
 
 
-def test_a_list_that_is_not_there_is_not_found(punch: Any) -> None:
+def test_unknown_list_is_not_found(punch: Any) -> None:
     assert punch("list", "rm", "nowhere", "--yes").code == 1
 
 
-def test_on_a_terminal_the_person_is_asked_and_may_say_no(punch: Any, daemon: Running) -> None:
+def test_erasing_asks_on_terminal(punch: Any, daemon: Running) -> None:
     punch("-c", "old", "add", "Milk")
     for answer, code in (("n", 1), ("y", 0)):
-        with terminal("--socket", daemon.socket, "list", "rm", "old") as shown:
-            shown.wait_for("Do it? [y/N]")
-            shown.type(f"{answer}\n")
-            assert shown.finish() == code
+        with terminal("--socket", daemon.socket, "list", "rm", "old") as screen:
+            screen.wait_for("Do it? [y/N]")
+            screen.type(f"{answer}\n")
+            assert screen.finish() == code
         assert ("old" in names(punch)) == (answer == "n")
 
 
-def test_a_deleted_list_says_who_deleted_it_and_when(punch: Any) -> None:
+def test_deleted_list_shows_actor_and_time(punch: Any) -> None:
     punch("-c", "old", "add", "Milk")
     punch("list", "rm", "old", "--yes", "--actor", "bob")
     for words in (("list", "-c", "old"), ("-c", "old")):
@@ -44,10 +44,10 @@ def test_a_deleted_list_says_who_deleted_it_and_when(punch: Any) -> None:
     assert "this started it again" in again.err
     assert "deleted" not in punch("add", "Milk", "-c", "old").err
     punch("rm", "1", "2", "-c", "old", "--yes")
-    assert "no tasks" in (told := punch("list", "-c", "old").out) and "deleted" not in told
+    assert "no tasks" in (result := punch("list", "-c", "old").out) and "deleted" not in result
 
 
-def test_an_emptied_list_is_not_called_deleted(punch: Any) -> None:
+def test_cleared_list_is_not_deleted(punch: Any) -> None:
     punch("-c", "old", "add", "Milk")
     punch("-c", "old", "rm", "1", "--yes")
     assert "deleted" not in punch("list", "-c", "old").out

@@ -10,7 +10,7 @@ from punchlist_testing.terminal import spawned
 
 
 @pytest.mark.usefixtures("home")
-def test_the_log_follows_and_goes_on_right_behind_what_there_was(daemon: Running) -> None:
+def test_follow_continues_after_past_events(daemon: Running) -> None:
     with connect(name="tester") as client, spawned("log", "--follow") as process:
         plan = client.conversation("default", actor="ada")
         plan.add("a")
@@ -27,7 +27,7 @@ def test_the_log_follows_and_goes_on_right_behind_what_there_was(daemon: Running
 
 
 @pytest.mark.usefixtures("home")
-def test_following_shows_the_last_ones_first_and_titles_from_before_them(daemon: Running) -> None:
+def test_follow_starts_with_last_events(daemon: Running) -> None:
     with connect(name="tester") as client:
         plan = client.conversation("default", actor="ada")
         plan.add("a")
@@ -39,7 +39,7 @@ def test_following_shows_the_last_ones_first_and_titles_from_before_them(daemon:
             assert process.stdout.readline().startswith("   4  #1 in_progress → completed  a  by ada · ")
 
 
-def test_the_end_of_the_log_and_all_lists(punch: Any) -> None:
+def test_log_is_limited_and_covers_all_lists(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-c", "other")
     assert [line.partition("  by ")[0] for line in punch("log", "-n", "1").lines] == ["   2  #1 added  a"]
@@ -48,27 +48,27 @@ def test_the_end_of_the_log_and_all_lists(punch: Any) -> None:
     assert punch("log", "-c", "nothing").out == ""
 
 
-def test_as_json_each_event_is_as_on_the_wire(punch: Any) -> None:
+def test_json_events_match_wire(punch: Any) -> None:
     punch("add", "a\x1b[2J", "--actor", "ada")
-    shown = punch("log", "--json")
-    assert "\x1b" not in shown.out
-    added = json.loads(shown.lines[1])
+    outcome = punch("log", "--json")
+    assert "\x1b" not in outcome.out
+    added = json.loads(outcome.lines[1])
     assert (added["version"], added["actor"], added["event"]["type"]) == (2, "ada", "TaskAdded")
     assert added["event"]["task"]["title"] == "a\x1b[2J"
 
 
 @pytest.mark.parametrize("words", [("log", "-n", "-1"), ("undo", "-n", "0"), ("list", "-n", "0"), ("undo", "0")])
-def test_a_number_out_of_bounds_is_a_usage_error(run: Any, words: tuple[str, ...]) -> None:
-    told = run(*words)
-    assert told.code == 2
-    assert f"{words[-1]!r} must be " in told.err
+def test_limit_out_of_bounds_is_usage_error(run: Any, words: tuple[str, ...]) -> None:
+    outcome = run(*words)
+    assert outcome.code == 2
+    assert f"{words[-1]!r} must be " in outcome.err
 
 
-def test_a_log_that_holds_nothing_of_what_was_asked_for_says_so(punch: Any) -> None:
+def test_log_without_matches_is_noted(punch: Any) -> None:
     punch("add", "a")
-    told = punch("log", "--task", "99")
-    assert (told.code, told.out) == (0, "")
-    assert told.err == "nothing of this kind happened in the list; punch log alone shows everything\n"
+    outcome = punch("log", "--task", "99")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == "no matching events; to see all: punch log\n"
     for everywhere in ((), ("--all-conversations",)):
         assert "nobody is called 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
     assert punch("log", "--task", "1").err == ""

@@ -12,33 +12,33 @@ from punchlist_testing.terminal import spawned, terminal
 
 
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
-    told = run("agent", "mcp", "--dialect", "klingon")
-    assert told.code == 2
-    assert "there are: native" in told.err
+    outcome = run("agent", "mcp", "--dialect", "klingon")
+    assert outcome.code == 2
+    assert "there are: native" in outcome.err
 
 
 def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
-    told = run("agent", "mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
-    assert told.code == 2
-    assert "'add_task' in todo: it is a tool of queue and todo-v1" in told.err
+    outcome = run("agent", "mcp", "--dialect", "todo", "--tools", "list_todo_tasks,add_task")
+    assert outcome.code == 2
+    assert "'add_task' in todo: it is a tool of queue and todo-v1" in outcome.err
 
 
 @pytest.mark.parametrize("module", ["mcp", "uvicorn"])
-def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    told = run("agent", "mcp")
-    assert told.code == 78
-    assert told.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
+    outcome = run("agent", "mcp")
+    assert outcome.code == 78
+    assert outcome.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
 
 
 @pytest.mark.usefixtures("home")
-def test_an_interrupt_ends_it_although_its_input_stays_open() -> None:
+def test_interrupt_ends_server_with_open_input() -> None:
     require_package("mcp")
-    with terminal("agent", "mcp") as shown:
-        shown.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        shown.wait_for('"result"')
-        shown.process.send_signal(signal.SIGINT)
-        assert shown.process.wait(10) == -signal.SIGINT
+    with terminal("agent", "mcp") as screen:
+        screen.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        screen.wait_for('"result"')
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.process.wait(10) == -signal.SIGINT
 
 
 def test_an_unusable_token_is_reported(home: Path) -> None:
@@ -54,10 +54,10 @@ def test_an_unusable_token_is_reported(home: Path) -> None:
         )
 
 
-def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+def test_port_in_use_is_reported_with_advice(run: Any) -> None:
     require_package("mcp")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = run("agent", "mcp", "--http", "--port", str(port))
-    assert told.code == 1
-    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err
+        outcome = run("agent", "mcp", "--http", "--port", str(port))
+    assert outcome.code == 1
+    assert f"error: port {port}: in use by another program; use another with --port\n" in outcome.err

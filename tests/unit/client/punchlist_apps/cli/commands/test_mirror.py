@@ -26,8 +26,8 @@ def wait_for(path: Path, text: str) -> None:
         time.sleep(0.02)
 
 
-def test_directories_are_added_listed_and_removed(run: Any, home: Path) -> None:
-    assert run("mirror", "list").lines == ["nothing is mirrored"]
+def test_mirrors_are_added_listed_and_removed(run: Any, home: Path) -> None:
+    assert run("mirror", "list").lines == ["no mirrors"]
     assert run("mirror", "add", str(home), "-c", "web").lines[0] == f"{home} mirrors web (checklist)"
     run("mirror", "add", str(home), "--all", "--format", "claude")
     assert run("mirror", "list").lines == [f"{home}  checklist  web", f"{home}  claude  all"]
@@ -36,7 +36,7 @@ def test_directories_are_added_listed_and_removed(run: Any, home: Path) -> None:
     assert run("mirror", "list", "--json").json["mirrors"] == []
 
 
-def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
+def test_invalid_arguments_are_rejected(run: Any, home: Path) -> None:
     assert run("mirror", "add").code == 2
     assert run("mirror", "add", str(home), "--all", "-c", "web").code == 2
     assert run("mirror", "add", str(home / "nowhere")).code == 1
@@ -45,11 +45,11 @@ def test_what_makes_no_sense_is_refused(run: Any, home: Path) -> None:
     assert run("mirror", "list").code == 78
 
 
-def test_a_mirror_without_a_path_asks_for_one(run: Any) -> None:
-    assert run("mirror", "add").err.startswith("error: name a directory or a Markdown file\n")
+def test_mirror_needs_path(run: Any) -> None:
+    assert run("mirror", "add").err.startswith("error: no path given; name a directory or a Markdown file\n")
 
 
-def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, home: Path) -> None:
+def test_only_one_mirror_runs_until_signal(punch: Any, home: Path) -> None:
     punch("add", "one", "-c", "web")
     punch("mirror", "add", str(home), "-c", "web")
     process = subprocess.Popen(command("mirror", "run"), env=environment(), stderr=subprocess.PIPE)
@@ -68,7 +68,7 @@ def test_the_process_mirrors_until_it_is_told_to_stop_and_is_alone(punch: Any, h
 
 @pytest.fixture
 def background(home: Path, process: Spawned, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """The file of the list `web` in a place where mirrors are started; they are ended afterwards."""
+    """The file of the list `web`, with mirrors enabled. Stops them afterwards."""
     monkeypatch.delenv("PUNCHLIST_AUTOSTART")
     yield home / ".agents" / "tasks" / "web.json"
     Config(process.data_dir).remove(str(home))
@@ -83,7 +83,7 @@ def until_ended(data_dir: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["add two -c web", "log -c web"])
-def test_any_command_starts_a_configured_mirror(
+def test_any_command_starts_configured_mirror(
     background: Path, process: Spawned, run: Any, home: Path, words: str
 ) -> None:
     Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
@@ -93,7 +93,7 @@ def test_any_command_starts_a_configured_mirror(
     wait_for(background, '"one"')
 
 
-def test_an_agents_server_starts_a_configured_mirror(background: Path, process: Spawned, home: Path) -> None:
+def test_mcp_server_starts_configured_mirror(background: Path, process: Spawned, home: Path) -> None:
     require_package("mcp")
     Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
     with connect(socket=process.socket, autostart=False) as client:
@@ -103,7 +103,7 @@ def test_an_agents_server_starts_a_configured_mirror(background: Path, process: 
     wait_for(background, '"one"')
 
 
-def test_prompts_and_stopped_daemons_start_no_mirror(background: Path, process: Spawned, run: Any, home: Path) -> None:
+def test_prompt_or_stopped_daemon_starts_no_mirror(background: Path, process: Spawned, run: Any, home: Path) -> None:
     Config(process.data_dir).add(Entry(str(home), conversations=("web",)))
     assert run("list", "--line", "-c", "web").code == 0
     assert run("add", "one", "-c", "web", "--no-autostart").code == 0
@@ -111,24 +111,22 @@ def test_prompts_and_stopped_daemons_start_no_mirror(background: Path, process: 
     assert not (Path(process.data_dir) / "mirror" / "run.log").exists()
 
 
-def test_a_mirror_starts_when_it_is_added_and_ends_when_it_is_removed(
-    background: Path, process: Spawned, run: Any, home: Path
-) -> None:
+def test_mirror_runs_from_add_to_remove(background: Path, process: Spawned, run: Any, home: Path) -> None:
     assert run("add", "one", "-c", "web").code == 0
-    told = run("mirror", "add", str(home), "-c", "web")
-    assert told.lines[1] == "  a process in the background keeps that up; punch mirror list shows problems"
+    outcome = run("mirror", "add", str(home), "-c", "web")
+    assert outcome.lines[1] == "  a background process updates it; to see problems: punch mirror list"
     wait_for(background, '"one"')
     assert run("mirror", "remove", str(home)).code == 0
     until_ended(process.data_dir)
 
 
 @pytest.mark.usefixtures("process")
-def test_a_mirror_of_nothing_ends(run: Any) -> None:
+def test_mirror_without_entries_exits(run: Any) -> None:
     assert run("mirror", "run").code == 0
 
 
 @pytest.mark.usefixtures("process")
-def test_a_configuration_that_breaks_ends_no_running_mirror(run: Any, home: Path) -> None:
+def test_broken_configuration_keeps_mirror_running(run: Any, home: Path) -> None:
     run("mirror", "add", str(home), "-c", "web")
     file, config = home / ".agents" / "tasks" / "web.json", home / "data" / "mirror" / "config.json"
     kept = config.read_text()
@@ -146,9 +144,9 @@ def test_a_configuration_that_breaks_ends_no_running_mirror(run: Any, home: Path
 
 
 @pytest.mark.usefixtures("process")
-def test_an_idle_mirror_ends_as_it_was_told(run: Any, home: Path) -> None:
+def test_idle_mirror_exits(run: Any, home: Path) -> None:
     assert run("add", "one", "-c", "web").code == 0
-    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it up: punch mirror run"
+    assert run("mirror", "add", str(home), "-c", "web").lines[1] == "  to keep it updated: punch mirror run"
     (home / "PLAN.md").write_text("- [ ] two\n")
     run("mirror", "add", "PLAN.md", "-c", "plan")
     with spawned("mirror", "run", "--idle", "1s") as process:
@@ -167,7 +165,7 @@ def corrupt(home: Path, pid: int) -> Path:
     return file
 
 
-def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
+def test_doctor_and_list_report_problems(punch: Any, home: Path) -> None:
     punch("mirror", "add", str(home), "-c", "web")
     file = corrupt(home, 1)
     assert f"  corrupt: {file}: not JSON" in punch("mirror", "list").lines
@@ -175,9 +173,7 @@ def test_doctor_and_the_list_tell_what_is_wrong(punch: Any, home: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["put right", "deleted", "removed", "ended"])
-def test_tools_of_the_checklist_say_that_its_file_is_corrupt_for_as_long_as_it_is(
-    end: str, punch: Any, home: Path
-) -> None:
+def test_checklist_tools_report_corrupt_file(end: str, punch: Any, home: Path) -> None:
     punch("add", "a", "-c", "web")
     punch("mirror", "add", str(home), "-c", "web")
     file = corrupt(home, os.getpid())
@@ -195,9 +191,7 @@ def test_tools_of_the_checklist_say_that_its_file_is_corrupt_for_as_long_as_it_i
     assert ("corrupt" in punch("mirror", "list").out) == (end == "ended")
 
 
-def test_tools_find_the_list_that_the_project_file_names(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tools_use_list_of_project_file(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a", "-c", "web")
     monkeypatch.chdir(home)
     (home / ".punchlist.toml").write_text('conversation = "web"')
@@ -208,7 +202,7 @@ def test_tools_find_the_list_that_the_project_file_names(
     assert ".punchlist.toml" in tools.call("claude", "TaskList").text
 
 
-def test_what_the_mirror_keeps_is_for_us_alone_whatever_the_umask(run: Any, home: Path) -> None:
+def test_mirror_files_are_private_for_any_umask(run: Any, home: Path) -> None:
     data = home / "share" / "deep"
     before = os.umask(0)
     try:

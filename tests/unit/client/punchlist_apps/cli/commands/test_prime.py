@@ -21,7 +21,7 @@ def _project(run: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs in this process; above it there may be nothing but shells, which are no host."""
+    """Treat this process as the host, because its parents may be shells only."""
     monkeypatch.setattr(os, "getppid", os.getpid)
 
 
@@ -30,7 +30,7 @@ def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
     return punch("agent", "prime", "--hook", stdin=json.dumps(given))
 
 
-def test_open_tasks_are_printed_and_nothing_when_there_are_none(punch: Any) -> None:
+def test_prime_prints_open_tasks_or_nothing(punch: Any) -> None:
     assert punch("agent", "prime").out == ""
     punch("add", "Write")
     assert punch("agent", "prime").lines[1:] == ['  #1 "Write" [pending]']
@@ -39,16 +39,16 @@ def test_open_tasks_are_printed_and_nothing_when_there_are_none(punch: Any) -> N
     assert punch("agent", "prime").out == ""
 
 
-def test_a_session_is_told_what_changed_since_it_last_looked_once(punch: Any) -> None:
+def test_changes_are_reported_to_session_once(punch: Any) -> None:
     punch("add", "Write")
     assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
     punch("daemon", "call", "task.set_status", "conversation=default", "task=1", "status=in_progress", "actor=ada")
-    told = punch("agent", "prime", "--session", SESSION).lines
-    assert told[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
+    result = punch("agent", "prime", "--session", SESSION).lines
+    assert result[1:] == ['  #1 "Write" [in_progress]', "Since you last looked:", '  #1 "Write" in_progress by ada']
     assert len(punch("agent", "prime", "--session", SESSION).lines) == 2
 
 
-def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> None:
+def test_prompt_hook_reports_only_changes_by_others(punch: Any) -> None:
     punch("add", "Write")
     assert hook(punch, "SessionStart", source="startup").lines[1:] == ['  #1 "Write" [pending]']
     assert hook(punch, "UserPromptSubmit", prompt="hello").out == ""
@@ -60,25 +60,25 @@ def test_a_prompt_is_given_news_alone_and_never_the_hosts_own(punch: Any) -> Non
     assert hook(punch, "UserPromptSubmit").out == ""
 
 
-def test_stopping_with_work_in_progress_is_reminded_of_once(punch: Any) -> None:
+def test_stop_hook_reminds_once(punch: Any) -> None:
     punch("add", "Write")
     assert hook(punch, "Stop").out == ""
     punch("queue", "claim", "1", "-o", AGENT)
     assert hook(punch, "Stop", stop_hook_active=True).out == ""
-    told = hook(punch, "Stop").json
-    assert told["decision"] == "block"
-    assert '#1 "Write"' in told["reason"]
+    result = hook(punch, "Stop").json
+    assert result["decision"] == "block"
+    assert '#1 "Write"' in result["reason"]
     assert hook(punch, "Stop").out == ""
     assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
 
 
-def test_stopping_is_held_up_by_work_of_this_session_alone(punch: Any) -> None:
+def test_stop_hook_counts_only_own_tasks(punch: Any) -> None:
     for owner in ("", "claude-code", "agent", f"{AGENT}0", SESSION, "zed"):
         punch("add", "Write", "--owner", owner, "--status", "in_progress", "--actor", AGENT)
         assert hook(punch, "Stop").out == "", owner
 
 
-def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -> None:
+def test_sessions_see_only_changes_by_others(punch: Any) -> None:
     punch("add", "Write")
     punch("add", "Publish")
     for session in (SESSION, "another"):
@@ -90,7 +90,7 @@ def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -
     assert '#1 "Write"' in hook(punch, "Stop").json["reason"]
 
 
-def test_after_clear_the_same_window_is_the_same_agent(punch: Any) -> None:
+def test_agent_stays_after_clear(punch: Any) -> None:
     punch("add", "Write")
     hook(punch, "SessionStart", source="startup")
     punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
@@ -99,25 +99,25 @@ def test_after_clear_the_same_window_is_the_same_agent(punch: Any) -> None:
 
 
 @pytest.mark.parametrize("session", ["x" * 10_000, "a\x1b[2J\n", "../../etc/passwd", "\x00"])
-def test_a_hostile_session_id_is_neither_stored_nor_shown(session: str, punch: Any, daemon: Running) -> None:
+def test_hostile_session_id_is_not_stored_or_printed(session: str, punch: Any, daemon: Running) -> None:
     punch("add", "Write")
-    told = hook(punch, "SessionStart", session, source="startup")
-    assert told.code == 0
-    assert session not in told.out + told.err
+    outcome = hook(punch, "SessionStart", session, source="startup")
+    assert outcome.code == 0
+    assert session not in outcome.out + outcome.err
     files = list(Path(daemon.data_dir, "agents").iterdir())
     assert [len(file.name) for file in files] == [len("host-") + 32]
     assert files[0].stat().st_size < 1_000
     assert files[0].stat().st_mode & 0o777 == 0o600
 
 
-def test_an_attached_session_is_told_of_its_list(punch: Any) -> None:
+def test_attached_session_gets_its_list(punch: Any) -> None:
     punch("add", "There", "-c", "website")
     punch("agent", "attach", SESSION, "-c", "website")
     assert '"There"' in hook(punch, "SessionStart").out
     assert hook(punch, "SessionStart", session="another").out == ""
 
 
-def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -> None:
+def test_hook_never_fails(run: Any, punch: Any, daemon: Running) -> None:
     for given in ("", "{", "[]", '{"session_id": 3}', '{"session_id": "../\\ud800"}'):
         assert punch("agent", "prime", "--hook", stdin=given).code == 0
     daemon.app.stop()
@@ -126,7 +126,7 @@ def test_a_hook_never_stands_in_the_way(run: Any, punch: Any, daemon: Running) -
     assert gone.err.startswith("punchlist: ")
 
 
-def test_after_a_restored_log_the_looks_into_the_other_one_count_for_nothing(punch: Any, daemon: Running) -> None:
+def test_restored_log_resets_read_positions(punch: Any, daemon: Running) -> None:
     punch("add", "Write")
     assert hook(punch, "SessionStart").lines[1:] == ['  #1 "Write" [pending]']
     (look,) = Path(daemon.data_dir, "looked").iterdir()
@@ -136,19 +136,17 @@ def test_after_a_restored_log_the_looks_into_the_other_one_count_for_nothing(pun
     assert json.loads(look.read_bytes()) == known
 
 
-def test_outside_of_a_project_a_hook_says_nothing_and_a_person_what_to_do(punch: Any, home: Path) -> None:
+def test_prime_outside_project_gives_advice(punch: Any, home: Path) -> None:
     punch("add", "Private", "-c", "default")
     (home / ".punchlist.toml").unlink()
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
-        told = hook(punch, event)
-        assert (told.code, told.out) == (0, "")
-        assert told.err == "punchlist: There is no task list here\n"
+        outcome = hook(punch, event)
+        assert (outcome.code, outcome.out) == (0, "")
+        assert outcome.err == "punchlist: No task list for this directory\n"
     assert punch("agent", "prime").err.splitlines()[1] == "  run punch init in the project's directory"
 
 
-def test_a_session_that_changes_its_directory_keeps_its_list(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_keeps_list_in_other_directory(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / ".punchlist.toml").unlink()
     website, other = repository(home / "website"), repository(home / "other")
     monkeypatch.chdir(website)
@@ -161,36 +159,32 @@ def test_a_session_that_changes_its_directory_keeps_its_list(
     assert "Write" in hook(punch, "SessionStart", session="four", cwd=str(other)).out
 
 
-def test_a_hook_of_a_project_that_is_gone_takes_no_other_list(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hook_of_removed_project_uses_no_list(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "Private")  # into the list of the directory that the project was in
     gone = str(home / "website")
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
-        told = hook(punch, event, cwd=gone)
-        assert (told.code, told.out) == (0, "")
-        assert told.err == f"punchlist: The project's directory {gone} is gone\n"
+        outcome = hook(punch, event, cwd=gone)
+        assert (outcome.code, outcome.out) == (0, "")
+        assert outcome.err == f"punchlist: The project's directory {gone} is gone\n"
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", gone)
     assert hook(punch, "SessionStart", cwd=str(home)).out == ""
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(home))
     assert "Private" in hook(punch, "SessionStart", cwd=gone).out
 
 
-def test_a_cloned_repository_can_not_put_a_private_list_into_the_context(
-    punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cloned_repository_gets_no_private_list(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "Private", "-c", "default")
     clone = repository(home / "clone")
     (clone / ".punchlist.toml").write_text('conversation = "default"')
-    told = hook(punch, "SessionStart", cwd=str(clone))
-    assert (told.code, told.out) == (0, "")
-    assert "names the list default, which was not made for this project" in told.err
+    outcome = hook(punch, "SessionStart", cwd=str(clone))
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "names the list default, which was not made for this project" in outcome.err
     monkeypatch.chdir(clone)
     assert punch("init", "--trust").code == 0
     assert "Private" in hook(punch, "SessionStart", cwd=str(clone)).out
 
 
-def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle(punch: Any) -> None:
+def test_stop_hook_ends_turn_and_clears_list(punch: Any) -> None:
     punch("set", "auto_clear=idle")
     punch("add", "Write")
     punch("queue", "claim", "1", "-o", AGENT)
@@ -201,7 +195,7 @@ def test_stopping_ends_the_turn_for_a_finished_list_that_clears_itself_when_idle
     assert punch("list").lines == ["default  0/0", "  no tasks"]
 
 
-def test_news_behind_a_thousand_changes_is_told_the_next_time(punch: Any, daemon: Running) -> None:
+def test_changes_beyond_page_are_reported_next_time(punch: Any, daemon: Running) -> None:
     punch("add", "Write")
     hook(punch, "SessionStart", source="startup")
     tasks = [{"title": f"task {number}"} for number in range(1_000)]

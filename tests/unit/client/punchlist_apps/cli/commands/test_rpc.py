@@ -25,16 +25,16 @@ def pipe(data: bytes) -> "subprocess.CompletedProcess[bytes]":
 
 
 @pytest.mark.usefixtures("home")
-def test_lines_go_both_ways_and_the_end_of_input_still_gets_its_answers(daemon: Running) -> None:
-    done = pipe("".join(json.dumps(call) + "\n" for call in CALLS).encode())
-    answers: dict[int, Any] = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+def test_responses_arrive_after_end_of_input(daemon: Running) -> None:
+    outcome = pipe("".join(json.dumps(call) + "\n" for call in CALLS).encode())
+    answers: dict[int, Any] = {answer["id"]: answer for answer in map(json.loads, outcome.stdout.splitlines())}
     assert answers[2]["result"]["tasks"][0]["title"] == "x"
-    assert done.stderr == b""
+    assert outcome.stderr == b""
 
 
 @pytest.mark.usefixtures("home")
-def test_the_framing_of_editors_passes_through(daemon: Running) -> None:
+def test_header_framing_is_forwarded(daemon: Running) -> None:
     body = json.dumps(CALLS[1]).encode()
-    done = pipe(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-    assert done.stdout.startswith(b"Content-Length: ")
-    assert done.stdout.endswith(b"}")
+    outcome = pipe(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    assert outcome.stdout.startswith(b"Content-Length: ")
+    assert outcome.stdout.endswith(b"}")

@@ -1,7 +1,7 @@
 from typing import Any
 
 
-def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
+def test_set_without_arguments_shows_all(punch: Any) -> None:
     assert punch("set").lines == [
         "title=                     what the list is called",
         "execution=manual           how tasks are worked on: whoever works starts them",
@@ -15,7 +15,7 @@ def test_alone_it_shows_every_setting_with_its_meaning(punch: Any) -> None:
     ]
 
 
-def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
+def test_set_changes_only_named_settings(punch: Any) -> None:
     punch("set", "max_attempts=2", "title=Release \x1b[2J")
     assert punch("set", "execution=serial").lines == [
         "execution=serial  how tasks are worked on: one at a time; each end starts the next one"
@@ -37,19 +37,19 @@ def test_what_is_given_is_set_and_the_rest_stays(punch: Any) -> None:
     assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["in_progress", "pending"]
 
 
-def test_a_wrong_name_or_value_changes_nothing(punch: Any) -> None:
-    refused = punch("set", "max_attempts=3", "execution=seral")
-    assert refused.code == 2
-    assert "did you mean serial?" in refused.err
+def test_invalid_setting_changes_nothing(punch: Any) -> None:
+    outcome = punch("set", "max_attempts=3", "execution=seral")
+    assert outcome.code == 2
+    assert "did you mean serial?" in outcome.err
     assert punch("list", "all", "--json").json["conversations"] == []
 
 
-def test_showing_the_settings_of_a_list_that_is_not_there_is_refused(punch: Any) -> None:
+def test_settings_of_unknown_list_are_rejected(punch: Any) -> None:
     assert punch("set", "-c", "nonesuch").err.startswith("error: there is no list nonesuch")
     assert punch("set", "auto_clear=idle", "-c", "fresh").code == 0
 
 
-def test_what_the_daemon_refuses_is_told(punch: Any) -> None:
+def test_rejection_by_daemon_is_shown(punch: Any) -> None:
     punch("add", "a", "--status", "in_progress")
     punch("add", "b", "--status", "in_progress")
     assert punch("set", "execution=serial").err.startswith("error: ")

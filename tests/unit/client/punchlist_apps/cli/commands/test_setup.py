@@ -12,7 +12,7 @@ from punchlist_testing.played import CLAUDE, SERVER, program
 
 @pytest.fixture(autouse=True)
 def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home without hosts' programs, and a `punch` on the PATH that serves."""
+    """A home without hosts' programs, and a working `punch` in PATH."""
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     program(home / "bin", "punch", SERVER)
@@ -29,11 +29,11 @@ def tree(home: Path) -> dict[str, bytes]:
     ("host", "scope"),
     [(host.name, scope) for host in HOSTS for scope in ("user", "project") if host.project or scope == "user"],
 )
-def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Path, host: str, scope: str) -> None:
+def test_remove_restores_all_files(run: Any, home: Path, host: str, scope: str) -> None:
     before = tree(home)
-    done = run("setup", host, "--scope", scope)
-    assert done.code == 0
-    assert f"take it back: punch setup {host} --scope {scope} --remove" in done.out
+    outcome = run("setup", host, "--scope", scope)
+    assert outcome.code == 0
+    assert f"to remove it: punch setup {host} --scope {scope} --remove" in outcome.out
     after = tree(home)
     assert len(after) > len(before)
     assert run("setup", host, "--scope", scope).lines[-1].endswith("nothing to change")
@@ -46,30 +46,30 @@ def test_setting_up_and_removing_leaves_everything_as_it_was(run: Any, home: Pat
 MISSING = "import sys; sys.exit('error: it needs the extra mcp\\n  /py -m pip install x[mcp]')"
 
 
-def test_nothing_is_written_where_the_server_does_not_start(run: Any, home: Path) -> None:
-    for source, told in (
+def test_broken_server_prevents_changes(run: Any, home: Path) -> None:
+    for source, message in (
         (MISSING, "it needs the extra mcp\n  /py -m pip install x[mcp]\n"),
-        ("raise RuntimeError('broken')", "RuntimeError: broken\n  run it to see more: "),
+        ("raise RuntimeError('broken')", "RuntimeError: broken\n  to see more, run: "),
     ):
         program(home / "bin", "punch", source)
         before = tree(home)
-        refused = run("setup", "claude-code")
-        assert refused.code == 1
-        assert refused.err.startswith("error: the MCP server does not start, so nothing was changed: ")
-        assert told in refused.err
+        outcome = run("setup", "claude-code")
+        assert outcome.code == 1
+        assert outcome.err.startswith("error: the MCP server doesn't start, so nothing was changed: ")
+        assert message in outcome.err
         assert tree(home) == before
     assert run("setup", "claude-code", "--remove").code == 0
 
 
-def test_a_program_that_cannot_run_is_named(run: Any, home: Path) -> None:
+def test_unusable_program_is_reported(run: Any, home: Path) -> None:
     (home / "bin" / "punch").write_text("#!/bin/sh")
     (home / "bin" / "punch").chmod(0o644)
-    refused = run("setup", "cursor", "--scope", "project")
-    assert refused.code == 1 and len(refused.err.splitlines()) == 2
-    assert "punch: not executable\n  chmod +x " in refused.err
+    outcome = run("setup", "cursor", "--scope", "project")
+    assert outcome.code == 1 and len(outcome.err.splitlines()) == 2
+    assert "punch: not executable\n  chmod +x " in outcome.err
 
 
-def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: Path) -> None:
+def test_own_command_of_host_writes_its_file(run: Any, home: Path) -> None:
     program(home / "bin", "claude", CLAUDE)
     (home / ".claude.json").write_text('{"theme": "dark"}')
     assert run("setup", "claude-code").code == 0
@@ -85,41 +85,39 @@ def test_the_hosts_own_command_writes_its_file_and_we_the_rest(run: Any, home: P
     assert not (home / ".claude").exists()
 
 
-def test_where_the_hosts_own_command_fails_its_file_is_edited(
-    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_host_command_falls_back_to_editing(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(home / "bin", "claude", CLAUDE)
     monkeypatch.setenv("REFUSES", "add-json")
-    done = run("setup", "claude-code")
-    assert done.code == 0
-    assert done.err == f"claude mcp add-json: not today; {home}/.claude.json is edited instead\n"
+    outcome = run("setup", "claude-code")
+    assert outcome.code == 0
+    assert outcome.err == f"claude mcp add-json: not today; {home}/.claude.json is edited instead\n"
     assert "punchlist" in json.loads((home / ".claude.json").read_text())["mcpServers"]
 
 
-def test_a_failure_after_the_hosts_own_command_takes_that_back(run: Any, home: Path) -> None:
+def test_later_failure_rolls_back_host_command(run: Any, home: Path) -> None:
     program(home / "bin", "claude", CLAUDE)
     (home / ".claude.json").write_text('{"theme": "dark"}')
     (home / ".claude").symlink_to("/proc/nowhere")
-    refused = run("setup", "claude-code")
-    assert refused.code == 1
+    outcome = run("setup", "claude-code")
+    assert outcome.code == 1
     assert (home / ".claude.json").read_text() == '{"theme": "dark"}'
 
 
-def test_a_projects_files_are_never_given_to_a_hosts_own_command(run: Any, home: Path) -> None:
+def test_project_files_are_edited_directly(run: Any, home: Path) -> None:
     program(home / "bin", "claude", CLAUDE)
     assert run("setup", "claude-code", "--scope", "project").code == 0
     assert not (home / "asked").exists()
 
 
 @pytest.mark.parametrize("name", ["$(touch PWN)", "a b", "-c", "x" * 129, ""])
-def test_what_cannot_be_a_lists_name_reaches_no_shell(run: Any, home: Path, name: str) -> None:
+def test_invalid_list_name_reaches_no_shell(run: Any, home: Path, name: str) -> None:
     before = tree(home)
-    refused = run("setup", "claude-code", f"--conversation={name}")
-    assert refused.code == 2
+    outcome = run("setup", "claude-code", f"--conversation={name}")
+    assert outcome.code == 2
     assert tree(home) == before
 
 
-def test_the_model_may_call_our_tools_without_a_question_if_allowed(run: Any, home: Path) -> None:
+def test_allow_permits_tools_without_question(run: Any, home: Path) -> None:
     (home / ".claude").mkdir()
     path = home / ".claude" / "settings.json"
     path.write_text('{"permissions": {"allow": ["Bash(ls)"]}}')
@@ -132,19 +130,17 @@ def test_the_model_may_call_our_tools_without_a_question_if_allowed(run: Any, ho
     assert run("setup", "codex", "--allow").code == 2
 
 
-def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
-    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claude_code_tasks_are_copied_until_removed(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
     monkeypatch.setattr(autostart, "ensure", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     config = Config(str(home / "data"))
-    done = run("setup", "claude-code", "--tasks")
-    assert done.code == 0
-    assert done.lines[-1].startswith(f"{home}/.claude/tasks is taken over into the projects' lists")
+    outcome = run("setup", "claude-code", "--tasks")
+    assert outcome.code == 0
+    assert outcome.lines[-1].startswith(f"{home}/.claude/tasks is copied into the projects' lists")
     assert config.read().inbound == (f"{home}/.claude/tasks",)
     assert started == [str(home / "data")]
     assert not (home / ".claude" / "tasks").exists()
-    assert f"{home}/.claude/tasks  claude, one way in" in run("mirror", "list").lines
+    assert f"{home}/.claude/tasks  claude, inbound only" in run("mirror", "list").lines
     assert run("setup", "claude-code", "--tasks", "--remove").code == 0
     assert config.read().inbound == ()
     assert (home / ".claude.json").exists()
@@ -156,41 +152,41 @@ def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
         assert run("setup", *refused).code == 2
 
 
-def test_a_host_without_a_file_for_projects_says_so(run: Any) -> None:
-    refused = run("setup", "windsurf", "--scope", "project")
-    assert refused.code == 2
-    assert "Windsurf has no file for a project" in refused.err
+def test_host_without_project_scope_is_rejected(run: Any) -> None:
+    outcome = run("setup", "windsurf", "--scope", "project")
+    assert outcome.code == 2
+    assert "Windsurf has no project configuration" in outcome.err
 
 
 def test_claude_is_claude_code(run: Any) -> None:
-    shown = run("setup", "claude", "--print")
-    assert shown.code == 0 and shown.out == run("setup", "claude-code", "--print").out
+    outcome = run("setup", "claude", "--print")
+    assert outcome.code == 0 and outcome.out == run("setup", "claude-code", "--print").out
     assert "did you mean 'claude-code'" in run("setup", "claud").err
 
 
 def test_print_changes_nothing(run: Any, home: Path) -> None:
     before = tree(home)
-    shown = run("setup", "codex", "--print", "-c", "website")
-    assert run("setup", "codex", "--dry-run", "-c", "website").out == shown.out
-    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in shown.lines
+    outcome = run("setup", "codex", "--print", "-c", "website")
+    assert run("setup", "codex", "--dry-run", "-c", "website").out == outcome.out
+    assert '+args = ["agent", "mcp", "--dialect", "native", "--conversation", "website"]' in outcome.lines
     assert tree(home) == before
 
 
-def test_nothing_is_written_when_one_of_the_files_is_broken(run: Any, home: Path) -> None:
+def test_broken_file_prevents_all_changes(run: Any, home: Path) -> None:
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text('{\n  "hooks": {,\n}')
     before = tree(home)
-    refused = run("setup", "claude-code")
-    assert refused.code == 1
-    assert "settings.json:2: expected a name" in refused.err
+    outcome = run("setup", "claude-code")
+    assert outcome.code == 1
+    assert "settings.json:2: expected a name" in outcome.err
     assert tree(home) == before
 
 
-def test_a_shared_file_names_the_command_and_not_its_place(run: Any, home: Path) -> None:
+def test_project_file_contains_bare_command(run: Any, home: Path) -> None:
     run("setup", "claude-code", "--scope", "project")
     assert json.loads((home / "project" / ".mcp.json").read_text())["mcpServers"]["punchlist"]["command"] == "punch"
 
 
-def test_programs_are_told_what_changed(run: Any, home: Path) -> None:
-    told = run("setup", "cursor", "--json").json
-    assert told == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}
+def test_json_lists_changed_files(run: Any, home: Path) -> None:
+    result = run("setup", "cursor", "--json").json
+    assert result == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}

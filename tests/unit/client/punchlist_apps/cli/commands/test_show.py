@@ -9,7 +9,7 @@ import pytest
 from punchlist_testing.store import damaged_log
 
 
-def test_the_list_is_filtered_and_cut(punch: Any) -> None:
+def test_list_is_filtered_and_limited(punch: Any) -> None:
     punch("add", "a", "-o", "ada")
     punch("add", "b", "-b", "1")
     punch("add", "c", "--status", "completed")
@@ -23,7 +23,7 @@ def test_the_list_is_filtered_and_cut(punch: Any) -> None:
     assert punch("list", "-n", "1").lines[0].endswith("1 of 3")
 
 
-def test_the_list_as_it_was(punch: Any) -> None:
+def test_list_at_shows_past_state(punch: Any) -> None:
     punch("add", "a")
     version = punch("list", "--json").json["version"]
     punch("done", "1")
@@ -32,7 +32,7 @@ def test_the_list_as_it_was(punch: Any) -> None:
     assert punch("list", "--at", "0").lines[1:] == ["  no tasks"]
 
 
-def test_the_conversation_comes_from_the_option_the_environment_or_is_default(punch: Any, monkeypatch: Any) -> None:
+def test_list_comes_from_option_environment_or_default(punch: Any, monkeypatch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-c", "site")
     monkeypatch.setenv("PUNCHLIST_CONVERSATION", "site")
@@ -40,15 +40,15 @@ def test_the_conversation_comes_from_the_option_the_environment_or_is_default(pu
     assert punch("list", "--conversation=default").lines == ["default  0/1", "  ☐ #1 a"]
 
 
-def test_json_is_harmless_for_a_terminal(punch: Any) -> None:
+def test_json_is_safe_for_terminal(punch: Any) -> None:
     punch("add", "a\x1b\u202e\x9b")
-    shown = punch("list", "--json")
-    assert shown.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
-    assert shown.out.isascii()
-    assert shown.out.strip().isprintable()
+    outcome = punch("list", "--json")
+    assert outcome.json["tasks"][0]["title"] == "a\x1b\u202e\x9b"
+    assert outcome.out.isascii()
+    assert outcome.out.strip().isprintable()
 
 
-def test_conversations_with_their_progress(punch: Any) -> None:
+def test_lists_show_progress(punch: Any) -> None:
     punch("add", "a", "-c", "one")
     punch("add", "b", "-c", "two")
     punch("done", "1", "-c", "one")
@@ -60,16 +60,16 @@ def test_conversations_with_their_progress(punch: Any) -> None:
     assert punch("list", "all", "-q", "nothing").lines == ["no lists"]
 
 
-def test_the_state_of_the_daemon(punch: Any) -> None:
+def test_daemon_status_is_shown(punch: Any) -> None:
     punch("add", "a")
-    shown = punch("daemon", "status")
-    assert shown.code == 0
-    assert re.search(r"daemon  punchlistd .*, pid \d+", shown.out)
-    assert "2 events" in shown.out
+    outcome = punch("daemon", "status")
+    assert outcome.code == 0
+    assert re.search(r"daemon  punchlistd .*, pid \d+", outcome.out)
+    assert "2 events" in outcome.out
     assert punch("daemon", "status", "--json").json["seq"] == 2
 
 
-def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, home: Any) -> None:
+def test_prompt_line_needs_no_daemon(run: Any, home: Any) -> None:
     (home / "run").mkdir()
     (home / "run" / "status").write_text("3 open, 1 in progress\n")
     assert run("daemon", "status", "--line").out == "3 open, 1 in progress\n"
@@ -77,7 +77,7 @@ def test_the_line_for_prompts_comes_from_the_file_without_a_daemon(run: Any, hom
 
 @pytest.fixture
 def damaged(home: Path) -> Path:
-    """A data directory with two lists of a task; of `a` the event behind it is spoiled."""
+    """A data directory with two lists of one task. The event after the task of `a` is damaged."""
     added = {"type": "TaskAdded", "task": {"id": "1", "title": "whole"}}
     anyio.run(damaged_log, home / "data", (3,), added)
     return home / "data"
@@ -90,25 +90,25 @@ READS = [
 
 
 @pytest.mark.usefixtures("damaged")
-def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fails(punch: Any) -> None:
+def test_damaged_list_is_printed_with_error(punch: Any) -> None:
     for words in READS:
-        shown = punch(*words.split(), "-c", "a")
-        assert shown.code == 1 and "whole" in shown.out, words
-        told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
-        assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"], words
-        assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1, words
+        outcome = punch(*words.split(), "-c", "a")
+        assert outcome.code == 1 and "whole" in outcome.out, words
+        result = json.loads(outcome.err)["error"] if "--json" in words else {"message": outcome.err, "kind": "damaged"}
+        assert result["kind"] == "damaged" and "this list ends at position 3 " in result["message"], words
+        assert "punch daemon verify --repair" in outcome.err and outcome.err.count("\n") == 1, words
         if "--follow" not in words:
             whole = punch(*words.split(), "-c", "b")
             assert (whole.code, whole.err) == (0, ""), words
 
 
 @pytest.mark.usefixtures("damaged")
-def test_what_damage_does_not_allow_is_refused_with_one_way_out(punch: Any) -> None:
+def test_changes_of_damaged_list_are_rejected(punch: Any) -> None:
     for words in ("undo --preview", "undo", "add more", "list clear --yes", "show 9"):
-        refused = punch(*words.split(), "-c", "a")
-        assert refused.code == 1 and refused.err.startswith("error: The log of a is damaged at position 3 "), words
-        assert refused.err.count("punch daemon verify --repair") == 1, words
-        assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n"), words
+        outcome = punch(*words.split(), "-c", "a")
+        assert outcome.code == 1 and outcome.err.startswith("error: The log of a is damaged at position 3 "), words
+        assert outcome.err.count("punch daemon verify --repair") == 1, words
+        assert outcome.err.endswith("\n  to end the daemon: punch daemon stop\n"), words
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_damage_does_not_allow_is_refused_with_one_way_out(punch: Any) -> N
         (("done", "3"), "    next #2 Backend › tests · 2 left"),
     ],
 )
-def test_a_task_is_shown_below_its_parents(punch: Any, monkeypatch: Any, words: tuple[str, ...], shown: str) -> None:
+def test_task_is_shown_with_parents(punch: Any, monkeypatch: Any, words: tuple[str, ...], shown: str) -> None:
     monkeypatch.setenv("PUNCHLIST_OWNER", "ann")
     punch("add", "Backend")
     punch("add", "tests", "--parent", "1", "-p", "high")

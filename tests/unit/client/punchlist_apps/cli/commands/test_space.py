@@ -1,4 +1,4 @@
-"""`punch space`, `share`, `join` and `leave`, against a real daemon and a real NATS server."""
+"""`punch space`, `share`, `join` and `leave` with a real daemon and NATS server."""
 
 import asyncio
 import json
@@ -27,21 +27,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
         yield running
 
 
-def test_without_a_space_the_list_says_how_to_add_one_and_sharing_is_refused(punch: Punch) -> None:
+def test_sharing_without_space_is_rejected(punch: Punch) -> None:
     assert "punch space add NAME tls://HOST --creds FILE" in punch("space", "list").out
     assert punch("space", "status", "--json").json == {"spaces": []}
     punch("add", "one")
-    told = punch("share")
-    assert told.code != 0 and "there is no space yet" in told.err
+    outcome = punch("share")
+    assert outcome.code != 0 and "no spaces; add one" in outcome.err
     assert punch("space", "remove", "team").code == 1
     assert punch("space", "status", "team").code == 1
 
 
 @needs_server
-def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch, server: NatsServer) -> None:
+def test_list_is_shared_left_and_copied(punch: Punch, server: NatsServer) -> None:
     added = punch("space", "add", "cli", server.url)
     assert added.code == 0
-    assert f"added cli: made at {server.url} (NATS 2." in added.out and "--monitor URL" in added.out
+    assert f"added cli: created at {server.url} (NATS 2." in added.out and "--monitor URL" in added.out
     punch("add", "one", "-c", "release")
     shared = punch("share", "release")
     assert "shared release in cli, version 2" in shared.out and "punch join release --space cli" in shared.out
@@ -50,8 +50,8 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     assert f"servers       {server.url}" in status and "not checked   sync_interval" in status
     assert punch("space", "status", "cli", "--json").json["spaces"][0]["state"] == "up"
     assert "this machine follows it. First: punch leave release" in punch("space", "remove", "cli").err
-    told = punch("leave", "release")
-    assert told.code != 0 and "it stays here as it is" in told.err and "--keep-as NAME" in told.err
+    outcome = punch("leave", "release")
+    assert outcome.code != 0 and "becomes read-only" in outcome.err and "--keep-as NAME" in outcome.err
     assert "its tasks are in mine" in punch("leave", "release", "--keep-as", "mine").out
     assert "one" in punch("list", "-c", "mine").out
     assert "cli: no longer followed here, changes are refused" in punch("list", "-c", "release").out
@@ -60,17 +60,19 @@ def test_a_space_is_added_a_list_shared_shown_and_left_with_a_copy(punch: Punch,
     assert punch("join", "nothing", "--space", "cli").code == 1
     assert "to erase the copy on this machine, too: punch list rm release" in punch("leave", "release", "--yes").out
     erased = punch("list", "rm", "release", "--yes").lines
-    assert erased == ["erased release on this machine alone: cli and other machines keep it"]
+    assert erased == ["erased release on this machine only; cli and other machines keep it"]
     assert "release" not in punch("list", "all").out + punch("space", "list").out
     assert "joined release of cli" in punch("join", "release").out
     punch("leave", "release", "--yes")
     gone = punch("space", "remove", "cli")
-    assert "removed cli" in gone.out and "release, which was left, is a list of this machine alone now" in gone.out
+    assert (
+        "removed cli" in gone.out and "release, which was left before, is now a list of this machine only" in gone.out
+    )
     assert punch("add", "two", "-c", "release").code == 0
 
 
 async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
-    """Post as a member might by hand, with the header of a daemon if it is in order; the position."""
+    """Post by hand, with a daemon's header if `in_order`, and return the position."""
     nats = Client()
     await nats.connect(server.url)
     subject = "pl.mended.log.plan"
@@ -83,20 +85,20 @@ async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
 
 
 @needs_server
-def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) -> None:
+def test_keeper_removes_invalid_posts(punch: Punch, server: NatsServer) -> None:
     punch("space", "add", "mended", server.url)
     punch("add", "one", "-c", "plan")
     punch("share", "plan", "--space", "mended")
     sound = punch("space", "repair", "mended", "plan")
-    assert sound.code == 0 and "every post of plan in mended can be followed" in sound.out
+    assert sound.code == 0 and "every post of plan in mended can be applied" in sound.out
     position = asyncio.run(post(server, b"x", in_order=False))
-    with terminal("watch", "-c", "plan") as shown:
-        shown.wait_for("diverged")
+    with terminal("watch", "-c", "plan") as screen:
+        screen.wait_for("diverged")
     refused = punch("add", "two", "-c", "plan")
     assert refused.code == 1
     doctor = punch("doctor").out
-    for told in (refused.err, doctor):
-        assert f"The post at position {position} of plan" in told and "punch space repair mended plan" in told
+    for message in (refused.err, doctor):
+        assert f"The post at position {position} of plan" in message and "punch space repair mended plan" in message
     asked = punch("space", "repair", "mended", "plan")
     assert (
         asked.code != 0
@@ -108,7 +110,7 @@ def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) ->
         assert "add --yes" in half_terminal(*words, shows=True).stderr
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("space", "repair", "mended", "plan") as question:
-            question.wait_for("Remove 1 of these posts from mended for good? [y/N]")
+            question.wait_for("Permanently remove 1 of these posts from mended? [y/N]")
             question.type(f"{answer}\n")
             question.wait_for("nothing was changed" if code else "removed 1 of the posts")
             assert question.finish() == code
@@ -136,18 +138,18 @@ def test_a_keeper_removes_what_stops_a_list(punch: Punch, server: NatsServer) ->
 
 
 @needs_server
-def test_an_address_or_a_space_that_can_not_be_used_is_told_with_the_next_step(punch: Punch) -> None:
-    for words, told in (
+def test_unusable_address_is_reported_with_advice(punch: Punch) -> None:
+    for words, message in (
         (("team", "nats://192.0.2.1"), "write tls://192.0.2.1"),
         (("team", "nats://127.0.0.1:1"), "No server answers at nats://127.0.0.1:1"),
         (("team", "nats://127.0.0.1:1", "--creds", "missing.creds"), "missing.creds can't be read"),
         (("team", "tls://127.0.0.1:1", "--ca", __file__), "holds no certificates"),
     ):
-        refused = punch("space", "add", *words)
-        assert refused.code == 1 and told in refused.err and "Errno" not in refused.err
+        outcome = punch("space", "add", *words)
+        assert outcome.code == 1 and message in outcome.err and "Errno" not in outcome.err
 
 
-def test_the_files_of_a_server_are_for_their_owner_alone(run: Punch, home: Path) -> None:
+def test_server_files_are_private(run: Punch, home: Path) -> None:
     words = ("space", "server", "team", "--host", "lists.example.org", "--member", "ann", "--reader", "ci")
     written = run(*words, "--to", "here")
     assert written.code == 0
@@ -158,7 +160,7 @@ def test_the_files_of_a_server_are_for_their_owner_alone(run: Punch, home: Path)
     assert "punch space add team tls://lists.example.org --creds ann.creds" in written.out
 
 
-def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, home: Path) -> None:
+def test_three_servers_are_configured_and_two_rejected(run: Punch, home: Path) -> None:
     hosts = [word for name in "abc" for word in ("--host", f"{name}.example.org")]
     assert run("space", "server", "team", *hosts, "--member", "ann").code == 0
     assert (home / "team-server" / "nats-3.conf").exists()
@@ -166,7 +168,7 @@ def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "--host lists.example.org"),
         (("--host", "a"), "--member ann"),
@@ -174,13 +176,13 @@ def test_three_servers_get_a_configuration_each_and_two_are_refused(run: Punch, 
         (("--host", "a", "--member", "ann", "--reader", "ann"), "--member ann"),
     ],
 )
-def test_what_a_server_needs_is_asked_for(run: Punch, words: tuple[str, ...], told: str) -> None:
-    refused = run("space", "server", "team", *words)
-    assert refused.code != 0 and told in refused.err
+def test_missing_server_options_are_reported(run: Punch, words: tuple[str, ...], message: str) -> None:
+    outcome = run("space", "server", "team", *words)
+    assert outcome.code != 0 and message in outcome.err
 
 
 @needs_server
-def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch, server: NatsServer) -> None:
+def test_watch_shows_list_leaving_space(punch: Punch, server: NatsServer) -> None:
     assert punch("space", "add", "seen", server.url).code == 0
     punch("add", "one", "-c", "watched")
     assert punch("share", "watched", "--space", "seen").code == 0
@@ -193,23 +195,23 @@ def test_who_watches_a_list_sees_it_leave_the_space_without_asking(punch: Punch,
     assert "seen: no longer followed here, changes are refused" in punch("list", "all").out
 
 
-def test_the_sql_of_a_space_and_creds_are_readable_by_their_owner_alone(punch: Punch, tmp_path: Path) -> None:
+def test_sql_and_creds_are_private(punch: Punch, tmp_path: Path) -> None:
     place = tmp_path / "out"
     words = ("space", "server", "team", "--postgres", "punchlist", "--host", "db.example.org", "--to", str(place))
-    told = punch(*words, "--member", "ann", "--reader", "bob")
-    assert "punch space add team postgres://ann@db.example.org/punchlist --creds ann.creds" in told.out
+    outcome = punch(*words, "--member", "ann", "--reader", "bob")
+    assert "punch space add team postgres://ann@db.example.org/punchlist --creds ann.creds" in outcome.out
     assert {path.name for path in place.iterdir()} == {"ann.creds", "bob.creds", "postgres.sql"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
     assert "--postgres" in punch(*words[:3], "--postgres", "a b", "--host", "db", "--member", "ann").err
 
 
 @needs_postgres
-def test_a_space_on_postgresql_is_added_shown_and_looked_at_by_doctor(punch: Punch, tmp_path: Path) -> None:
+def test_postgresql_space_is_added_and_shown(punch: Punch, tmp_path: Path) -> None:
     with running_postgres() as server:
         members = Members(tmp_path / "creds", server, "team", ann="member")
         url = members.url("ann")
         added = punch("space", "add", "team", url, "--creds", members.creds("ann"))
-        assert f"added team: found at {url} (PostgreSQL " in added.out and "this machine alone" in added.out
+        assert f"added team: found at {url} (PostgreSQL " in added.out and "this machine only" in added.out
         assert "not checked" not in added.out
         punch("add", "one", "-c", "release")
         assert "shared release in team, version 2" in punch("share", "release").out
@@ -218,14 +220,12 @@ def test_a_space_on_postgresql_is_added_shown_and_looked_at_by_doctor(punch: Pun
         assert "version       PostgreSQL " in status and "not checked" not in status
         assert f"{url}, PostgreSQL " in punch("doctor").out
         secret = url.replace("@", ":s3cret@")
-        refused = punch("space", "add", "other", secret)
-        assert refused.code != 0 and "stands in a file" in refused.err and "s3cret" not in refused.err
+        outcome = punch("space", "add", "other", secret)
+        assert outcome.code != 0 and "stands in a file" in outcome.err and "s3cret" not in outcome.err
 
 
 @needs_server
-def test_erasing_a_shared_list_takes_its_name_and_others_see_who_did_it(
-    punch: Punch, daemon: Running, server: NatsServer, tmp_path: Path
-) -> None:
+def test_erasing_shared_list_needs_its_name(punch: Punch, daemon: Running, server: NatsServer, tmp_path: Path) -> None:
     with Machines(tmp_path).ending() as machines:
         laptop = machines.start("laptop")
         other = ("--socket", laptop.socket, "--data-dir", str(laptop.data_dir))
@@ -234,7 +234,9 @@ def test_erasing_a_shared_list_takes_its_name_and_others_see_who_did_it(
         punch("add", "one", "-c", "gone")
         punch("share", "gone", "--space", "ours")
         punch("join", "gone", "--space", "ours", *other)
-        seen = until(lambda: punch("space", "status", "ours"), lambda told: "machine laptop: last seen" in told.out)
+        seen = until(
+            lambda: punch("space", "status", "ours"), lambda outcome: "machine laptop: last seen" in outcome.out
+        )
         assert "● machine laptop  last seen " in punch("who").out
         assert ", with gone" in seen.out
         for words in ((), ("--yes",), ("--everywhere", "one")):
@@ -245,37 +247,35 @@ def test_erasing_a_shared_list_takes_its_name_and_others_see_who_did_it(
         assert "on every machine of the space ours: in the last 24 hours 1 other followed it (laptop)" in warned
         assert "add --everywhere gone" in warned
         for answer, code in (("y", 1), ("gone", 0)):
-            with terminal("--socket", daemon.socket, "list", "rm", "gone", "--actor", "bob") as shown:
-                shown.wait_for("type the list's name:")
-                shown.type(f"{answer}\n")
-                assert shown.finish() == code
-        told = until(lambda: punch("list", "-c", "gone", *other), lambda told: "no tasks" in told.out)
-        assert "gone  0/0  deleted by bob on" in told.out
+            with terminal("--socket", daemon.socket, "list", "rm", "gone", "--actor", "bob") as screen:
+                screen.wait_for("type the list's name:")
+                screen.type(f"{answer}\n")
+                assert screen.finish() == code
+        outcome = until(lambda: punch("list", "-c", "gone", *other), lambda outcome: "no tasks" in outcome.out)
+        assert "gone  0/0  deleted by bob on" in outcome.out
         assert "list gone: version 3, deleted by bob on" in punch("space", "status", *other).out
         assert "this started it again" in punch("add", "two", "-c", "gone", *other).err
-        until(lambda: punch("list", "-c", "gone"), lambda told: "two" in told.out)
+        until(lambda: punch("list", "-c", "gone"), lambda outcome: "two" in outcome.out)
         done = punch("list", "rm", "gone", "--everywhere", "gone")
-        assert "erased gone on every machine of ours" in done.out
+        assert "erased gone on all machines of ours" in done.out
 
 
 @needs_server
-def test_a_token_that_erases_a_shared_list_takes_its_name_too(
-    punch: Punch, daemon: Running, server: NatsServer
-) -> None:
+def test_confirming_erasure_of_shared_list_needs_name(punch: Punch, daemon: Running, server: NatsServer) -> None:
     assert punch("space", "add", "asked", server.url).code == 0
     punch("add", "one", "-c", "plan")
     punch("share", "plan", "--space", "asked")
     with connect(socket=daemon.socket, autostart=False) as client, pytest.raises(ConfirmationRequired) as asked:
         client.conversation("plan").erase()
     assert (asked.value.space, "no other machine followed it" in asked.value.summary) == ("asked", True)
-    refused = punch("confirm", asked.value.token, "--yes")
-    assert refused.code == 2 and "on every machine of the space asked" in refused.err
+    outcome = punch("confirm", asked.value.token, "--yes")
+    assert outcome.code == 2 and "on every machine of the space asked" in outcome.err
     assert punch("confirm", asked.value.token, "--everywhere", "plan").code == 0
 
 
 def until(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
-    """Ask until it holds; the command line has no event to wait for."""
+    """Repeat a command until its outcome satisfies a condition."""
     deadline = time.monotonic() + PATIENCE_S
-    while not holds(told := ask()):
-        assert time.monotonic() < deadline, told
-    return told
+    while not holds(result := ask()):
+        assert time.monotonic() < deadline, result
+    return result

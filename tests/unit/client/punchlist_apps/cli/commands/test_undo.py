@@ -15,7 +15,7 @@ def ann(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUNCHLIST_ACTOR", "ann")
 
 
-def test_what_an_agent_did_meanwhile_is_not_taken_back(punch: Any) -> None:
+def test_undo_keeps_changes_by_others(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b")
     gone = punch("rm", "2")
@@ -28,28 +28,28 @@ def test_what_an_agent_did_meanwhile_is_not_taken_back(punch: Any) -> None:
     assert titles(punch) == ["a", "b"]
 
 
-def test_a_refusal_names_the_newer_call_and_whose_it_is(punch: Any) -> None:
+def test_conflict_names_newer_change_and_actor(punch: Any) -> None:
     punch("add", "a")
     punch("edit", "1", "-t", "better", "--actor", "bob")
-    refused = punch("undo")
-    assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith(
+    outcome = punch("undo")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(
         "error: Call 1 can't be undone: the newer call 3 of bob depends on it (task #1).\n"
         "  punch undo 3 undoes that first; --force "
     )
-    told = json.loads(punch("undo", "--json").err)["error"]
-    assert (told["kind"], "--force" in told["advice"]) == ("undo_conflict", True)
+    result = json.loads(punch("undo", "--json").err)["error"]
+    assert (result["kind"], "--force" in result["advice"]) == ("undo_conflict", True)
     punch("undo", "3")
     assert titles(punch) == ["a"]
     punch("undo")
     assert titles(punch) == []
     assert (
         punch("undo").lines[1]
-        == "  ann has no call left to undo; punch log shows the calls of others, and punch undo CALL undoes one"
+        == "  ann has nothing left to undo; punch log lists all changes, and punch undo CALL undoes any of them"
     )
 
 
-def test_deleting_prints_its_own_undo_which_works_whatever_came_since(punch: Any) -> None:
+def test_printed_undo_works_after_later_changes(punch: Any) -> None:
     for title in "abc":
         punch("add", title)
     gone = punch("rm", "2").lines[1].rpartition("punch ")[2].split()
@@ -61,12 +61,12 @@ def test_deleting_prints_its_own_undo_which_works_whatever_came_since(punch: Any
     assert titles(punch) == ["a", "b", "c", "d"]
 
 
-def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
+def test_revert_accepts_version_or_time(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b")
     punch("list", "clear", "--yes", "--actor", "bob")
     punch("add", "c")
-    assert punch("revert", "--at", "3", "--preview").lines[0] == "once reverted:"
+    assert punch("revert", "--at", "3", "--preview").lines[0] == "would revert:"
     assert titles(punch) == ["c"]
     assert punch("revert", "--at", "3").lines[-1] == "  to reverse this: punch undo"
     assert titles(punch) == ["a", "b"]
@@ -79,7 +79,7 @@ def test_the_list_goes_back_to_a_version_or_a_time(punch: Any) -> None:
     assert punch("revert").code == 2
 
 
-def test_the_log_tells_undo_redo_and_revert_with_versions(punch: Any) -> None:
+def test_log_shows_reversals_with_versions(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--actor", "bob")
     punch("undo")
@@ -100,7 +100,7 @@ def test_the_log_tells_undo_redo_and_revert_with_versions(punch: Any) -> None:
     assert events[-1]["reverts_to"] == 2
 
 
-def test_the_log_is_narrowed_by_actor_task_and_time(punch: Any) -> None:
+def test_log_is_filtered_by_actor_task_and_time(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--actor", "bob")
     punch("done", "1")
@@ -110,22 +110,20 @@ def test_the_log_is_narrowed_by_actor_task_and_time(punch: Any) -> None:
     assert punch("log", "--since", "soon").code == 2
 
 
-def test_more_than_one_call_is_asked_about_on_a_terminal(punch: Any) -> None:
+def test_undoing_several_changes_asks_on_terminal(punch: Any) -> None:
     for title in "abc":
         punch("add", title)
-    with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as shown:
-        shown.wait_for("Undo all of this? [y/N]")
-        shown.type("n\n")
-        shown.wait_for("nothing was changed")
+    with terminal("undo", "-n", "999", columns=100, env={"PUNCHLIST_ACTOR": "ann"}) as screen:
+        screen.wait_for("Undo all of this? [y/N]")
+        screen.type("n\n")
+        screen.wait_for("nothing was changed")
     assert titles(punch) == ["a", "b", "c"]
     assert punch("undo", "-n", "2").code == 0, "nobody is there to be asked"
     assert titles(punch) == ["a"]
     assert punch("undo", "3", "-n", "2").code == 2
 
 
-def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
-    punch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undo_includes_own_chats(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_ACTOR")
     punch("add", "own old command")
     punch("chat", "add pears")
@@ -135,7 +133,7 @@ def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
     monkeypatch.setenv("PUNCHLIST_ACTOR", "codex")
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
     monkeypatch.delenv("PUNCHLIST_ACTOR")
-    assert punch("undo", "--preview").lines == ["once undone:", '  removed #3 "figs"']
+    assert punch("undo", "--preview").lines == ["would undo:", '  removed #3 "figs"']
     assert punch("undo", "--preview", "--json").json["preview"] is True
     assert punch("undo").lines[1] == '  removed #3 "figs"'
     assert punch("undo", "-n", "2").lines[1:3] == ['  removed #2 "pears"', '  removed #1 "own old command"']
@@ -143,7 +141,7 @@ def test_a_persons_chat_is_theirs_to_take_back_and_no_chat_is_an_agents(
     assert punch("chat", "--new", "undo").lines[0].startswith("This thread has changed nothing")
 
 
-def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_of_user_is_not_own(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_ACTOR")
     opened = {"conversation": "chat-anns", "kind": "chat", "user": "ann", "metadata": {"list": "default"}}
     assert punch("daemon", "call", "conversation.open", json.dumps(opened)).code == 0
@@ -151,25 +149,25 @@ def test_a_users_chat_is_not_the_persons(punch: Any, monkeypatch: pytest.MonkeyP
     assert punch("undo", "--preview").lines[0] == "nothing to undo"
 
 
-def test_nothing_is_left_of_a_name(punch: Any) -> None:
+def test_undo_without_changes_names_actor(punch: Any) -> None:
     punch("add", "a", "--actor", "claude-code/7f3c1a")
     punch("undo", "--of", "claude-code/7f3c1a")
     punch("add", "b")
     punch("add", "c", "--owner", "claude-code/7f3c1a")
     for name in ("claude-code/7f3c1a", "claude-code", "#3"):
-        done = punch("undo", "--of", name)
-        assert (done.code, done.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
-        assert f"{name} has no call left to undo" in done.lines[1]
+        outcome = punch("undo", "--of", name)
+        assert (outcome.code, outcome.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+        assert f"{name} has nothing left to undo" in outcome.lines[1]
 
 
-def test_nothing_is_left_to_redo(punch: Any) -> None:
+def test_redo_without_undos_is_reported(punch: Any) -> None:
     punch("add", "a")
-    done = punch("redo")
-    assert (done.code, done.lines[0]) == (0, "nothing to redo")
-    assert "has no call left to redo" in done.lines[1]
+    outcome = punch("redo")
+    assert (outcome.code, outcome.lines[0]) == (0, "nothing to redo")
+    assert "has nothing left to redo" in outcome.lines[1]
 
 
-def test_an_undo_that_is_refused_offers_the_version_before(punch: Any) -> None:
+def test_rejected_undo_offers_earlier_version(punch: Any) -> None:
     for title in ("a", "b"):
         punch("add", title)
     punch("start", "2", "--actor", "bob")
@@ -178,7 +176,7 @@ def test_an_undo_that_is_refused_offers_the_version_before(punch: Any) -> None:
     assert titles(punch) == ["a"]
 
 
-def test_a_claim_is_whole_after_a_revert_and_its_undo(punch: Any) -> None:
+def test_claim_survives_revert_and_undo(punch: Any) -> None:
     punch("add", "a")
     punch("queue", "claim", "1", "-o", "bot")
     punch("revert", "--at", "2", "--yes")

@@ -24,7 +24,7 @@ from punchlist_testing.terminal import Terminal, command, environment, spawned, 
 
 
 def until_watched(client: Client) -> None:
-    """Ask until somebody has subscribed; each question is a round trip, and the test's own timeout bounds it."""
+    """Poll until a client has subscribed. The test's timeout is the limit."""
     while not client.status().subscriptions:
         pass
 
@@ -40,7 +40,7 @@ def client(home: Any, daemon: Running) -> Generator[Client]:
         yield client
 
 
-def test_in_a_pipe_each_event_is_a_line_of_json(client: Client) -> None:
+def test_piped_events_are_json_lines(client: Client) -> None:
     with spawned("watch") as process:
         until_watched(client)
         client.conversation("default").add("a\x1b[2J")
@@ -52,7 +52,7 @@ def test_in_a_pipe_each_event_is_a_line_of_json(client: Client) -> None:
     assert events[1]["event"]["task"]["title"] == "a\x1b[2J"
 
 
-def test_events_of_all_lists(client: Client) -> None:
+def test_events_cover_all_lists(client: Client) -> None:
     with spawned("watch", "--all-conversations") as process:
         until_watched(client)
         client.conversation("one").add("a")
@@ -60,55 +60,55 @@ def test_events_of_all_lists(client: Client) -> None:
         assert [event["conversation"] for event in read_events(process, 4)] == ["one", "one", "two", "two"]
 
 
-def test_on_a_terminal_the_list_is_redrawn_by_push(client: Client) -> None:
+def test_push_redraws_list(client: Client) -> None:
     plan = client.conversation("default")
     plan.add("Read")
-    with terminal("watch") as shown:
-        shown.wait_for("Read")
+    with terminal("watch") as screen:
+        screen.wait_for("Read")
         plan.add("Write \x1b[31m中文")
-        drawn = shown.wait_for("Write \\x1b[31m中文")
+        drawn = screen.wait_for("Write \\x1b[31m中文")
         assert "\x1b[2A" in drawn, "drawn over what was there"
         plan.start("1", actor="ada")
-        shown.wait_for("1 in progress")
-        shown.resize(12, 20)
-        assert "default  0/2" in shown.wait_for("Writ…")
-        shown.process.send_signal(signal.SIGINT)
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 130
+        screen.wait_for("1 in progress")
+        screen.resize(12, 20)
+        assert "default  0/2" in screen.wait_for("Writ…")
+        screen.process.send_signal(signal.SIGINT)
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 130
 
 
-def test_a_spinner_turns_while_something_runs(client: Client) -> None:
+def test_spinner_turns_while_task_runs(client: Client) -> None:
     plan = client.conversation("default")
     plan.add_many(["Read", "Write"])
-    with terminal("watch") as shown:
-        shown.wait_for("Write")
-        shown.wait_for("\x1b[J")
-        assert shown.is_quiet(5 * FRAME_S)
+    with terminal("watch") as screen:
+        screen.wait_for("Write")
+        screen.wait_for("\x1b[J")
+        assert screen.is_quiet(5 * FRAME_S)
         plan.start("2")
-        frames = {mark for mark in FRAMES if shown.wait_for(mark)}
+        frames = {mark for mark in FRAMES if screen.wait_for(mark)}
         assert frames == set(FRAMES)
-        assert "default" not in shown.wait_for(FRAMES[0]), "more than the task's line was drawn"
+        assert "default" not in screen.wait_for(FRAMES[0]), "more than the task's line was drawn"
         plan.complete("2")
-        shown.wait_for("✓")
-        shown.wait_for("\x1b[J")
-        assert shown.is_quiet(5 * FRAME_S)
+        screen.wait_for("✓")
+        screen.wait_for("\x1b[J")
+        assert screen.is_quiet(5 * FRAME_S)
 
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
-def test_no_spinner_turns_where_none_can_be_shown(client: Client, env: dict[str, str]) -> None:
+def test_spinner_needs_capable_terminal(client: Client, env: dict[str, str]) -> None:
     plan = client.conversation("default")
     plan.add("Read")
     plan.start("1")
-    with terminal("watch", env=env) as shown:
-        shown.wait_for("Read")
-        shown.wait_for("\n")
+    with terminal("watch", env=env) as screen:
+        screen.wait_for("Read")
+        screen.wait_for("\n")
         plan.note("1", "x")
-        shown.wait_for("Read")
-        drawn = shown.wait_for("\n")
+        screen.wait_for("Read")
+        drawn = screen.wait_for("\n")
         assert not set(FRAMES) & set(drawn)
 
 
-def test_a_cleared_list_disappears_below_a_program(client: Client, tmp_path: Path) -> None:
+def test_cleared_list_disappears_inline(client: Client, tmp_path: Path) -> None:
     plan = client.conversation("default")
     os.mkfifo(tmp_path / "output")
     shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"
@@ -135,73 +135,73 @@ def test_a_cleared_list_disappears_below_a_program(client: Client, tmp_path: Pat
         shown.close()
 
 
-def test_a_session_that_leaves_and_returns_is_redrawn_by_push(client: Client) -> None:
+def test_push_redraws_departed_session(client: Client) -> None:
     client.conversation("default").add("one")
     client.call("agent.enter", {"agent": "bot/1"})
     client.conversation("default", actor="bot/1").take("bot/1", keep=True)
-    with terminal("watch") as shown:
-        shown.wait_for("@bot/1")
+    with terminal("watch") as screen:
+        screen.wait_for("@bot/1")
         client.call("agent.leave", {"agent": "bot/1"})
-        shown.wait_for(" free at ")
+        screen.wait_for(" free at ")
         client.call("agent.enter", {"agent": "bot/1"})
         client.conversation("default").add("two")
-        assert "free at" not in shown.wait_for("two")
+        assert "free at" not in screen.wait_for("two")
 
 
-def test_all_lists_show_a_session_that_leaves_and_returns(client: Client) -> None:
+def test_all_lists_show_departed_session(client: Client) -> None:
     client.conversation("website-0123456789ab").add("one")
     client.call("agent.enter", {"agent": "bot/1"})
     client.conversation("website-0123456789ab", actor="bot/1").take("bot/1", keep=True)
-    with terminal("watch", "--all-conversations", columns=120) as shown:
-        assert "website-" not in shown.wait_for("@bot/1")
+    with terminal("watch", "--all-conversations", columns=120) as screen:
+        assert "website-" not in screen.wait_for("@bot/1")
         client.call("agent.leave", {"agent": "bot/1"})
-        shown.wait_for("free at ")
+        screen.wait_for("free at ")
         client.call("agent.enter", {"agent": "bot/1"})
         client.conversation("late").add("two")
-        assert "free at" not in shown.wait_for("2 lists")
+        assert "free at" not in screen.wait_for("2 lists")
 
 
-def test_a_dumb_terminal_gets_one_list_after_the_other(client: Client) -> None:
-    with terminal("watch", env={"TERM": "dumb"}) as shown:
-        shown.wait_for("no tasks")
+def test_dumb_terminal_appends_lists(client: Client) -> None:
+    with terminal("watch", env={"TERM": "dumb"}) as screen:
+        screen.wait_for("no tasks")
         client.conversation("default").add("Read")
-        assert "\x1b" not in shown.wait_for("Read")
+        assert "\x1b" not in screen.wait_for("Read")
 
 
-def test_a_long_list_is_cut_to_the_window(client: Client) -> None:
+def test_long_list_is_cut_to_window(client: Client) -> None:
     client.conversation("default").add_many([f"task {n}" for n in range(50)])
-    with terminal("watch", rows=8) as shown:
-        drawn = shown.wait_for("more lines")
+    with terminal("watch", rows=8) as screen:
+        drawn = screen.wait_for("more lines")
         assert drawn.count("\n") == 6
-        shown.process.send_signal(signal.SIGTERM)
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 143
+        screen.process.send_signal(signal.SIGTERM)
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 143
 
 
-def test_what_is_in_progress_stays_in_view_of_a_list_that_is_longer_than_the_window(client: Client) -> None:
+def test_tasks_in_progress_stay_visible(client: Client) -> None:
     plan = client.conversation("default")
     plan.add_many([f"task {n}." for n in range(1, 31)])
-    with terminal("watch", rows=12) as shown:
-        shown.wait_for("more lines")
+    with terminal("watch", rows=12) as screen:
+        screen.wait_for("more lines")
         plan.start("20")
-        shown.wait_for("task 20.")
+        screen.wait_for("task 20.")
         for task in plan.list(status="pending"):
             plan.start(task.id)
-        shown.wait_for("30 in progress")
-        shown.type("q")
-        assert shown.finish() == 0
+        screen.wait_for("30 in progress")
+        screen.type("q")
+        assert screen.finish() == 0
 
 
-def test_a_watch_goes_on_after_the_daemon_was_killed(home: Any, process: Spawned) -> None:
-    with connect(name="tester") as client, terminal("watch") as shown:
+def test_watch_continues_after_daemon_was_killed(home: Any, process: Spawned) -> None:
+    with connect(name="tester") as client, terminal("watch") as screen:
         client.conversation("default").add("before")
-        shown.wait_for("before")
+        screen.wait_for("before")
         process.restart()
         client.conversation("default").add("after")
-        shown.wait_for("after")
+        screen.wait_for("after")
 
 
-def test_a_reader_that_leaves_ends_the_stream_quietly(client: Client) -> None:
+def test_closed_pipe_ends_stream_quietly(client: Client) -> None:
     with spawned("watch") as process:
         until_watched(client)
         assert process.stdout is not None
@@ -218,7 +218,7 @@ def later(action: Any) -> threading.Thread:
     return thread
 
 
-def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client) -> None:
+def test_wait_for_tasks_all_or_any_change(punch: Any, client: Client) -> None:
     plan = client.conversation("default")
     plan.add_many(["a", "b", "c"])
 
@@ -238,7 +238,7 @@ def test_waiting_for_tasks_for_all_and_for_any_change(punch: Any, client: Client
     assert punch("wait", "--json").json["counts"]["completed"] == 2
 
 
-def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any) -> None:
+def test_wait_ends_when_list_is_stuck(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--blocked-by", "1")
     punch("fail", "1")
@@ -246,7 +246,7 @@ def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any
         waited = punch("wait", "--timeout", "5s", *wanted)
         assert waited.code == 1
         assert waited.err.startswith("error: "), waited.err
-        assert "waits for #1, which failed" in waited.err
+        assert "wait for #1, which failed" in waited.err
     assert punch("wait", "1", "--timeout", "5s").code == 1
 
 
@@ -259,72 +259,68 @@ def test_waiting_ends_when_what_is_left_waits_for_a_failed_task_alone(punch: Any
         (("--any-change",), "nothing changed"),
     ],
 )
-def test_waiting_in_vain_says_what_did_not_happen_and_has_an_exit_code_of_its_own(
-    punch: Any, client: Client, words: tuple[str, ...], missing: str
-) -> None:
+def test_wait_timeout_has_own_exit_code(punch: Any, client: Client, words: tuple[str, ...], missing: str) -> None:
     client.conversation("default").add_many(["a", "b"])
-    told = punch("wait", *words, "--timeout", "10ms")
-    assert told.code == 124
-    assert told.err == f"error: {missing} within 0.01 s\n  punch list shows how it stands\n"
+    outcome = punch("wait", *words, "--timeout", "10ms")
+    assert outcome.code == 124
+    assert outcome.err == f"error: {missing} within 0.01 s\n  see the list: punch list\n"
 
 
-def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
-    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unresponsive_daemon_is_not_wait_timeout(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hasty: Options = {"timeout_s": 0.1}
     monkeypatch.setattr(Context, "options", hasty)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
     with scripted_peer(home, lambda session, request: None) as peer:
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
-        told = run("wait", "--timeout", "20")
-    assert (told.code, told.err) == (
+        outcome = run("wait", "--timeout", "20")
+    assert (outcome.code, outcome.err) == (
         69,
         f"error: No reply from the daemon (pid {os.getpid()}) in time; it may be overloaded. "
         "For its state: punch doctor\n",
     )
 
 
-def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
+def test_unknown_event_is_printed_unchanged() -> None:
     raw = b'{"type":"Novelty","x":[1]}'
     assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
 
 
-def test_all_lists_on_a_terminal_those_that_need_somebody_first(client: Client) -> None:
+def test_lists_needing_attention_come_first(client: Client) -> None:
     client.conversation("quiet").open()
     client.conversation("plan").add("Read")
-    with terminal("watch", "--all-conversations", columns=80) as shown:
-        assert "quiet" in shown.wait_for("Quiet 1") + shown.wait_for("quiet")
+    with terminal("watch", "--all-conversations", columns=80) as screen:
+        assert "quiet" in screen.wait_for("Quiet 1") + screen.wait_for("quiet")
         client.conversation("plan").start("1", actor="ada")
-        shown.wait_for("Being worked on 1")
+        screen.wait_for("Being worked on 1")
         client.conversation("broken").add("x\x1b[2J")
         client.conversation("broken").fail("1")
-        shown.wait_for("Needs you 1")
+        screen.wait_for("Needs you 1")
         client.conversation("late").add("y")
-        shown.wait_for("4 lists")
+        screen.wait_for("4 lists")
         with pytest.raises(ConfirmationRequired) as asked:
             client.conversation("late").erase()
         client.conversation("late").erase(confirm=asked.value.token)
-        shown.wait_for("3 lists")
-        shown.type("q")
-        assert shown.finish() == 0
+        screen.wait_for("3 lists")
+        screen.type("q")
+        assert screen.finish() == 0
 
 
-def test_a_long_list_is_scrolled_by_keys_and_left_by_q(client: Client) -> None:
+def test_keys_scroll_and_q_quits(client: Client) -> None:
     client.conversation("default").add_many([f"task {n}." for n in range(50)])
-    with terminal("watch", rows=8) as shown:
-        shown.wait_for("more lines")
-        shown.type("j")
-        shown.wait_for("task 5.")
-        shown.type("G")
-        shown.wait_for("task 49.")
-        shown.type("g")
-        shown.wait_for("task 0.")
-        shown.type("q")
-        shown.wait_for("\x1b[?25h")
-        assert shown.finish() == 0
+    with terminal("watch", rows=8) as screen:
+        screen.wait_for("more lines")
+        screen.type("j")
+        screen.wait_for("task 5.")
+        screen.type("G")
+        screen.wait_for("task 49.")
+        screen.type("g")
+        screen.wait_for("task 0.")
+        screen.type("q")
+        screen.wait_for("\x1b[?25h")
+        assert screen.finish() == 0
 
 
-def test_the_output_of_a_program_passes_above_a_few_lines_of_the_list(client: Client, tmp_path: Path) -> None:
+def test_inline_list_stays_below_program_output(client: Client, tmp_path: Path) -> None:
     client.conversation("default").add_many([f"task {n}." for n in range(50)])
     os.mkfifo(tmp_path / "output")
     shell = f"exec {shlex.join(command('watch', '--inline', '3'))} < {tmp_path / 'output'}"

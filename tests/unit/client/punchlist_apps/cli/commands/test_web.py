@@ -1,4 +1,4 @@
-"""`punch web` as a program: links, sockets, and how it ends."""
+"""`punch web` as a program: links, sockets and shutdown."""
 
 import http.client
 import os
@@ -16,10 +16,10 @@ from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_testing.terminal import spawned, terminal
 
 
-def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home: Path) -> None:
-    told = run("web", "--link", "--read-only", "--only", "plan", "--for", "2h", "--port", "9000")
-    assert told.code == 0
-    address, _, ticket = told.out.strip().partition("#ticket=")
+def test_link_signs_in_one_browser_with_scope(run: Any, home: Path) -> None:
+    outcome = run("web", "--link", "--read-only", "--only", "plan", "--for", "2h", "--port", "9000")
+    assert outcome.code == 0
+    address, _, ticket = outcome.out.strip().partition("#ticket=")
     assert address == "http://127.0.0.1:9000/"
     keys = Keys(SecretFile(str(home / "data" / "web.token")), home / "data" / "web.used")
     session = keys.redeem(ticket)
@@ -38,22 +38,22 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
     token = home / "data" / "web.token"
     secret = token.read_text()
     assert run("web", "--revoke").lines == [
-        "all links and sessions have ended",
-        f"{token} holds a new secret for scripts",
+        "all links and sign-ins are invalid now",
+        f"the new secret for scripts is in {token}",
     ]
     assert token.read_text() != secret
     assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
 
 
-def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
+def test_link_to_unserved_port_is_noted(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as served:
         port = str(served.getsockname()[1])
         assert run("web", "--link", "--port", port).err == ""
-    told = run("web", "--link", "--port", port)
-    assert (told.code, told.err.partition(";")[0]) == (0, f"nobody listens at port {port} here yet")
+    outcome = run("web", "--link", "--port", port)
+    assert (outcome.code, outcome.err.partition(";")[0]) == (0, f"nothing listens on port {port} yet")
 
 
-def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(run: Any) -> None:
+def test_invalid_link_options_are_usage_errors(run: Any) -> None:
     for words in (
         ("--read-only",),
         ("--only", "plan"),
@@ -67,11 +67,11 @@ def test_what_is_for_links_alone_and_a_link_to_a_unix_socket_are_usage_errors(ru
         assert run("web", *words).code == 2
 
 
-def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    told = run("web")
-    assert told.code == 78
-    assert told.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
+    outcome = run("web")
+    assert outcome.code == 78
+    assert outcome.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
 
 
 @pytest.mark.usefixtures("daemon")
@@ -79,24 +79,24 @@ def test_an_unusable_secret_is_reported(home: Path) -> None:
     token, path = home / "data" / "web.token", str(home / "web.sock")
     SecretFile(str(token))
     token.chmod(0o644)
-    with terminal("web", "--unix", path) as shown:
-        shown.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
-        shown.wait_for("listening on")
+    with terminal("web", "--unix", path) as screen:
+        screen.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
+        screen.wait_for("listening on")
         assert _status(path, token) == 401
         token.chmod(0o600)
         assert _status(path, token) == 200
         secret = token.rename(home / "kept")
         assert _status(path, secret) == 401
-        shown.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
+        screen.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
 
 
-def test_an_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
+def test_unusable_secret_signs_no_link(run: Any, home: Path) -> None:
     token = home / "data" / "web.token"
     SecretFile(str(token))
     token.chmod(0o644)
-    told = run("web", "--link")
-    assert (told.code, told.out) == (78, "")
-    assert f"chmod 600 {token}" in told.err
+    outcome = run("web", "--link")
+    assert (outcome.code, outcome.out) == (78, "")
+    assert f"chmod 600 {token}" in outcome.err
 
 
 def _status(path: str, token: Path) -> int:
@@ -108,12 +108,12 @@ def _status(path: str, token: Path) -> int:
     return status
 
 
-def test_a_port_in_use_is_told_with_the_way_out(run: Any) -> None:
+def test_port_in_use_is_reported_with_advice(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = run("web", "--port", str(port))
-    assert told.code == 1
-    assert f"error: port {port}: in use by another program; --port takes another\n" in told.err
+        outcome = run("web", "--port", str(port))
+    assert outcome.code == 1
+    assert f"error: port {port}: in use by another program; use another with --port\n" in outcome.err
 
 
 class Over(http.client.HTTPConnection):
@@ -128,39 +128,39 @@ class Over(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def test_over_a_unix_socket_it_serves_its_owner_alone_and_ends_for_a_signal(home: Path) -> None:
+def test_unix_socket_serves_owner_until_signal(home: Path) -> None:
     path = str(home / "web.sock")
-    with terminal("web", "--unix", path) as shown:
-        shown.wait_for("listening on")
+    with terminal("web", "--unix", path) as screen:
+        screen.wait_for("listening on")
         assert os.stat(path).st_mode & 0o777 == 0o600
         connection = Over(path)
         connection.request("GET", "/api/v1/openapi.json")
         assert connection.getresponse().status == 200
         connection.close()
-        shown.process.send_signal(signal.SIGTERM)
-        shown.process.wait(10)
+        screen.process.send_signal(signal.SIGTERM)
+        screen.process.wait(10)
 
 
-def test_it_ends_by_itself_when_nobody_is_connected(home: Path) -> None:
-    with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as shown:
-        assert shown.process.wait(10) == 0
+def test_idle_server_exits(home: Path) -> None:
+    with terminal("web", "--unix", str(home / "web.sock"), "--idle-exit", "50ms") as screen:
+        assert screen.process.wait(10) == 0
 
 
-def test_a_browser_is_opened_by_a_file_of_ours_and_no_argument_of_it_tells_the_ticket(home: Path) -> None:
-    told = home / "told"
-    os.mkfifo(told)
-    (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {told}\n')
+def test_browser_arguments_contain_no_ticket(home: Path) -> None:
+    log = home / "told"
+    os.mkfifo(log)
+    (browser := home / "browser").write_text(f'#!/bin/sh\necho "$@" > {log}\n')
     browser.chmod(0o700)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     with terminal("web", "--port", port, "--open", env={"BROWSER": str(browser)}):
-        given = told.read_text().strip()
+        given = log.read_text().strip()
     assert given == (home / "data" / "web.html").as_uri()
     assert (home / "data" / "web.html").stat().st_mode & 0o777 == 0o600
     assert f"url=http://127.0.0.1:{port}/#ticket=" in (home / "data" / "web.html").read_text()
 
 
-def test_a_verbose_server_tells_what_the_chats_agent_can_do(punch: Any, home: Path) -> None:
+def test_verbose_server_logs_chat_tools(punch: Any, home: Path) -> None:
     punch("add", "tea")
     with spawned("web", "--verbose", "--unix", str(home / "web.sock")) as server:
         assert server.stderr is not None

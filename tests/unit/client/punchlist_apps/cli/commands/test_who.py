@@ -1,4 +1,4 @@
-"""`punch who`, and what the other commands say of tasks whose owner has left."""
+"""`punch who`, and other commands' output about tasks of departed owners."""
 
 from collections.abc import Generator
 from typing import Any
@@ -14,7 +14,7 @@ A = "claude-code/7f3c1a"
 
 @pytest.fixture
 def agent(daemon: Running) -> Generator[Client]:
-    """A session that has entered, and claimed #1."""
+    """A connected session that has claimed #1."""
     with connect(socket=daemon.socket, autostart=False, name="host") as client:
         client.conversation("default").add_many(["one", "two"])
         client.call("agent.enter", {"agent": A, "host": "claude-code", "directory": "/srv/site", "branch": "main"})
@@ -31,11 +31,11 @@ def leave(agent: Client) -> None:
     agent.call("agent.leave", {"agent": A})
 
 
-def test_agents_and_people_are_shown(punch: Any, agent: Client) -> None:
+def test_agents_and_users_are_shown(punch: Any, agent: Client) -> None:
     punch("add", "mine")
-    shown = punch("who")
-    lines = shown.lines
-    assert lines, shown.err
+    outcome = punch("who")
+    lines = outcome.lines
+    assert lines, outcome.err
     assert lines[0].startswith(f"● {A}  here for ")
     assert lines[0].endswith(" · /srv/site (main)")
     assert lines[1] == "    default #1 one"
@@ -47,7 +47,7 @@ def test_agents_and_people_are_shown(punch: Any, agent: Client) -> None:
     assert [line for line in lines if line.startswith("    default #1 one  free at ")]
 
 
-def test_those_who_left_with_nothing_are_counted(punch: Any, agent: Client, daemon: Running) -> None:
+def test_departed_agents_without_tasks_are_counted(punch: Any, agent: Client, daemon: Running) -> None:
     for name in ("bot/1", "bot/2"):
         agent.call("agent.enter", {"agent": name})
         agent.call("agent.leave", {"agent": name})
@@ -58,7 +58,7 @@ def test_those_who_left_with_nothing_are_counted(punch: Any, agent: Client, daem
     assert "bot/2" in punch("who", "--json").out
 
 
-def test_a_task_is_named_with_its_path_and_its_lists_short_name(punch: Any, agent: Client) -> None:
+def test_tasks_have_path_and_short_list_name(punch: Any, agent: Client) -> None:
     website = agent.conversation("website-0123456789ab", actor=A)
     website.add("Backend")
     website.add("tests", parent="1")
@@ -66,26 +66,26 @@ def test_a_task_is_named_with_its_path_and_its_lists_short_name(punch: Any, agen
     assert "    website #2 Backend › tests" in punch("who").lines
 
 
-def test_it_is_narrowed_to_a_list(punch: Any, agent: Client) -> None:
+def test_who_filters_by_list(punch: Any, agent: Client) -> None:
     punch("add", "there", "-c", "other")
     assert A in punch("who", "-c", "default").out
-    told = punch("who", "-c", "other", "--json").json
-    assert [each["name"] for each in told["agents"]] == ["zed"]
-    assert told["machines"] == []
+    result = punch("who", "-c", "other", "--json").json
+    assert [each["name"] for each in result["agents"]] == ["zed"]
+    assert result["machines"] == []
     assert punch("who", "-c", "nowhere").code == 1
 
 
-def test_nobody_is_told_as_that(punch: Any) -> None:
+def test_empty_roster_is_reported(punch: Any) -> None:
     assert punch("who").lines == ["no agent or person has been here since the daemon started"]
 
 
-def test_names_are_harmless(punch: Any, daemon: Running) -> None:
+def test_names_are_escaped(punch: Any, daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, name="\x1b[2Jx") as client:
         client.call("agent.enter", {"agent": "\x1b[2Ja", "directory": "/\x1b[2Jb"})
         assert "\x1b" not in punch("who").out
 
 
-def test_a_left_task_is_shown_as_that(punch: Any, agent: Client) -> None:
+def test_task_of_departed_session_is_marked(punch: Any, agent: Client) -> None:
     assert "left" not in punch("list", "--all").out
     assert "claim: until " in punch("show", "1").out
     leave(agent)
@@ -98,11 +98,11 @@ def test_a_left_task_is_shown_as_that(punch: Any, agent: Client) -> None:
     assert punch("why", "1", "--json").json["reasons"][0]["text"] in why
 
 
-def test_one_way_out_is_named_everywhere(punch: Any, agent: Client) -> None:
+def test_all_commands_give_same_advice(punch: Any, agent: Client) -> None:
     leave(agent)
-    refused = punch("done", "1")
-    assert refused.err.startswith(f"error: #1 belongs to {A}, left ")
-    assert refused.err.endswith("\n  punch start 1 takes it\n")
+    outcome = punch("done", "1")
+    assert outcome.err.startswith(f"error: #1 belongs to {A}, left ")
+    assert outcome.err.endswith("\n  punch start 1 takes it\n")
     punch("done", "2")
     nothing = punch("next")
     assert nothing.code == 1
@@ -112,21 +112,21 @@ def test_one_way_out_is_named_everywhere(punch: Any, agent: Client) -> None:
     assert punch("done", "1").code == 0
 
 
-def test_a_present_agents_task_is_freed_by_the_same_command_everywhere(punch: Any, agent: Client) -> None:
-    assert punch("start", "1").err.endswith("\n  punch reopen 1 frees it for others\n")
+def test_advice_for_present_agents_is_consistent(punch: Any, agent: Client) -> None:
+    assert punch("start", "1").err.endswith("\n  free it for others: punch reopen 1\n")
     assert "punch reopen 1 frees it for others" in punch("why", "1").out
 
 
-def test_bare_punch_offers_a_left_task(punch: Any, agent: Client) -> None:
+def test_bare_punch_offers_departed_task(punch: Any, agent: Client) -> None:
     punch("done", "2")
     leave(agent)
-    told = punch("list", "--json").json
+    result = punch("list", "--json").json
     explained = punch("daemon", "call", "task.explain", "conversation=default").json
-    assert "next: punch start 1  (one) takes it over (left at " in next_step(told["tasks"], explained, "zed")
+    assert "next: punch start 1  (one) takes it over (left at " in next_step(result["tasks"], explained, "zed")
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_resumed_task_is_its_sessions_or_free(punch: Any, agent: Client, is_there: bool) -> None:
+def test_resumed_task_returns_to_session_or_is_free(punch: Any, agent: Client, is_there: bool) -> None:
     punch("pause", "1")
     if not is_there:
         leave(agent)
@@ -139,11 +139,11 @@ def test_a_resumed_task_is_its_sessions_or_free(punch: Any, agent: Client, is_th
         assert "left at" in punch("list").out
     else:
         assert (task.get("owner"), task["status"]) == (None, "pending")
-        assert "    the session that had it has left: it is free for all" in shown
+        assert "    its session has left: anyone can claim it" in shown
         assert punch("next", "--take").code == 0
 
 
-def test_a_reserved_task_says_that_its_session_has_left(punch: Any, agent: Client) -> None:
+def test_reservation_of_departed_session_is_marked(punch: Any, agent: Client) -> None:
     punch("assign", "2", A)
     leave(agent)
     for command in (("list",), ("show", "2"), ("why", "2")):

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 
-def test_what_is_ready_tells_its_place(punch: Any) -> None:
+def test_ready_task_shows_its_place(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-p", "low")
     assert punch("why", "1").lines == ["#1 a", "  ← it is ready, and the next one to be claimed"]
@@ -12,7 +12,7 @@ def test_what_is_ready_tells_its_place(punch: Any) -> None:
     assert punch("why", "2", "--json").json["ready"] is True
 
 
-def test_causes_stand_below_what_they_cause_and_are_told_once(punch: Any) -> None:
+def test_causes_are_nested_and_unique(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "-b", "1")
     punch("add", "c", "-b", "1", "-b", "2")
@@ -26,7 +26,7 @@ def test_causes_stand_below_what_they_cause_and_are_told_once(punch: Any) -> Non
     ]
 
 
-def test_a_parent_a_stopped_queue_and_a_serial_list_are_told(punch: Any) -> None:
+def test_parents_stops_and_serial_lists_are_causes(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--parent", "1")
     punch("pause", "1")
@@ -42,12 +42,12 @@ def test_a_parent_a_stopped_queue_and_a_serial_list_are_told(punch: Any) -> None
     assert punch("why", "3").lines[1] == "  ← it is completed: punch reopen 3"
 
 
-def test_an_unknown_task_is_refused(punch: Any) -> None:
+def test_unknown_task_is_rejected(punch: Any) -> None:
     punch("add", "a")
     assert punch("why", "9").code == 1
 
 
-def test_open_tasks_of_a_parent_are_told_in_one_line(punch: Any) -> None:
+def test_open_children_take_one_line(punch: Any) -> None:
     punch("add", "epic")
     for title in ("a", "b"):
         punch("add", title, "--parent", "1")
@@ -59,7 +59,7 @@ def test_open_tasks_of_a_parent_are_told_in_one_line(punch: Any) -> None:
     assert punch("why", "1").lines[1].startswith("  ← has more than 100 open tasks: #3, #4, ")
 
 
-def test_a_heading_goes_on_with_the_task_it_finished_with(punch: Any, tmp_path: Path) -> None:
+def test_heading_is_reopened_with_its_task(punch: Any, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n")
     punch("import", str(tmp_path / "plan.md"))
     punch("fail", "2")
@@ -69,7 +69,7 @@ def test_a_heading_goes_on_with_the_task_it_finished_with(punch: Any, tmp_path: 
     assert punch("show", "1", "--json").json["task"]["status"] == "pending"
 
 
-def test_a_rejected_heading_is_named_wherever_nothing_goes_on(punch: Any, tmp_path: Path) -> None:
+def test_rejected_heading_is_named_as_cause(punch: Any, tmp_path: Path) -> None:
     plan = tmp_path / "plan.md"
     plan.write_text("# P\n\n## H\n\n- c\n", "utf-8")
     punch("import", str(plan))
@@ -80,9 +80,9 @@ def test_a_rejected_heading_is_named_wherever_nothing_goes_on(punch: Any, tmp_pa
     assert punch("approve", heading, "--yes", "--reject", "no tests", "--actor", "zoe").code == 0
     way = f"punch add TITLE --parent {heading}"
     assert f"it was rejected: no tests; reopen a task below it or add one: {way}" in punch("why", heading).out
-    told = f"#{heading} H was rejected: no tests; {way} adds work below it"
-    assert told in punch("next").err + punch("next").out
-    assert told in punch("next", "--take").err
+    result = f"#{heading} H was rejected: no tests; {way} adds work below it"
+    assert result in punch("next").err + punch("next").out
+    assert result in punch("next", "--take").err
     waited = punch("wait", "--timeout", "60000")
     assert waited.code == 1 and f"#{heading}, which was rejected" in waited.err
     punch("add", "tests", "--parent", heading)
@@ -90,7 +90,7 @@ def test_a_rejected_heading_is_named_wherever_nothing_goes_on(punch: Any, tmp_pa
     assert punch("next").out.startswith("☐") or "tests" in punch("next").out
 
 
-def test_every_step_after_a_blocker_was_reopened_works(punch: Any) -> None:
+def test_advice_after_reopened_blocker_works(punch: Any) -> None:
     punch("set", "execution=serial")
     punch("add", "one")
     punch("add", "two", "--blocked-by", "1")
@@ -105,18 +105,18 @@ def test_every_step_after_a_blocker_was_reopened_works(punch: Any) -> None:
     assert punch("start", "1").code == 0
 
 
-def test_a_heading_is_not_assigned(punch: Any, tmp_path: Path) -> None:
+def test_heading_is_not_assigned(punch: Any, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n")
     punch("import", str(tmp_path / "plan.md"))
-    refused = punch("assign", "1", "ann")
-    assert refused.code == 1
-    assert "#1 is a heading" in refused.err and "assign #2, #3: punch assign 2 3 ann" in refused.err
-    assert "nobody called" not in refused.err
+    outcome = punch("assign", "1", "ann")
+    assert outcome.code == 1
+    assert "#1 is a heading" in outcome.err and "assign #2, #3: punch assign 2 3 ann" in outcome.err
+    assert "nobody called" not in outcome.err
     assert punch("assign", "1", "--nobody").code == 0
     assert punch("assign", "2", "3", "ann").code == 0
 
 
-def test_what_a_refused_assignment_advises_works(punch: Any, tmp_path: Path) -> None:
+def test_advice_of_rejected_assignment_works(punch: Any, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("## Backend\n\n- [ ] schema\n- [ ] tests\n\n### API\n\n- [ ] routes\n")
     punch("import", str(tmp_path / "plan.md"))
     punch("start", "2")
@@ -124,7 +124,7 @@ def test_what_a_refused_assignment_advises_works(punch: Any, tmp_path: Path) -> 
     assert punch("assign", "3", "ann b").code == 0
 
 
-def test_a_parent_among_others_is_not_started_without_a_word(punch: Any) -> None:
+def test_starting_several_reports_parent(punch: Any) -> None:
     punch("add", "epic")
     punch("add", "part", "--parent", "1")
     punch("add", "other")
@@ -133,21 +133,21 @@ def test_a_parent_among_others_is_not_started_without_a_word(punch: Any) -> None
     assert "Task #1 has 1 open task: #2" in started.err and "#3 other" in started.out
 
 
-def test_starting_what_one_has_beside_what_is_missing_names_the_missing_alone(punch: Any) -> None:
+def test_starting_several_names_missing_task(punch: Any) -> None:
     punch("add", "one")
     punch("start", "1")
-    refused = punch("start", "99", "1")
-    assert refused.code == 1
-    assert "expected at least" not in refused.err
+    outcome = punch("start", "99", "1")
+    assert outcome.code == 1
+    assert "expected at least" not in outcome.err
 
 
-def test_a_name_forges_no_line_of_an_error(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_forges_no_error_line(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "one")
     assert all(line.startswith(("error: ", "punch: ", "  ")) for line in punch("assign", "1", "a\nX").err.splitlines())
     punch("assign", "1", "--nobody")
     monkeypatch.setenv("PUNCHLIST_OWNER", "b\nY")
     punch("start", "1")
     monkeypatch.delenv("PUNCHLIST_OWNER")
-    refused = punch("done", "1")
-    assert refused.code == 1 and "Y" in refused.err
-    assert all(line.startswith(("error: ", "  ")) for line in refused.err.splitlines())
+    outcome = punch("done", "1")
+    assert outcome.code == 1 and "Y" in outcome.err
+    assert all(line.startswith(("error: ", "  ")) for line in outcome.err.splitlines())

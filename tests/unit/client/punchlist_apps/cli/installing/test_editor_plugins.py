@@ -26,7 +26,7 @@ def test_the_plugin_is_installed_once_and_removed_without_a_trace(run: Any, home
     assert f"+ {home}/{PLACE}/lua/punchlist/init.lua" in shown.lines
     assert sorted(str(path) for path in home.rglob("*")) == before
     done = run("setup", "neovim")
-    assert (done.code, done.lines[-1].strip()) == (0, "take it back: punch setup neovim --remove")
+    assert (done.code, done.lines[-1].strip()) == (0, "to remove it: punch setup neovim --remove")
     files = tree(home / PLACE)
     for path in PLUGIN.rglob("*.*"):
         assert files[str(path.relative_to(PLUGIN))] == path.read_bytes()

@@ -188,7 +188,7 @@ def test_without_and_again_gives_new_creds_and_another_role(server: Punch, home:
         (("--member", "dan", "--member", "eve"), "eve.creds is there"),
         (("--member", "dan", "--host", "b.example.org"), "is for lists.example.org"),
         (("--member", "dan", "--member", "a b"), "of letters, digits"),
-        (("--member", "dan", "--host", 'a"'), "is not a host"),
+        (("--member", "dan", "--host", 'a"'), "invalid host"),
     ],
 )
 def test_a_refused_call_leaves_every_file_as_it_was(
@@ -214,7 +214,7 @@ def test_a_refused_call_leaves_every_file_as_it_was(
             ("team", "--to", "tema-server", "--member", "ann"),
             "tema-server holds no space: choose its directory with --to",
         ),
-        (("../new", "--host", "a", "--member", "ann"), "can't be a space"),
+        (("../new", "--host", "a", "--member", "ann"), "invalid space name"),
     ],
 )
 def test_a_call_for_another_space_makes_no_file(

@@ -45,7 +45,7 @@ def test_every_editor_that_is_there_installs_the_extension_once_and_removes_it(
     assert (shown.code, shown.lines[0]) == (0, f"+ {path}/code --install-extension {vsix} --force")
     assert not code.exists()
     done = run("setup", "vscode-extension")
-    assert (done.code, done.lines[-1].strip()) == (0, "take it back: punch setup vscode-extension --remove")
+    assert (done.code, done.lines[-1].strip()) == (0, "to remove it: punch setup vscode-extension --remove")
     assert code.read_text().split() == cursor.read_text().split() == ["--install-extension", str(vsix), "--force"]
     removed = run("setup", "vscode-extension", "--remove")
     assert removed.lines[-1] == "code: removed"
@@ -57,7 +57,7 @@ def test_every_editor_that_is_there_installs_the_extension_once_and_removes_it(
 def test_without_an_editor_the_file_to_install_by_hand_is_named(run: Any, path: Path, vsix: Path) -> None:
     refused = run("setup", "vscode-extension")
     assert refused.code == 1
-    assert "no VS Code is in PATH (looked for code, " in refused.err
+    assert "VS Code not found in PATH (looked for code, " in refused.err
     assert f"choose {vsix}" in refused.err
 
 
@@ -67,7 +67,7 @@ def test_what_an_editor_says_when_it_fails_is_told_and_what_was_done_before(run:
     refused = run("setup", "vscode-extension")
     assert refused.code == 1
     assert "cursor failed: no space left" in refused.err
-    assert f"done before: code; run it to see more: {path}/cursor --install-extension" in refused.err
+    assert f"already changed: code; to see more, run: {path}/cursor --install-extension" in refused.err
     program(path, "code", "exit 3")
     assert "code failed: exit code 3\n  nothing was changed" in run("setup", "vscode-extension").err
     (path / "code").write_text("#!/nowhere\n")
@@ -111,4 +111,4 @@ def test_an_installation_without_the_extension_removes_it(run: Any, path: Path, 
     assert code.read_text().split()[-2:] == ["--uninstall-extension", ID]
     (path / "code").unlink()
     refused = run("setup", "vscode-extension", "--remove")
-    assert (refused.code, "in VS Code run 'Extensions: Uninstall'" in refused.err) == (1, True)
+    assert (refused.code, "in VS Code, run 'Extensions: Uninstall'" in refused.err) == (1, True)
