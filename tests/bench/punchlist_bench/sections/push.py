@@ -56,7 +56,7 @@ def _push(bench: Bench) -> list[Row]:
     anchor = f"PUBLISH {table.micros(middle(last['redis']))}"
     for name, what, target in (
         ("ours", "push to 1,000 subscribers, answer → last", "≤ 1.1 ×"),
-        ("stuck", "the same with 1,000 stuck ones beside", "≤ 1.2 ×"),
+        ("stuck", "the same with 1,000 stalled subscribers in addition", "≤ 1.2 ×"),
     ):
         figure = table.micros(middle(last[name]))
         rows.append(table.compared(what, figure, anchor, ratio(last[name], last["redis"]), target))
