@@ -40,7 +40,7 @@ MEMORY_IN_NEOVIM = """
 
 LONGEST_IN_EMACS = """(progn
     (setq longest 0 depth 0)
-    (dolist (name '(punchlist--received punchlist--draw-on punchlist--show))
+    (dolist (name '(punchlist--on-data punchlist--draw-next-slice punchlist--show))
       (advice-add name :around
         (lambda (do &rest with)
           (let ((began (float-time (get-internal-run-time))))
@@ -133,8 +133,8 @@ def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float
         lines = editor.eval("punchlist-rendered")
     with emacs.Editor(socket, directory / "emacs") as editor:
         before = editor.eval(MEMORY_IN_EMACS)
-        editor.eval('(progn (punchlist--list-of "kept") nil)')
-        editor.until('(punchlist--list-is-ready (punchlist--list-of "kept"))')
+        editor.eval('(progn (punchlist--get-list "kept") nil)')
+        editor.until('(punchlist--list-is-ready (punchlist--get-list "kept"))')
         return statistics.median(longest), lines, (editor.eval(MEMORY_IN_EMACS) - before) / KEPT
 
 
