@@ -321,7 +321,7 @@ Call DONE with the result, or show the error."
                           (t (substring name 0 (min 123 (length name))))))))
 
 (defun punchlist--find-own-changes (done)
-  "Call DONE with parameters of `list.undo' for this person's changes and chats."
+  "Call DONE with parameters of `list.undo' that select this person's work."
   (let ((name (punchlist--list-name punchlist--list)) (list punchlist--list))
     (punchlist--request
      "conversation.list" '(:kind "chat" :limit 200)
