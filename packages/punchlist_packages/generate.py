@@ -65,7 +65,7 @@ SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 _ONLY = """## Subsets of tools
 
 `--tools NAME,NAME` of `punch agent mcp` and `punch agent tools` offers exactly these tools, and `tools=` does the same for `tools.definitions`, `tools.prompt`, `functions` and the adapters.
-The model's prompt then mentions only these tools.
+All texts for the model then mention only these tools.
 """
 
 
