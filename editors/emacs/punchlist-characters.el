@@ -8,17 +8,17 @@
 
 (defconst punchlist--max-marks 4 "Combining marks shown on one character.")
 (defconst punchlist--unsafe "[\U00000000-\U0000001f\U0000007f-\U0000009f\U000000ad\U0000034f\U00000600-\U00000605\U0000061c\U000006dd\U0000070f\U00000890-\U00000891\U000008e2\U0000115f-\U00001160\U000017b4-\U000017b5\U0000180b-\U0000180f\U0000200b-\U0000200f\U00002028-\U0000202e\U00002060-\U0000206f\U00002800\U00003164\U0000d800-\U0000f8ff\U0000fe00-\U0000fe0d\U0000feff\U0000ffa0\U0000fff0-\U0000fffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
-  "Characters that steer a terminal, turn the direction of text or show nothing.")
+  "Control, bidirectional, private and invisible characters.")
 (defconst punchlist--marks "[\U00000300-\U0000036f\U00000483-\U00000489\U00001ab0-\U00001aff\U00001dc0-\U00001dff\U000020d0-\U000020ff\U0000fe20-\U0000fe2f]"
-  "Characters painted onto the one before; a heap of them paints other lines.")
+  "Combining marks, of which a long sequence can cover other lines.")
 (defconst punchlist--joiners "[\U000000ad\U0000200c-\U0000200d]"
-  "Unsafe characters that writing needs between two letters or pictures.")
+  "Unsafe characters that are allowed between two letters or emoji.")
 (defconst punchlist--selectors "[\U0000fe00-\U0000fe0d\U000e0100-\U000e01ef]"
-  "Unsafe characters that choose the form of the one before.")
+  "Unsafe characters that select a variant of the previous character.")
 (defconst punchlist--spaces "[\U000000a0\U00001680\U00002000-\U0000200a\U0000202f\U0000205f\U00003000]"
-  "Spaces: no joiner stands beside them.")
+  "Spaces, next to which no joiner is allowed.")
 (defconst punchlist--latin "[\U00000030-\U00000039\U00000041-\U0000005a\U00000061-\U0000007a\U000000aa\U000000b2-\U000000b3\U000000b5\U000000b9-\U000000ba\U000000bc-\U000000be\U000000c0-\U000000d6\U000000d8-\U000000f6\U000000f8-\U000000ff]"
-  "Letters and digits below U+0100, beside which a joiner may stand.")
+  "Letters and digits below U+0100, next to which a joiner is allowed.")
 
 (provide 'punchlist-characters)
 ;;; punchlist-characters.el ends here

@@ -2,7 +2,7 @@
 
 ;;; Commentary:
 
-;; A description is edited in a buffer of its own; the log is read in one.
+;; Buffers for editing a description and for reading the log.
 
 ;;; Code:
 
@@ -12,16 +12,16 @@
 
 (defvar punchlist--list)
 (declare-function punchlist-undo "punchlist" (&optional version))
-(declare-function punchlist--row "punchlist")
-(declare-function punchlist--read "punchlist")
+(declare-function punchlist--row-at-point "punchlist")
+(declare-function punchlist--read-list "punchlist")
 
-(defvar-local punchlist--task nil "The task whose description this buffer holds: (LIST ID TEXT).")
+(defvar-local punchlist--task nil "The task of this description, and the saved text: (LIST ID TEXT).")
 
 (defun punchlist-describe ()
   "Edit the description of the task at point.
-\\<punchlist-description-mode-map>\\[punchlist-save-description] keeps it."
+\\<punchlist-description-mode-map>\\[punchlist-save-description] saves it."
   (interactive)
-  (let* ((row (punchlist--row)) (list punchlist--list) (id (plist-get row :id)) (text (or (plist-get row :description) "")))
+  (let* ((row (punchlist--row-at-point)) (list punchlist--list) (id (plist-get row :id)) (text (or (plist-get row :description) "")))
     (pop-to-buffer (format "*punchlist %s #%s*" (punchlist--list-name list) id))
     (text-mode)
     (punchlist-description-mode)
@@ -32,11 +32,11 @@
 
 (defun punchlist-save-description ()
   "Save the description.
-What somebody else wrote meanwhile is shown and never overwritten."
+If someone else has changed it, show the difference instead."
   (interactive)
   (pcase-let* ((`(,list ,id ,base) punchlist--task) (name (punchlist--list-name list)) (buffer (current-buffer))
                (text (buffer-substring-no-properties (point-min) (point-max))) (tries 5) (ask nil))
-    (unless punchlist--connected (user-error "The daemon is away; nothing was saved, and your text stays"))
+    (unless punchlist--connected (user-error "No connection to the daemon; nothing was saved, and your text stays"))
     (cl-labels
         ((refuse (err) (message "punchlist: %s (nothing was saved, and your text stays)"
                                 (punchlist--safe (or (plist-get err :message) (plist-get err :kind)))))
@@ -44,13 +44,13 @@ What somebody else wrote meanwhile is shown and never overwritten."
            (when (buffer-live-p buffer)
              (with-current-buffer buffer (setq punchlist--task (list list id theirs)))
              (punchlist--show-difference buffer (format "*punchlist %s #%s: theirs*" name id) theirs)
-             (message "punchlist: somebody else changed #%s: look at the difference, then save again" id)))
+             (message "punchlist: #%s was changed by someone else: compare, then save again" id)))
          (saved ()
            (when (buffer-live-p buffer)
              (with-current-buffer buffer
                (setq punchlist--task (list list id text))
                (when (equal text (buffer-string)) (set-buffer-modified-p nil)))))
-         ;; The version is asked first: whatever comes between it and the change refuses the change.
+         ;; Get the version before the description: any change in between then rejects the edit.
          (save (version row)
            (let ((theirs (or (plist-get row :description) "")))
              (if (not (or (equal theirs base) (equal theirs text))) (compare theirs)
@@ -64,17 +64,17 @@ What somebody else wrote meanwhile is shown and never overwritten."
             (lambda ()
               (punchlist--request
                "conversation.get" `(:conversation ,name)
-               (lambda (err found)
+               (lambda (err list-result)
                  (if err (refuse err)
                    (punchlist--request
                     "task.get" `(:conversation ,name :task ,id)
-                    (lambda (gone got)
+                    (lambda (gone task-result)
                       (if gone (refuse gone)
-                        (save (plist-get (plist-get found :conversation) :version) (plist-get got :task))))))))))
+                        (save (plist-get (plist-get list-result :conversation) :version) (plist-get task-result :task))))))))))
       (funcall ask))))
 
 (defun punchlist--show-difference (buffer name theirs)
-  "Show the difference of BUFFER and THEIRS, put into a buffer of this NAME."
+  "Show the difference of BUFFER and THEIRS, the text of a buffer called NAME."
   (with-current-buffer (get-buffer-create name)
     (erase-buffer)
     (insert theirs)
@@ -88,25 +88,25 @@ What somebody else wrote meanwhile is shown and never overwritten."
 (define-minor-mode punchlist-description-mode "The description of a task." :lighter " punchlist")
 
 (defun punchlist-undo-logged ()
-  "Undo the change at point, whoever's it is, after a look at it."
+  "Undo the change at point, by any actor, after a preview."
   (interactive)
   (let ((fields (split-string (buffer-substring-no-properties (line-beginning-position) (line-end-position)))))
     (punchlist-undo (string-to-number (nth 2 fields)))))
 
 (defun punchlist-log ()
-  "Show what happened to the list, the newest first."
+  "Show the history of the list, newest first."
   (interactive)
   (let ((list punchlist--list) lines)
     (cl-labels
         ((page (after)
            (with-temp-buffer
              (setq punchlist--list list)
-             (punchlist--read "event.read" (list :after after) #'show)))
+             (punchlist--read-list "event.read" (list :after after) #'show)))
          (show (result)
-           (dolist (one (plist-get result :events))
-             (let* ((event (plist-get one :event)) (task (plist-get event :task)) (is-row (consp task)))
-               (push (format "%s %5d  %-16s %-18s %s" (format-time-string "%F %T" (/ (plist-get one :at) 1000))
-                             (plist-get one :version) (punchlist--safe (plist-get one :actor)) (plist-get event :type)
+           (dolist (record (plist-get result :events))
+             (let* ((event (plist-get record :event)) (task (plist-get event :task)) (is-row (consp task)))
+               (push (format "%s %5d  %-16s %-18s %s" (format-time-string "%F %T" (/ (plist-get record :at) 1000))
+                             (plist-get record :version) (punchlist--safe (plist-get record :actor)) (plist-get event :type)
                              (cond (is-row (format "#%s %s" (plist-get task :id) (punchlist--safe (plist-get task :title))))
                                    (task (format "#%s %s" task (or (plist-get event :to) ""))) (t "")))
                      lines)))

@@ -1,10 +1,10 @@
-;;; punchlist-tests.el --- Tests of punchlist's pieces  -*- lexical-binding: t; -*-
+;;; punchlist-tests.el --- Unit tests of punchlist  -*- lexical-binding: t; -*-
 
 ;;; Commentary:
 
-;; They are run by `ert-run-tests-batch-and-exit', or by `ert' in Emacs.
+;; Run them by `ert-run-tests-batch-and-exit', or by `ert' in Emacs.
 
-;; These need no daemon.  What an Emacs does beside a real one is in tests/system/editors/test_emacs.py.
+;; They need no daemon.  tests/system/editors/test_emacs.py has tests with one.
 
 ;;; Code:
 
@@ -12,15 +12,15 @@
 (require 'punchlist)
 
 (defun punchlist-tests--row (id &rest members)
-  "A row of this ID with MEMBERS, in the order of ids."
+  "Return a row with ID and MEMBERS, ranked by id."
   `(:id ,id ,@members :title ,(concat "Task " id) :status "pending" :rank ,(format "%05d" (string-to-number id))))
 
 (defun punchlist-tests--pushed (list rows &rest members)
-  "Give LIST a push of ROWS, with MEMBERS."
+  "Fold a push of ROWS, with MEMBERS, into LIST."
   (punchlist--fold list `(:rows ,rows :counts (:pending ,(length rows)) :version 1 :seq 1 ,@members)))
 
 (defmacro punchlist-tests--with-list (list &rest body)
-  "Do BODY with LIST, a new one, shown in the current buffer."
+  "Run BODY with a new LIST, shown in the current buffer."
   (declare (indent 1))
   `(let ((,list (punchlist--new-list "plan")))
      (with-temp-buffer
@@ -29,10 +29,10 @@
        ,@body)))
 
 (defun punchlist-tests--lines ()
-  "The lines of the current buffer."
+  "Return the lines of the current buffer."
   (split-string (buffer-substring-no-properties (point-min) (point-max)) "\n" t))
 
-(ert-deftest punchlist-pushes-add-up-to-the-list ()
+(ert-deftest punchlist-pushes-are-folded ()
   (punchlist-tests--with-list list
     (punchlist-tests--pushed list (list (punchlist-tests--row "2")) :reset t :more t)
     (should (equal (punchlist-tests--lines) nil))
@@ -41,7 +41,7 @@
     (punchlist-tests--pushed list (list (punchlist-tests--row "2" :status "failed")) :gone '("1"))
     (should (equal (punchlist-tests--lines) '("[✗] #2 Task 2" "[ ] #3 Task 3")))))
 
-(ert-deftest punchlist-a-long-list-is-drawn-in-slices ()
+(ert-deftest punchlist-long-list-is-drawn-in-slices ()
   (punchlist-tests--with-list list
     (let ((rows (cl-loop for id from 1 to 450 collect (punchlist-tests--row (number-to-string id)))))
       (punchlist-tests--pushed list rows :reset t)
@@ -55,17 +55,17 @@
         (should (equal (nth 1 lines) "[ ] #3 Task 3"))
         (should (equal (nth 398 lines) "[ ] #400 Later"))))))
 
-(ert-deftest punchlist-news-are-of-ours-and-not-by-us ()
+(ert-deftest punchlist-news-omit-own-changes ()
   (let* ((list (punchlist--new-list "plan")) (punchlist-notify 'mine)
          (was (punchlist-tests--row "1" :owner punchlist-owner :open_blockers '("2") :version 1))
          (now (punchlist-tests--row "1" :owner punchlist-owner :version 2))
          (bad (punchlist-tests--row "1" :owner punchlist-owner :version 3 :status "failed" :fail_reason "no ink")))
     (setf (punchlist--list-counts list) '(:pending 1))
-    (should (equal (punchlist--news list (list (cons was now))) '("#1 can start now: Task 1")))
-    (should (equal (punchlist--news list (list (cons now bad))) '("#1 failed: Task 1 (no ink)")))
+    (should (equal (punchlist--find-news list (list (cons was now))) '("#1 can start now: Task 1")))
+    (should (equal (punchlist--find-news list (list (cons now bad))) '("#1 failed: Task 1 (no ink)")))
     (puthash "1" 3 (punchlist--list-own list))
-    (should-not (punchlist--news list (list (cons now bad))))
-    (let ((punchlist-notify nil)) (should-not (punchlist--news list (list (cons was now)))))))
+    (should-not (punchlist--find-news list (list (cons now bad))))
+    (let ((punchlist-notify nil)) (should-not (punchlist--find-news list (list (cons was now)))))))
 
 (ert-deftest punchlist-places-in-titles-are-buttons ()
   (punchlist-tests--with-list list

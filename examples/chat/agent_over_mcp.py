@@ -1,14 +1,14 @@
-"""A chat assistant of your own: an agent of the OpenAI Agents SDK whose tools are those of `punch agent mcp --http`.
+"""A chat assistant: an agent of the OpenAI Agents SDK with the tools of `punch agent mcp --http`.
 
-It keeps the sequence fetch, append, run, persist, respond. What was said is in the log as messages, which are never
-changed and each have an id of their own, whatever ids the SDK gives. Users are kept apart by the daemon: `--users FILE`
-says which user a token may name.
+A turn is fetch, append, run, persist, respond. The log stores the messages of user and assistant, which never change
+and have their own ids, independent of the SDK's. The daemon isolates users: `--users FILE` lists the users that a token
+may name.
 
     punch agent mcp --http --dialect todo-v1 --users users.json
     MCP_TOKEN=… OPENAI_BASE_URL=… OPENAI_API_KEY=… python agent_over_mcp.py MODEL USER THREAD "show me my tasks"
 
-Prefer `punch chat` unless you need an agent of your own. Here the model alone decides what it says about your tasks,
-and the question before a deletion passes through its hands.
+Prefer `punch chat` unless you need your own agent. Here the model's statements about tasks are not checked, and the
+model itself passes on the question before a deletion.
 """
 
 import asyncio
@@ -39,25 +39,26 @@ async def answer(model: str, user: str, thread: str, text: str) -> str:
     """Answer one message of a thread.
 
     Args:
-        model: The model's name; the environment says where it is, as the SDK reads it.
-        user: Whose tasks it is about.
-        thread: The conversation that keeps what was said; it is made with its first message.
-        text: What the user says.
+        model: Name of the model; the SDK reads its address from the environment.
+        user: Owner of the tasks.
+        thread: Conversation that stores the messages, created by the first one.
+        text: Message of the user.
     """
-    set_tracing_disabled(True)  # else what is said is exported wherever a key of OpenAI lies in the environment
+    # Otherwise the SDK exports the messages whenever the environment has an OpenAI key.
+    set_tracing_disabled(True)
     async with connect_async(user=user) as client:
-        said = client.conversation(thread, actor="assistant")
-        await said.open(kind="chat")
-        page = await said.messages(limit=HISTORY, order="desc", roles=("user", "assistant"))
-        past: list[Any] = [{"role": one.role, "content": one.content["text"]} for one in reversed(page.messages)]
-        message = await said.append_message("user", {"text": text})
-        past.insert(0, {"role": "system", "content": f"The current user's ID is: {user!r}. You MUST use this user_id."})
-        reply = await _run(model, [*past, {"role": "user", "content": text}], thread)
-        await said.append_message("assistant", {"text": reply}, message=f"{message.message}.a")
+        chat = client.conversation(thread, actor="assistant")
+        await chat.open(kind="chat")
+        page = await chat.messages(limit=HISTORY, order="desc", roles=("user", "assistant"))
+        items: list[Any] = [{"role": past.role, "content": past.content["text"]} for past in reversed(page.messages)]
+        message = await chat.append_message("user", {"text": text})
+        rule = {"role": "system", "content": f"The current user's ID is: {user!r}. You MUST use this user_id."}
+        reply = await _run(model, [rule, *items, {"role": "user", "content": text}], thread)
+        await chat.append_message("assistant", {"text": reply}, message=f"{message.message}.a")
         return reply
 
 
-async def _run(model: str, given: list[Any], thread: str) -> str:
+async def _run(model: str, items: list[Any], thread: str) -> str:
     headers = {"Authorization": f"Bearer {os.environ['MCP_TOKEN']}"}
     url = os.environ.get("MCP_URL", "http://127.0.0.1:8321/mcp")
     kind = OpenAIResponsesModel if os.environ.get("OPENAI_API") == "responses" else OpenAIChatCompletionsModel
@@ -69,16 +70,16 @@ async def _run(model: str, given: list[Any], thread: str) -> str:
             client_session_timeout_seconds=WAIT_S,
         ) as tools,
     ):
-        there = [tool.name for tool in await tools.list_tools()]
-        print(f"MCP tools available to agent: {there}", file=sys.stderr)
+        names = [tool.name for tool in await tools.list_tools()]
+        print(f"MCP tools available to agent: {names}", file=sys.stderr)
         agent = Agent(name="todo", instructions=GUIDE, model=kind(model, api), mcp_servers=[tools])
-        running = Runner.run_streamed(
-            agent, given, max_turns=8, run_config=RunConfig(tracing_disabled=True, group_id=thread)
+        run = Runner.run_streamed(
+            agent, items, max_turns=8, run_config=RunConfig(tracing_disabled=True, group_id=thread)
         )
-        async for event in running.stream_events():
+        async for event in run.stream_events():
             if event.type == "run_item_stream_event" and event.name == "tool_called":
                 print(f"· {getattr(event.item.raw_item, 'name', '')}", file=sys.stderr)
-        return str(running.final_output or "")
+        return str(run.final_output or "")
 
 
 if __name__ == "__main__":

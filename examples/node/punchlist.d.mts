@@ -3,21 +3,21 @@
 /** The daemon rejected a call, and nothing changed; `kind` is one of schemas/json/errors.json. */
 export class Refused extends Error {
   readonly kind: string
-  /** The facts of the case, such as `limit` or `blockers`. */
+  /** Facts, such as `limit` or `blockers`. */
   readonly data: Record<string, any>
 }
 
 /**
- * No daemon answered a call.
+ * No daemon responded to a call.
  *
- * `unavailable`: no daemon came within a second, and the call was not sent.
- * `connection_lost`: the connection ended before the answer, so the call may have happened.
+ * `unavailable`: no daemon was reached within a second, and the call was not sent.
+ * `connection_lost`: the connection ended before the response, so the call may have happened.
  */
 export class Unavailable extends Error {
   readonly kind: 'unavailable' | 'connection_lost'
 }
 
-/** An event and its place in the log. */
+/** An event and its position in the log. */
 export interface Change {
   /** Its position in the whole log. */
   seq: number
@@ -26,7 +26,7 @@ export interface Change {
   version: number
   /** Milliseconds since 1970. */
   at: number
-  /** Who made the change. */
+  /** The name under which the change was made. */
   actor: string
   event: { type: string; [member: string]: any }
 }
@@ -45,24 +45,24 @@ export interface Follower extends Position {
 /** Where the daemon listens, by the rules of docs/protocol.md. */
 export function socketPath(env?: Record<string, string | undefined>): string
 
-/** A connection to the daemon that is made with the first call, and again where it broke. */
+/** A connection to the daemon, opened by the first call, and again after it broke. */
 export class Client {
   constructor(path?: string)
 
   /**
    * Call a method of schemas/json/openrpc.json and return its result. A change gets a `key`.
    *
-   * After a lost connection a read and a change are repeated; a change happens once.
+   * After a lost connection reads and changes are repeated; a change happens once.
    *
    * @throws {Refused} The daemon rejected the call.
-   * @throws {Unavailable} No daemon answered.
+   * @throws {Unavailable} No daemon responded.
    */
   call<Result = any>(method: string, params?: object): Promise<Result>
 
   /**
    * Call `onEvent` for each event of a list from now on, or after a position, across restarts of the daemon.
    *
-   * `onLost` is called when events can't be delivered any more: the log is another one, or it is damaged.
+   * `onLost` is called when events can no longer be delivered: the log was replaced or is damaged.
    */
   follow(
     conversation: string,
@@ -71,6 +71,6 @@ export class Client {
     position?: Position,
   ): Promise<Follower>
 
-  /** End the connection. Calls without an answer fail, and so do later ones. */
+  /** End the connection. Calls without a response fail, and so do later calls. */
   close(): void
 }

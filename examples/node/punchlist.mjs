@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { KINDS } from './methods.mjs'
 
 const RETRY_MS = 200
-const PATIENCE_MS = 900 // how long a call waits for a daemon
+const PATIENCE_MS = 900 // limit of a call's wait for a daemon
 
 // The daemon rejected a call.
 export class Refused extends Error {
@@ -20,7 +20,7 @@ export class Refused extends Error {
   }
 }
 
-// No daemon answered a call.
+// No daemon responded to a call.
 export class Unavailable extends Error {
   constructor(kind, message) {
     super(message)
@@ -37,12 +37,12 @@ export function socketPath(env = process.env) {
 
 export class Client {
   #path
-  #socket = null // null until there is something to send
+  #socket = null // null until the first call
   #isConnected = false
-  #reason = '' // why there is no connection
+  #reason = '' // error code of the last failed connection
   #rest = ''
   #lastId = 0
-  #calls = new Map() // id → call without an answer
+  #calls = new Map() // id → call without a response
   #followers = new Map() // subscription → follower
   #isClosed = false
 
@@ -50,23 +50,23 @@ export class Client {
     this.#path = path
   }
 
-  // Calls a method and returns its result. After a lost connection it repeats a read, and a change, which has a key,
-  // so it happens once.
+  // Calls a method and returns its result. After a lost connection it repeats reads and changes. Changes have a key,
+  // so they happen once.
   call(method, params = {}) {
     const kind = KINDS[method]
     if (kind === 'write') params = { key: randomUUID(), ...params }
     return this.#send({ method, params }, { repeats: kind === 'read' || kind === 'write' })
   }
 
-  // Calls `onEvent` for each event of a list from now on, or after `position`, across reconnects. `onLost` learns that
-  // events can't be delivered any more: the log is another one, or it is damaged.
+  // Calls `onEvent` for each event of a list from now on, or after `position`, across reconnects. Calls `onLost` when
+  // events can no longer be delivered: the log was replaced or is damaged.
   async follow(conversation, onEvent, onLost, position = {}) {
     const follower = { conversation, onEvent, onLost, ...position }
     await this.#subscribe(follower)
     return follower
   }
 
-  // Ends the connection. Calls without an answer fail, and so do later ones.
+  // Ends the connection. Calls without a response fail, and so do later calls.
   close() {
     this.#isClosed = true
     this.#followers.clear()
@@ -77,7 +77,7 @@ export class Client {
   #connect() {
     const socket = (this.#socket = createConnection(this.#path))
     this.#rest = ''
-    socket.setEncoding('utf8') // holds back half a character
+    socket.setEncoding('utf8') // buffers incomplete characters
     socket.on('connect', () => this.#onConnect())
     socket.on('data', (text) => this.#receive(text))
     socket.on('error', (error) => (this.#reason = error.code)) // 'close' follows
@@ -124,7 +124,7 @@ export class Client {
     this.#socket.write(JSON.stringify({ jsonrpc: '2.0', id: call.id, ...call.request }) + '\n')
   }
 
-  // Gives a call up unless a daemon is there in time.
+  // Rejects the call unless a daemon is reached in time.
   #limit(call) {
     if (call.patienceMs !== Infinity) call.timer ??= setTimeout(() => this.#giveUp(call), call.patienceMs)
   }
@@ -158,7 +158,7 @@ export class Client {
     const call = this.#calls.get(id)
     if (!call) return
     if (error?.data?.kind === 'shutting_down') {
-      call.isSent = false // the daemon closes this connection, and the next one answers
+      call.isSent = false // the daemon closes this connection; the call is sent again over the next one
       return
     }
     this.#calls.delete(id)

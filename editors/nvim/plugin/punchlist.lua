@@ -4,7 +4,7 @@ vim.g.loaded_punchlist = true
 vim.api.nvim_create_user_command("Punch", function(options) require("punchlist").command(options) end, {
   nargs = "*",
   range = true,
-  desc = "Open the project's punchlist, or do something to a task",
+  desc = "Open the project's punchlist, or run an action on a task",
   complete = function(...) return require("punchlist").complete(...) end,
 })
 

@@ -1,8 +1,8 @@
-// All lists as a view of their own: how much is open, what is in progress, and who works on it.
+// The view of all lists: open tasks, tasks in progress and their owners.
 
 import * as vscode from "vscode";
 import type { Board } from "./model.ts";
-import { safe, summary } from "./text.ts";
+import { formatSummary, safe } from "./text.ts";
 import { openCount } from "./wire.ts";
 
 export class BoardTree implements vscode.TreeDataProvider<string> {
@@ -24,8 +24,8 @@ export class BoardTree implements vscode.TreeDataProvider<string> {
     const item = new vscode.TreeItem(name);
     if (!card) return item;
     item.id = name;
-    item.description = summary(card);
-    item.tooltip = [name, safe(card.title ?? ""), summary(card)].filter(Boolean).join("\n");
+    item.description = formatSummary(card);
+    item.tooltip = [name, safe(card.title ?? ""), formatSummary(card)].filter(Boolean).join("\n");
     item.iconPath = new vscode.ThemeIcon(card.running?.length ? "play-circle" : openCount(card.counts) ? "checklist" : "pass-filled");
     item.contextValue = "list";
     item.command = { command: "punchlist.openList", title: "Open", arguments: [name] };

@@ -1,8 +1,8 @@
-// Tasks and lists as documents: a description to edit, and details, history and past versions to read.
+// Tasks and lists as documents: editable descriptions, and read-only details, history and past versions.
 
 import * as vscode from "vscode";
 import type { TaskList } from "./model.ts";
-import { details, label, safe, stateOf } from "./text.ts";
+import { formatDetails, formatLabel, safe, stateOf } from "./text.ts";
 import type { Connection } from "./transport.ts";
 import { CallError, type Row } from "./wire.ts";
 
@@ -22,16 +22,16 @@ const partsOf = (uri: vscode.Uri): [name: string, rest: string] => {
   return [name, rest.replace(/\.\w+$/, "")];
 };
 
-/** The list of this name, followed; the window keeps those that its documents show. */
+/** Returns the list of this name, and follows it while documents show it. */
 export type Lists = (name: string) => TaskList;
 
-/** Descriptions as files. What somebody else wrote meanwhile is never written over unseen. */
+/** Descriptions as files. A save never overwrites a description that the person has not seen. */
 export class Descriptions implements vscode.FileSystemProvider {
   readonly #connection: Connection;
   readonly #lists: Lists;
   readonly #changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly onDidChangeFile = this.#changed.event;
-  /** What the person has last seen of each description. */
+  /** Path → the text that the person has last seen. */
   readonly #seen = new Map<string, string>();
 
   constructor(connection: Connection, lists: Lists) {
@@ -39,7 +39,7 @@ export class Descriptions implements vscode.FileSystemProvider {
     this.#lists = lists;
   }
 
-  /** Tell editors which descriptions a push changed. */
+  /** Notify editors of descriptions that a push changed. */
   update(list: TaskList, before: Map<string, Row | undefined>): void {
     const events: vscode.FileChangeEvent[] = [];
     for (const [id, old] of before) {
@@ -52,18 +52,18 @@ export class Descriptions implements vscode.FileSystemProvider {
   }
 
   watch(): vscode.Disposable {
-    return new vscode.Disposable(() => undefined); // whoever has a list is told its changes anyway
+    return new vscode.Disposable(() => undefined); // followed lists report all changes anyway
   }
 
   async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
     if (!partsOf(uri)[1]) return { type: vscode.FileType.Directory, ctime: 0, mtime: 0, size: 0 };
-    const row = await this.#row(uri);
+    const row = await this.#readRow(uri);
     const size = Buffer.byteLength(row.description ?? "");
     return { type: vscode.FileType.File, ctime: row.created_at, mtime: row.updated_at, size };
   }
 
   async readFile(uri: vscode.Uri): Promise<Uint8Array> {
-    const { description = "" } = await this.#row(uri);
+    const { description = "" } = await this.#readRow(uri);
     this.#seen.set(uri.path, description);
     return Buffer.from(description);
   }
@@ -72,9 +72,9 @@ export class Descriptions implements vscode.FileSystemProvider {
     const [name, task] = partsOf(uri);
     const description = Buffer.from(content).toString();
     for (let tries = 0; tries < TRIES; tries++) {
-      const version = await this.#version(name);
-      const { description: theirs = "" } = await this.#row(uri, version);
-      if (theirs !== (this.#seen.get(uri.path) ?? "")) return this.#refuse(uri, theirs, description);
+      const version = await this.#readVersion(name);
+      const { description: theirs = "" } = await this.#readRow(uri, version);
+      if (theirs !== (this.#seen.get(uri.path) ?? "")) return this.#rejectSave(uri, theirs, description);
       try {
         await this.#connection.change("task.edit", { conversation: name, task, description, expect_version: version });
         this.#seen.set(uri.path, description);
@@ -84,7 +84,7 @@ export class Descriptions implements vscode.FileSystemProvider {
         throw vscode.FileSystemError.Unavailable(error instanceof Error ? error.message : String(error));
       }
     }
-    throw vscode.FileSystemError.Unavailable("the list changes all the time; nothing was saved, try again");
+    throw vscode.FileSystemError.Unavailable("the list keeps changing; nothing was saved, try again");
   }
 
   readDirectory(): [string, vscode.FileType][] {
@@ -103,11 +103,11 @@ export class Descriptions implements vscode.FileSystemProvider {
     throw vscode.FileSystemError.NoPermissions(uri);
   }
 
-  async #row(uri: vscode.Uri, at_version?: number): Promise<Row> {
+  async #readRow(uri: vscode.Uri, at_version?: number): Promise<Row> {
     const [name, id] = partsOf(uri);
     const list = this.#lists(name);
-    const known = at_version === undefined || at_version === list.version ? list.get(id) : undefined;
-    if (known) return known;
+    const row = at_version === undefined || at_version === list.version ? list.get(id) : undefined;
+    if (row) return row;
     try {
       return (await this.#connection.call("task.get", { conversation: name, task: id })).task;
     } catch (error) {
@@ -116,23 +116,23 @@ export class Descriptions implements vscode.FileSystemProvider {
     }
   }
 
-  async #version(name: string): Promise<number> {
+  async #readVersion(name: string): Promise<number> {
     return (await this.#connection.call("conversation.get", { conversation: name })).conversation.version;
   }
 
-  /** Leave the choice to the person: both texts side by side, and theirs stays until they say otherwise. */
-  #refuse(uri: vscode.Uri, theirs: string, mine: string): never {
+  /** Reject the save, and offer to compare both texts or to overwrite the other one. */
+  #rejectSave(uri: vscode.Uri, theirs: string, mine: string): never {
     const [name, id] = partsOf(uri);
     const offer = async (): Promise<void> => {
-      const said = `The description of #${id} was changed meanwhile; yours is not saved.`;
-      const choice = await vscode.window.showWarningMessage(said, "Compare", "Overwrite");
+      const message = `The description of #${id} was changed by someone else; yours is not saved.`;
+      const choice = await vscode.window.showWarningMessage(message, "Compare", "Overwrite");
       if (!choice) return;
-      this.#seen.set(uri.path, theirs); // from here on the person knows it
+      this.#seen.set(uri.path, theirs);
       if (choice === "Overwrite") return this.writeFile(uri, Buffer.from(mine));
       await vscode.commands.executeCommand("vscode.diff", detailsUri(name, id), uri, `#${id}: theirs and yours`);
     };
     void offer().catch((error: Error) => vscode.window.showErrorMessage(`Punchlist: ${error.message}`));
-    throw vscode.FileSystemError.Unavailable(`the description of #${id} was changed meanwhile; nothing was saved`);
+    throw vscode.FileSystemError.Unavailable(`the description of #${id} was changed by someone else; nothing was saved`);
   }
 }
 
@@ -148,9 +148,9 @@ export class Pages implements vscode.TextDocumentContentProvider {
     this.#lists = lists;
   }
 
-  /** Show anew what a push changed, of what is open. */
+  /** Update open documents of changed tasks. */
   update(list: TaskList, ids: Iterable<string>): void {
-    const open = new Set(vscode.workspace.textDocuments.filter((one) => one.uri.scheme === READ).map((one) => one.uri.path));
+    const open = new Set(vscode.workspace.textDocuments.filter((document) => document.uri.scheme === READ).map((document) => document.uri.path));
     if (!open.size) return;
     for (const uri of [historyUri(list.name), ...[...ids].map((id) => detailsUri(list.name, id))]) if (open.has(uri.path)) this.#changed.fire(uri);
   }
@@ -158,53 +158,53 @@ export class Pages implements vscode.TextDocumentContentProvider {
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const [name, what] = partsOf(uri);
     try {
-      if (what === "history") return await this.#history(name);
+      if (what === "history") return await this.#readHistory(name);
       const version = /^version-(\d+)$/.exec(what)?.[1];
-      return version ? await this.#past(name, Number(version)) : await this.#details(name, what);
+      return version ? await this.#readPast(name, Number(version)) : await this.#formatDetails(name, what);
     } catch (error) {
       return `${(error as Error).message}\n`;
     }
   }
 
-  async #details(name: string, id: string): Promise<string> {
+  async #formatDetails(name: string, id: string): Promise<string> {
     const row = this.#lists(name).get(id) ?? (await this.#connection.call("task.get", { conversation: name, task: id })).task;
-    return details(row);
+    return formatDetails(row);
   }
 
-  async #past(name: string, version: number): Promise<string> {
+  async #readPast(name: string, version: number): Promise<string> {
     const { tasks } = await this.#connection.call("task.list", { conversation: name, at_version: version });
-    return tasks.map((row: Row) => `${label(row)}  (${stateOf(row).replace("_", " ")})${row.description ? `\n    ${safe(row.description)}` : ""}\n`).join("");
+    return tasks.map((row: Row) => `${formatLabel(row)}  (${stateOf(row).replace("_", " ")})${row.description ? `\n    ${safe(row.description)}` : ""}\n`).join("");
   }
 
-  async #history(name: string): Promise<string> {
-    const found = await this.#latest(name);
-    const lines = found.reverse().map(({ version, at, actor, event }) => {
+  async #readHistory(name: string): Promise<string> {
+    const events = await this.#readLatest(name);
+    const lines = events.reverse().map(({ version, at, actor, event }) => {
       const { type, task, at: _at, ...facts } = event;
       const id = typeof task === "object" ? `#${task.id} ${safe(task.title)}` : task ? `#${task}` : "";
       const rest = typeof task === "object" || !Object.keys(facts).length ? "" : safe(JSON.stringify(facts));
       return [String(version).padStart(6), new Date(at).toLocaleString(), safe(actor), type, id, rest].filter(Boolean).join("  ");
     });
-    return `${name}, the newest first\n\n${lines.join("\n")}\n`;
+    return `${name}, newest first\n\n${lines.join("\n")}\n`;
   }
 
-  /** The last events of a list; how far back in the log they are, nobody knows before looking. */
-  async #latest(name: string): Promise<any[]> {
+  /** Return the last events of a list. Their distance in the log is unknown, so read growing spans from its end. */
+  async #readLatest(name: string): Promise<any[]> {
     const { seq } = await this.#connection.call("daemon.status");
     for (let span = 1000; ; span *= 8) {
-      let [after, found] = [Math.max(0, seq - span), [] as any[]];
+      let [after, latest] = [Math.max(0, seq - span), [] as any[]];
       const isWhole = after === 0;
       while (after < seq) {
         const { events, next } = await this.#connection.call("event.read", { conversation: name, after, limit: 1000 });
-        found = [...found, ...events].slice(-HISTORY_EVENTS);
+        latest = [...latest, ...events].slice(-HISTORY_EVENTS);
         if (next <= after) break;
         after = next;
       }
-      if (isWhole || found.length === HISTORY_EVENTS) return found;
+      if (isWhole || latest.length === HISTORY_EVENTS) return latest;
     }
   }
 }
 
-/** Have VS Code open these documents. */
+/** Register the documents with VS Code. */
 export function registerDocuments(descriptions: Descriptions, pages: Pages): vscode.Disposable[] {
   return [
     vscode.workspace.registerFileSystemProvider(EDITED, descriptions, { isCaseSensitive: true }),

@@ -1,19 +1,19 @@
-// Punchlist in VS Code: joins the connection, the list that is shown and its views.
+// Punchlist in VS Code: connects the connection, the current list and its views.
 
 import * as vscode from "vscode";
 import { drop, offerCommand, registerActions } from "./actions.ts";
 import { BoardTree } from "./board.ts";
-import { ACTOR, type Desk, OWNER, complain } from "./desk.ts";
+import { ACTOR, type Desk, OWNER, showError } from "./desk.ts";
 import { Descriptions, Pages, registerDocuments } from "./documents.ts";
 import { RowColors, registerMarks } from "./marks.ts";
 import { Board, Presence, TaskList, resolve } from "./model.ts";
 import { punch, registerMcpServer, startDaemon } from "./punch.ts";
 import { Notifier, StatusBar } from "./status.ts";
-import { present, safe } from "./text.ts";
+import { formatPresent, safe } from "./text.ts";
 import { Connection } from "./transport.ts";
 import { Tree } from "./tree.ts";
 
-/** Why no list is shown: `none` the folder means no list, `untrusted` its file names one that was not made for it. */
+/** Why no list is shown: `none` if the folder has no list, `untrusted` if its file names one that was not made for it. */
 type Reason = "none" | "untrusted" | "away" | "";
 
 const set = (key: string, value: unknown): Thenable<unknown> => vscode.commands.executeCommand("setContext", `punchlist.${key}`, value);
@@ -42,7 +42,7 @@ class Window implements Desk {
     this.connection = new Connection({ client: ACTOR, version, start: startDaemon });
     this.board = new Board(this.connection);
     this.#memory = context.workspaceState;
-    this.tree = new Tree(OWNER, (ids, target) => void drop(this, ids, target).catch(complain));
+    this.tree = new Tree(OWNER, (ids, target) => void drop(this, ids, target).catch(showError));
     this.#view = vscode.window.createTreeView("punchlist.tasks", {
       treeDataProvider: this.tree,
       dragAndDropController: this.tree,
@@ -50,18 +50,18 @@ class Window implements Desk {
       manageCheckboxStateManually: true,
       showCollapseAll: true,
     });
-    this.#descriptions = new Descriptions(this.connection, (name) => this.#listOf(name));
-    this.#pages = new Pages(this.connection, (name) => this.#listOf(name));
-    this.connection.listeners.add({ connected: () => void this.#find(), away: () => this.#told() });
-    this.#view.onDidChangeCheckboxState((event) => void this.#ticked(event));
+    this.#descriptions = new Descriptions(this.connection, (name) => this.#getList(name));
+    this.#pages = new Pages(this.connection, (name) => this.#getList(name));
+    this.connection.listeners.add({ onConnected: () => void this.#findList(), onAway: () => this.#refreshState() });
+    this.#view.onDidChangeCheckboxState((event) => void this.#onTicked(event));
     const files = vscode.workspace.createFileSystemWatcher("**/.punchlist.toml");
-    for (const changed of [files.onDidChange, files.onDidCreate, files.onDidDelete]) changed(() => void this.#find());
+    for (const changed of [files.onDidChange, files.onDidCreate, files.onDidDelete]) changed(() => void this.#findList());
     context.subscriptions.push(
       this.#view,
       this.#status.item,
       files,
       vscode.window.createTreeView("punchlist.lists", { treeDataProvider: new BoardTree(this.board) }),
-      vscode.workspace.onDidChangeWorkspaceFolders(() => void this.#find()),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => void this.#findList()),
       ...registerActions(this),
       ...registerDocuments(this.#descriptions, this.#pages),
       ...registerMarks(this, this.#colors),
@@ -70,7 +70,7 @@ class Window implements Desk {
       { dispose: () => this.#close() },
     );
     this.board.follow();
-    this.#told();
+    this.#refreshState();
   }
 
   selected(): string[] {
@@ -79,48 +79,48 @@ class Window implements Desk {
 
   show(name: string): void {
     void this.#memory.update("list", name);
-    this.#open(name, this.list?.name === name ? this.list.root : (vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? null));
+    this.#openList(name, this.list?.name === name ? this.list.root : (vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? null));
     void vscode.commands.executeCommand("punchlist.tasks.focus");
   }
 
-  /** The list that the person chose here, else the one that the first folder with a list means. */
-  async #find(): Promise<void> {
+  /** Open the list that the person chose here, or else the list of the first folder that has one. */
+  async #findList(): Promise<void> {
     try {
-      const folders = vscode.workspace.workspaceFolders?.filter((one) => one.uri.scheme === "file") ?? [];
+      const folders = vscode.workspace.workspaceFolders?.filter((folder) => folder.uri.scheme === "file") ?? [];
       const chosen = this.#memory.get<string>("list");
       let [reason, root]: [Reason, string | null] = ["none", folders[0]?.uri.fsPath ?? null];
       for (const folder of chosen ? [] : folders) {
-        const found = await resolve(this.connection, folder.uri.fsPath);
-        if (found.conversation && found.allowed) return this.#open(found.conversation, found.root);
-        if (!found.conversation) continue;
-        [reason, root, this.#file] = ["untrusted", found.root, found.file];
+        const resolved = await resolve(this.connection, folder.uri.fsPath);
+        if (resolved.conversation && resolved.allowed) return this.#openList(resolved.conversation, resolved.root);
+        if (!resolved.conversation) continue;
+        [reason, root, this.#file] = ["untrusted", resolved.root, resolved.file];
         break;
       }
-      if (chosen) return this.#open(chosen, this.list?.name === chosen ? this.list.root : root);
+      if (chosen) return this.#openList(chosen, this.list?.name === chosen ? this.list.root : root);
       this.#reason = reason;
-      this.#shown(null);
+      this.#setList(null);
     } catch (error) {
-      if (this.connection.connected) complain(error);
+      if (this.connection.connected) showError(error);
     }
   }
 
-  #open(name: string, root: string | null): void {
+  #openList(name: string, root: string | null): void {
     this.#reason = "";
-    if (this.list?.name === name && this.list.root === root) return this.#told();
-    if (this.list) this.#drop(this.list);
-    this.#drop(this.#lists.get(name)); // one that a document holds, with another root
-    this.#shown(this.#listOf(name, root));
+    if (this.list?.name === name && this.list.root === root) return this.#refreshState();
+    if (this.list) this.#closeList(this.list);
+    this.#closeList(this.#lists.get(name)); // opened by a document, with another root
+    this.#setList(this.#getList(name, root));
   }
 
-  /** A list, followed: the one that is shown, or one whose tasks are open as documents. */
-  #listOf(name: string, root: string | null = null): TaskList {
-    const known = this.#lists.get(name);
-    if (known) return known;
+  /** Return a list, and follow it: the current one, or one whose tasks are open as documents. */
+  #getList(name: string, root: string | null = null): TaskList {
+    const followed = this.#lists.get(name);
+    if (followed) return followed;
     const list = new TaskList(this.connection, name, root);
     this.#lists.set(name, list);
     list.stateChanged.listen(() => {
-      if (list === this.list && !list.ready) this.tree.show(list); // away before its tasks came: nothing is shown
-      this.#told();
+      if (list === this.list && !list.ready) this.tree.show(list); // disconnected before its tasks arrived: show none
+      this.#refreshState();
     });
     list.changed.listen((change) => {
       this.#descriptions.update(list, change.before);
@@ -129,61 +129,61 @@ class Window implements Desk {
       this.tree.update(change);
       this.#colors.update(list, change);
       this.#notifier.update(list, change);
-      this.#told();
+      this.#refreshState();
     });
     list.follow();
     return list;
   }
 
-  #drop(list: TaskList | undefined): void {
+  #closeList(list: TaskList | undefined): void {
     list?.dispose();
     if (list) this.#lists.delete(list.name);
   }
 
-  #shown(list: TaskList | null): void {
+  #setList(list: TaskList | null): void {
     this.list = list;
     this.tree.show(list);
     this.presence?.dispose();
     this.presence = list && new Presence(this.connection, list.name, ACTOR);
-    this.presence?.stateChanged.listen(() => this.#told());
+    this.presence?.stateChanged.listen(() => this.#refreshState());
     this.presence?.follow();
-    this.#told();
+    this.#refreshState();
   }
 
-  /** Say on the view and in the status bar how things are. */
-  #told(): void {
+  /** Show the state of the connection and the list in the view and the status bar. */
+  #refreshState(): void {
     const { connected, reason } = this.connection;
     const list = this.list;
     const away = connected ? null : reason;
     this.#status.show(list, away);
-    const others = present(this.presence?.others ?? []);
+    const others = formatPresent(this.presence?.others ?? []);
     this.#view.description = list ? [list.name, others && `with ${others}`].filter(Boolean).join(" · ") : undefined;
     this.#view.badge = list?.open ? { value: list.open, tooltip: `${list.open} open tasks` } : undefined;
-    const said = [
-      away !== null && list?.ready ? `Away, this is the last picture: ${away}.` : "",
+    const notices = [
+      away !== null && list?.ready ? `Away, showing the last known list: ${away}.` : "",
       !list && this.#reason === "untrusted" ? `${safe(this.#file ?? "")} names a list that was not made for this project.` : "",
-      list?.trouble ? `${safe(list.trouble)}.` : "",
-      list?.damaged ? `The log of this list is damaged behind change ${list.damaged.seq}; it is shown as it was before. Run: punch daemon verify` : "",
+      list?.problem ? `${safe(list.problem)}.` : "",
+      list?.damaged ? `The log of this list is damaged after change ${list.damaged.seq}; you see the list before the damage. Run: punch daemon verify` : "",
     ];
-    // VS Code takes each message for a change, and gathers the rows that change in the 200 ms after one.
-    const message = said.filter(Boolean).join(" ") || undefined;
+    // VS Code treats each assignment as a change, after which it batches row changes for 200 ms.
+    const message = notices.filter(Boolean).join(" ") || undefined;
     if (this.#view.message !== message) this.#view.message = message;
     void set("state", list?.ready ? "ready" : away !== null ? (punch() ? "away" : "missing") : list ? "ready" : this.#reason);
     if (this.#wasConnected !== connected) this.#colors.refresh();
     this.#wasConnected = connected;
   }
 
-  async #ticked(event: vscode.TreeCheckboxChangeEvent<string>): Promise<void> {
+  async #onTicked(event: vscode.TreeCheckboxChangeEvent<string>): Promise<void> {
     const ids = event.items.map(([id]) => id);
     const checked = event.items.filter(([, state]) => state === vscode.TreeItemCheckboxState.Checked).map(([id]) => id);
     const cleared = ids.filter((id) => !checked.includes(id));
     if (checked.length) await vscode.commands.executeCommand("punchlist.done", checked[0], checked);
     if (cleared.length) await vscode.commands.executeCommand("punchlist.reopen", cleared[0], cleared);
-    this.tree.redraw(ids); // where the daemon refused, the box goes back
+    this.tree.redraw(ids); // after a rejection, the box returns to its state
   }
 
   #windowCommands(): vscode.Disposable[] {
-    const register = (name: string, run: (...given: any[]) => unknown): vscode.Disposable => vscode.commands.registerCommand(`punchlist.${name}`, run);
+    const register = (name: string, run: (...args: any[]) => unknown): vscode.Disposable => vscode.commands.registerCommand(`punchlist.${name}`, run);
     const hide = (hidden: boolean): void => {
       this.tree.hideFinished(hidden);
       void set("hidesFinished", hidden);
@@ -195,7 +195,7 @@ class Window implements Desk {
       register("reconnect", () => this.connection.retry()),
       register("projectList", () => {
         void this.#memory.update("list", undefined);
-        void this.#find();
+        void this.#findList();
       }),
       register("trust", () => {
         const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
@@ -212,7 +212,7 @@ class Window implements Desk {
   }
 }
 
-/** What VS Code calls first. The window is returned for other extensions and for tests. */
+/** Entry point for VS Code. Returns the window for other extensions and for tests. */
 export function activate(context: vscode.ExtensionContext): Window {
   return new Window(context);
 }

@@ -1,13 +1,13 @@
-// Marks on rows and in documents: colours, where a text names a place, and what a TODO can become.
+// Colors of rows, links to places in documents, and code actions on TODO comments.
 
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { Desk } from "./desk.ts";
 import type { Change, TaskList } from "./model.ts";
-import { mentions, todoIn } from "./places.ts";
+import { findPlaces, findTodo } from "./places.ts";
 import { rowUri } from "./tree.ts";
 
-/** Colours of rows; all are dim while the daemon is away. */
+/** Colors of rows; all are dimmed while disconnected. */
 export class RowColors implements vscode.FileDecorationProvider {
   readonly #desk: Desk;
   readonly #changed = new vscode.EventEmitter<vscode.Uri[] | undefined>();
@@ -17,12 +17,12 @@ export class RowColors implements vscode.FileDecorationProvider {
     this.#desk = desk;
   }
 
-  /** All look different: the daemon went or came. */
+  /** Refresh all rows, after the connection changed. */
   refresh(): void {
     this.#changed.fire(undefined);
   }
 
-  /** Those look different whose status a push changed. */
+  /** Refresh rows whose status a push changed. */
   update(list: TaskList, { before }: Change): void {
     const ids = [...before].flatMap(([id, old]) => (old && old.status !== list.get(id)?.status ? [id] : []));
     if (ids.length) this.#changed.fire(ids.map((id) => rowUri(list, id)));
@@ -36,7 +36,7 @@ export class RowColors implements vscode.FileDecorationProvider {
   }
 }
 
-/** Places that a task's documents name, as links. */
+/** Links to places in documents of tasks. */
 class PlaceLinks implements vscode.DocumentLinkProvider {
   readonly #desk: Desk;
 
@@ -45,14 +45,14 @@ class PlaceLinks implements vscode.DocumentLinkProvider {
   }
 
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
-    return mentions(document.getText(), this.#desk.list?.root ?? null).map(({ file, line, start, end }) => {
+    return findPlaces(document.getText(), this.#desk.list?.root ?? null).map(({ file, line, start, end }) => {
       const range = new vscode.Range(document.positionAt(start), document.positionAt(end));
       return new vscode.DocumentLink(range, vscode.Uri.file(file).with({ fragment: `L${line}` }));
     });
   }
 }
 
-/** "Add to punchlist" on a comment that says TODO. */
+/** The code action "Add to LIST" on a TODO comment. */
 class Todos implements vscode.CodeActionProvider {
   readonly #desk: Desk;
 
@@ -61,14 +61,14 @@ class Todos implements vscode.CodeActionProvider {
   }
 
   provideCodeActions(document: vscode.TextDocument, range: vscode.Range): vscode.CodeAction[] {
-    if (!this.#desk.list || !todoIn(document.lineAt(range.start.line).text)) return [];
+    if (!this.#desk.list || !findTodo(document.lineAt(range.start.line).text)) return [];
     const action = new vscode.CodeAction(`Add to ${this.#desk.list.name}`, vscode.CodeActionKind.QuickFix);
     action.command = { command: "punchlist.addHere", title: action.title };
     return [action];
   }
 }
 
-/** Have VS Code show these marks. */
+/** Register the providers with VS Code. */
 export function registerMarks(desk: Desk, colors: RowColors): vscode.Disposable[] {
   return [
     vscode.window.registerFileDecorationProvider(colors),

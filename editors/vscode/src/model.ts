@@ -1,42 +1,42 @@
-// Lists as they are, kept up by the daemon's pushes; each push costs what changed.
+// The current state of lists: folds of the daemon's pushes, each at the cost of the changed rows.
 
 import { Rows } from "../../../client/punchlist_apps/web/page/rows.js";
 import type { Connection, Listener } from "./transport.ts";
 import { type Card, type CallError, type Counts, type Damage, type Present, type Resolved, type Row, type RowsPush, openCount, wholeCount } from "./wire.ts";
 
-const AGAIN_MS = 1000;
-const CARDS = 1000;
+const RETRY_MS = 1000;
+const MAX_CARDS = 1000;
 
-/** What a push did to a list. */
+/** The effect of a push on a list. */
 export interface Change {
-  /** Tasks that look different, with what they were; undefined for a new one. */
+  /** Ids of changed tasks and their previous rows; undefined for a new task. */
   before: Map<string, Row | undefined>;
-  /** Parents whose children came, went or moved; undefined stands for the top of the list. */
+  /** Parents whose children were added, removed or moved; undefined for the top level. */
   groups: Set<string | undefined>;
-  /** Whether the list was read anew as a whole. */
+  /** Whether the whole list was read again. */
   reset: boolean;
 }
 
-/** Something to call at every change; what `listen` returns ends that. */
+/** An event with listeners. `listen` returns a function that removes the listener. */
 class Signal<T> {
-  readonly #heard = new Set<(value: T) => void>();
+  readonly #listeners = new Set<(value: T) => void>();
 
-  listen(heard: (value: T) => void): () => void {
-    this.#heard.add(heard);
-    return () => void this.#heard.delete(heard);
+  listen(listener: (value: T) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
-  tell(value: T): void {
-    for (const heard of [...this.#heard]) heard(value);
+  emit(value: T): void {
+    for (const listener of [...this.#listeners]) listener(value);
   }
 }
 
-/** What lists and the board share: a subscription that is renewed on each new connection. */
+/** A subscription that is renewed on each new connection; the base of lists and the board. */
 abstract class Followed implements Listener {
   readonly connection: Connection;
-  /** News of the connection or of the subscription, such as being away. */
+  /** The state of the connection or of the subscription has changed. */
   readonly stateChanged = new Signal<void>();
-  trouble: string | null = null;
+  problem: string | null = null;
   ready = false;
   #subscription: string | null = null;
   #again: NodeJS.Timeout | undefined;
@@ -46,30 +46,29 @@ abstract class Followed implements Listener {
     connection.listeners.add(this);
   }
 
-  /** Begin to follow. */
   follow(): void {
     this.connection.open();
     if (this.connection.connected) this.subscribe();
   }
 
-  connected(): void {
+  onConnected(): void {
     this.subscribe();
-    this.stateChanged.tell();
+    this.stateChanged.emit();
   }
 
-  away(): void {
+  onAway(): void {
     this.#subscription = null;
-    this.stateChanged.tell();
+    this.stateChanged.emit();
   }
 
-  pushed(method: string, params: any): void {
+  onPush(method: string, params: any): void {
     if (params.subscription !== this.#subscription) return;
-    if (method !== "end") return this.take(params);
+    if (method !== "end") return this.fold(params);
     this.#subscription = null;
     this.retryLater(params.error?.message ?? "the subscription ended");
   }
 
-  /** Follow no longer. */
+  /** Unsubscribe. */
   dispose(): void {
     clearTimeout(this.#again);
     this.connection.listeners.delete(this);
@@ -78,39 +77,39 @@ abstract class Followed implements Listener {
   }
 
   protected abstract params(): object;
-  protected abstract take(push: any): void;
-  protected abstract refused(error: CallError): void;
-  protected abstract subscribed(result: any): void;
+  protected abstract fold(push: any): void;
+  protected abstract onError(error: CallError): void;
+  protected abstract onSubscribed(result: any): void;
 
   protected subscribe(): void {
     this.connection.request("event.subscribe", this.params(), (error, result) => {
       if (error?.kind === "connection") return;
-      if (error) return this.refused(error);
-      [this.#subscription, this.trouble] = [result.subscription, null];
-      this.subscribed(result);
+      if (error) return this.onError(error);
+      [this.#subscription, this.problem] = [result.subscription, null];
+      this.onSubscribed(result);
     });
   }
 
-  protected retryLater(trouble: string): void {
-    this.trouble = trouble;
-    this.stateChanged.tell();
+  protected retryLater(problem: string): void {
+    this.problem = problem;
+    this.stateChanged.emit();
     clearTimeout(this.#again);
     this.#again = setTimeout(() => {
       if (this.connection.connected && !this.#subscription) this.subscribe();
-    }, AGAIN_MS);
+    }, RETRY_MS);
   }
 }
 
-/** One list, followed from now on. */
+/** A followed list. */
 export class TaskList extends Followed {
   readonly name: string;
-  /** The directory that places in tasks are relative to. */
+  /** Directory for relative places in tasks. */
   readonly root: string | null;
   readonly changed = new Signal<Change>();
   readonly #rows = new Rows();
   #position: { after: number; epoch: string } | null = null;
   #epoch = "";
-  #coming: Change = { before: new Map(), groups: new Set(), reset: false };
+  #incoming: Change = { before: new Map(), groups: new Set(), reset: false };
 
   constructor(connection: Connection, name: string, root: string | null = null) {
     super(connection);
@@ -142,17 +141,17 @@ export class TaskList extends Followed {
     return this.#rows.tasks.get(id);
   }
 
-  /** The ids as a person reads them, from top to bottom. */
+  /** Return the ids in display order. */
   ids(): string[] {
     return this.#rows.ids();
   }
 
-  /** The parts of a task, or the tasks at the top of the list. */
+  /** Return the children of a task, or the tasks at the top level. */
   children(parent?: string): Row[] {
     return this.#rows.childrenOf(parent ?? null);
   }
 
-  /** The task that this one is shown under. */
+  /** Return the parent under which a task is shown. */
   parent(id: string): string | undefined {
     const above = this.get(id)?.parent;
     return above && this.#rows.tasks.has(above) ? above : undefined;
@@ -160,33 +159,33 @@ export class TaskList extends Followed {
 
   protected params(): object {
     this.#rows.begin();
-    this.#coming.reset = false; // a whole list that was cut comes again; what a cut push changed is told with the rest
+    this.#incoming.reset = false; // drop an incomplete list, but keep changes of incomplete pushes
     return { conversation: this.name, view: "rows", ...this.#position };
   }
 
-  protected subscribed(result: any): void {
+  protected onSubscribed(result: any): void {
     this.#epoch = result.epoch;
   }
 
-  protected refused(error: CallError): void {
+  protected onError(error: CallError): void {
     if (error.kind !== "wrong_epoch" && error.kind !== "gap") return this.retryLater(error.message);
     this.#position = null;
     this.subscribe();
   }
 
-  protected take(push: RowsPush): void {
-    const coming = this.#coming;
-    coming.reset ||= push.reset ?? false;
-    if (!coming.reset) this.#note(push);
+  protected fold(push: RowsPush): void {
+    const incoming = this.#incoming;
+    incoming.reset ||= push.reset ?? false;
+    if (!incoming.reset) this.#recordChanges(push);
     if (!this.#rows.take(push)) return;
-    this.#coming = { before: new Map(), groups: new Set(), reset: false };
+    this.#incoming = { before: new Map(), groups: new Set(), reset: false };
     this.#position = { after: push.seq, epoch: this.#epoch };
     this.ready = true;
-    this.changed.tell(coming);
+    this.changed.emit(incoming);
   }
 
-  #note(push: RowsPush): void {
-    const { before, groups } = this.#coming;
+  #recordChanges(push: RowsPush): void {
+    const { before, groups } = this.#incoming;
     for (const id of push.gone ?? []) {
       if (!this.get(id)) continue;
       groups.add(this.parent(id));
@@ -202,7 +201,7 @@ export class TaskList extends Followed {
   }
 }
 
-/** Who else follows a list, by the names that they gave. */
+/** Who else follows a list, by actor. */
 export class Presence extends Followed {
   others: Present[] = [];
   readonly #name: string;
@@ -213,35 +212,35 @@ export class Presence extends Followed {
     [this.#name, this.#self] = [name, self];
   }
 
-  override away(): void {
+  override onAway(): void {
     this.others = [];
-    super.away();
+    super.onAway();
   }
 
   protected params(): object {
     return { conversation: this.#name, view: "presence" };
   }
 
-  protected subscribed(): void {}
+  protected onSubscribed(): void {}
 
-  protected refused(): void {} // an older daemon does not know who is there
+  protected onError(): void {} // an older daemon has no presence
 
-  /** Our own connection is one of those of our name. */
-  protected take(push: { present: Present[] }): void {
-    const others = push.present.map((one) => (one.actor === this.#self ? { ...one, connections: one.connections - 1 } : one));
-    this.others = others.filter((one) => one.connections > 0);
-    this.stateChanged.tell();
+  /** Leave out our own connection, which is one of those of our name. */
+  protected fold(push: { present: Present[] }): void {
+    const others = push.present.map((peer) => (peer.actor === this.#self ? { ...peer, connections: peer.connections - 1 } : peer));
+    this.others = others.filter((peer) => peer.connections > 0);
+    this.stateChanged.emit();
   }
 }
 
-/** All lists, with what is in progress on each. */
+/** All lists, with their tasks in progress. */
 export class Board extends Followed {
   readonly changed = new Signal<string[]>();
   readonly #cards = new Map<string, Card>();
 
-  /** The lists, the one that changed last first. */
+  /** Return the lists, most recently changed first. */
   cards(): Card[] {
-    return [...this.#cards.values()].sort((one, other) => other.updated_at - one.updated_at || (one.conversation < other.conversation ? -1 : 1));
+    return [...this.#cards.values()].sort((a, b) => b.updated_at - a.updated_at || (a.conversation < b.conversation ? -1 : 1));
   }
 
   get(name: string): Card | undefined {
@@ -252,34 +251,34 @@ export class Board extends Followed {
     return { view: "board" };
   }
 
-  protected refused(error: CallError): void {
+  protected onError(error: CallError): void {
     this.retryLater(error.message);
   }
 
-  protected subscribed(): void {
-    this.connection.request("conversation.list", { limit: CARDS }, (error, result) => {
+  protected onSubscribed(): void {
+    this.connection.request("conversation.list", { limit: MAX_CARDS }, (error, result) => {
       if (error) return error.kind === "connection" ? undefined : this.retryLater(error.message);
-      const there = new Set<string>(result.conversations.map((card: Card) => card.conversation));
-      for (const name of this.#cards.keys()) if (!there.has(name) && this.ready) this.#cards.delete(name);
-      for (const card of result.conversations) this.#keep(card);
+      const names = new Set<string>(result.conversations.map((card: Card) => card.conversation));
+      for (const name of this.#cards.keys()) if (!names.has(name) && this.ready) this.#cards.delete(name);
+      for (const card of result.conversations) this.#keepNewer(card);
       this.ready = true;
-      this.changed.tell([...there]);
+      this.changed.emit([...names]);
     });
   }
 
-  protected take(push: { card: Card; gone?: boolean }): void {
+  protected fold(push: { card: Card; gone?: boolean }): void {
     if (push.gone) this.#cards.delete(push.card.conversation);
-    else this.#keep(push.card);
-    this.changed.tell([push.card.conversation]);
+    else this.#keepNewer(push.card);
+    this.changed.emit([push.card.conversation]);
   }
 
-  #keep(card: Card): void {
-    const known = this.#cards.get(card.conversation);
-    if (!known || known.version <= card.version) this.#cards.set(card.conversation, card);
+  #keepNewer(card: Card): void {
+    const old = this.#cards.get(card.conversation);
+    if (!old || old.version <= card.version) this.#cards.set(card.conversation, card);
   }
 }
 
-/** Which list the tasks of a directory are on. */
+/** Return the list of a directory. */
 export function resolve(connection: Connection, directory: string): Promise<Resolved> {
   return connection.call("conversation.resolve", { path: directory });
 }

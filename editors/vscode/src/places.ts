@@ -1,13 +1,13 @@
-// Places in code that tasks name: `path:line` in a title, a description or a link.
+// Places in code, `path:line`, in titles, descriptions and links of tasks.
 
 import * as os from "node:os";
 import * as path from "node:path";
 import type { Row } from "./wire.ts";
 
 export interface Place {
-  /** An absolute path. */
+  /** Absolute path. */
   file: string;
-  /** From 1. */
+  /** Counted from 1. */
   line: number;
 }
 
@@ -20,32 +20,32 @@ function absolute(name: string, root: string | null): string | null {
   return root ? path.join(root, name) : null;
 }
 
-/** The places that a text names, with where in the text they stand. */
-export function mentions(text: string, root: string | null): (Place & { start: number; end: number })[] {
-  const found = [];
+/** Return the places in a text, with their positions. */
+export function findPlaces(text: string, root: string | null): (Place & { start: number; end: number })[] {
+  const places = [];
   for (const match of text.matchAll(MENTION)) {
     const [, name = ""] = match;
     const file = /[a-z_]/i.test(name) ? absolute(name, root) : null; // 12:36 is a time
-    if (file) found.push({ file, line: Math.max(1, Number(match[2])), start: match.index, end: match.index + match[0].length });
+    if (file) places.push({ file, line: Math.max(1, Number(match[2])), start: match.index, end: match.index + match[0].length });
   }
-  return found;
+  return places;
 }
 
-/** The places of a task, those of its links first; whether a file is there, nobody has looked. */
+/** Return the places of a task, those of its links first. The files may not exist. */
 export function placesOf(row: Row, root: string | null): Place[] {
   const linked = (row.links ?? []).filter((link) => link.kind === "path").flatMap((link) => {
     const [, name, line] = /^(.*?)(?::(\d+))?$/.exec(link.to) ?? [];
     const file = absolute(name ?? "", root);
     return file ? [{ file, line: Number(line ?? 1) }] : [];
   });
-  return [...linked, ...mentions(`${row.title}\n${row.description ?? ""}`, root).map(({ file, line }) => ({ file, line }))];
+  return [...linked, ...findPlaces(`${row.title}\n${row.description ?? ""}`, root).map(({ file, line }) => ({ file, line }))];
 }
 
-/** A file as a task names it: below the project's directory without it. */
-export function named(file: string, line: number, root: string | null): string {
+/** Format a place, relative to the project's directory if the file is in it. */
+export function formatPlace(file: string, line: number, root: string | null): string {
   const within = root && file.startsWith(root + path.sep);
   return `${within ? file.slice(root.length + 1) : file}:${line}`;
 }
 
-/** What a comment says that is to be done. */
-export const todoIn = (line: string): string | undefined => TODO.exec(line)?.[1]?.trimEnd().replace(/(?:\*\/|-->)$/, "").trimEnd() || undefined;
+/** Return the text of a TODO comment, or undefined. */
+export const findTodo = (line: string): string | undefined => TODO.exec(line)?.[1]?.trimEnd().replace(/(?:\*\/|-->)$/, "").trimEnd() || undefined;

@@ -1,4 +1,4 @@
-// The command `punch`: where it is, what starts a daemon, and the MCP server that it is for agent mode.
+// The command `punch`: its path, the start of a daemon, and the MCP server for agent mode.
 
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
@@ -6,9 +6,9 @@ import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
 
-const PASSED_ON = ["PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"] as const;
+const PASSED_VARIABLES = ["PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"] as const;
 
-/** The command: as the settings say, else in PATH, else where pipx and uv put it; null where there is none. */
+/** Return the path of the command: from the settings, PATH, or the directory of pipx and uv; null if there is none. */
 export function punch(): string | null {
   const chosen = vscode.workspace.getConfiguration("punchlist").get("command", "");
   if (chosen) return chosen;
@@ -25,17 +25,17 @@ export function punch(): string | null {
   return null;
 }
 
-/** Start a daemon where the person allows it; any command of punch that asks it something does. */
+/** Start a daemon, if the person allows it, by a command that calls it. */
 export function startDaemon(): void {
   const isAllowed = process.env.PUNCHLIST_AUTOSTART !== "0" && vscode.workspace.getConfiguration("punchlist").get("autostart", true);
   const command = isAllowed ? punch() : null;
   if (!command) return;
-  const started = spawn(command, ["daemon", "status"], { stdio: "ignore", detached: true });
-  started.on("error", () => undefined); // the views say that nobody listens
-  started.unref();
+  const child = spawn(command, ["daemon", "status"], { stdio: "ignore", detached: true });
+  child.on("error", () => undefined); // the views show the failure
+  child.unref();
 }
 
-/** Brings `punch agent mcp` to agent mode; no file is written. */
+/** Register `punch agent mcp` for agent mode, without writing a file. */
 export function registerMcpServer(version: string): vscode.Disposable[] {
   const changed = new vscode.EventEmitter<void>();
   const provider: vscode.McpServerDefinitionProvider = {
@@ -43,7 +43,7 @@ export function registerMcpServer(version: string): vscode.Disposable[] {
     provideMcpServerDefinitions: () => {
       const command = punch();
       if (!command) return [];
-      const env = Object.fromEntries(PASSED_ON.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+      const env = Object.fromEntries(PASSED_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
       const server = new vscode.McpStdioServerDefinition("punchlist", command, ["agent", "mcp", "--dialect", "native"], env, version);
       const folder = vscode.workspace.workspaceFolders?.[0];
       if (folder) server.cwd = folder.uri;

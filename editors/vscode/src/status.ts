@@ -1,10 +1,10 @@
-// What is told outside of the views: the status bar, and notifications of what happened elsewhere.
+// The status bar, and notifications of others' changes.
 
 import * as vscode from "vscode";
 import { type Desk, OWNER } from "./desk.ts";
 import type { Change, TaskList } from "./model.ts";
-import { type Level, news } from "./news.ts";
-import { plain } from "./text.ts";
+import { type Level, findNews } from "./news.ts";
+import { escapeLinks } from "./text.ts";
 import type { Counts } from "./wire.ts";
 
 /** "website 2/5" at the bottom of the window. */
@@ -20,12 +20,12 @@ export class StatusBar {
     if (!list) return this.item.hide();
     const isAway = away !== null;
     this.item.text = `$(${isAway ? "debug-disconnect" : "checklist"}) ${list.name} ${list.open}/${list.size}`;
-    this.item.tooltip = isAway ? `Punchlist is away: ${away}` : `${list.name}: ${list.open} of ${list.size} tasks open`;
+    this.item.tooltip = isAway ? `Punchlist is not connected: ${away}` : `${list.name}: ${list.open} of ${list.size} tasks open`;
     this.item.show();
   }
 }
 
-/** Shows the news of a list, by the setting `punchlist.notify`. */
+/** Shows notifications about a list, by the setting `punchlist.notify`. */
 export class Notifier {
   readonly #desk: Desk;
   #counts: Counts = {};
@@ -36,9 +36,9 @@ export class Notifier {
 
   update(list: TaskList, change: Change): void {
     const level = vscode.workspace.getConfiguration("punchlist").get<Level>("notify", "mine");
-    const [first, ...more] = news(list, change, { counts: this.#counts, own: this.#desk.own, owner: OWNER, level });
+    const [first, ...more] = findNews(list, change, { counts: this.#counts, own: this.#desk.own, owner: OWNER, level });
     this.#counts = list.counts;
     for (const [id, version] of this.#desk.own) if (version <= list.version) this.#desk.own.delete(id);
-    if (first) void vscode.window.showInformationMessage(plain(more.length ? `${first} (and ${more.length} more)` : first));
+    if (first) void vscode.window.showInformationMessage(escapeLinks(more.length ? `${first} (and ${more.length} more)` : first));
   }
 }

@@ -1,4 +1,4 @@
-// Tasks in words: everything of others is made harmless before it is shown.
+// Tasks as text. Others' texts are escaped before they are shown.
 
 import { departureOf, gateOf, ownerOf } from "../../../client/punchlist_apps/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist_apps/web/page/text.js";
@@ -6,12 +6,12 @@ import { type Card, type Present, type Row, type Status, openCount, wholeCount }
 
 export { gateOf, safe };
 
-/** The state as shown: an unfinished task with open blockers is blocked. */
+/** The displayed state: a pending task with open blockers is blocked. */
 export type State = Status | "blocked";
 export const stateOf = (row: Row): State => (row.status === "pending" && row.open_blockers?.length ? "blocked" : row.status);
 export const isFinished = (row: Row): boolean => row.status === "completed" || row.status === "failed";
 
-/** By its name in VS Code, and its colour. */
+/** Name of the icon in VS Code, and its color. */
 const ICONS: Record<State, [icon: string, color?: string]> = {
   pending: ["circle-large-outline"],
   in_progress: ["play-circle", "charts.blue"],
@@ -20,14 +20,14 @@ const ICONS: Record<State, [icon: string, color?: string]> = {
   completed: ["pass-filled", "charts.green"],
   failed: ["error", "errorForeground"],
 };
-/** The icon of a state, also of one that only newer daemons know. */
+/** Return the icon of a state, also of an unknown state of a newer daemon. */
 export const iconOf = (state: State): [icon: string, color?: string] => ICONS[state] ?? ["question"];
 
-/** "#3 Write the parser". */
-export const label = (row: Row): string => `#${row.id} ${safe(row.title)}`;
+/** Return "#3 Write the parser". */
+export const formatLabel = (row: Row): string => `#${row.id} ${safe(row.title)}`;
 
-/** What stands behind the title: priority, owner, what it waits for, why it failed. */
-export function description(row: Row): string {
+/** Return the text after the title: priority, owner, blockers, gate, labels, reason and result. */
+export function formatDescription(row: Row): string {
   const words: string[] = [];
   if (row.priority && row.priority !== "normal") words.push(`!${row.priority}`);
   if (row.owner) words.push(safe(ownerOf(row)));
@@ -41,9 +41,9 @@ export function description(row: Row): string {
 
 const at = (ms: number): string => new Date(ms).toLocaleString();
 
-/** Everything about a task, as plain text of several lines. */
-export function details(row: Row): string {
-  const ids = (some: string[]): string => some.map((id) => `#${id}`).join(", ");
+/** Return a task in full, as plain text of several lines. */
+export function formatDetails(row: Row): string {
+  const ids = (list: string[]): string => list.map((id) => `#${id}`).join(", ");
   const lines: [name: string, value: string | undefined][] = [
     ["status", stateOf(row).replace("_", " ")],
     ["priority", row.priority],
@@ -62,21 +62,21 @@ export function details(row: Row): string {
   ];
   const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}${note.imported_by ? ` (imported by ${safe(note.imported_by)})` : ""}: ${safeBlock(note.text)}`);
   const shown = lines.filter(([, value]) => value).map(([name, value]) => `${name.padEnd(12)}${value}`);
-  const blocks = [label(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
+  const blocks = [formatLabel(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
   return blocks.filter(Boolean).join("\n\n") + "\n";
 }
 
-/** "2 of 5 open  #3 @ann". */
-export function summary(card: Card): string {
+/** Return "2 of 5 open  #3 @ann". */
+export function formatSummary(card: Card): string {
   const running = (card.running ?? []).map((task) => `#${task.id}${task.owner ? ` ${safe(ownerOf(task))}` : ""}`);
   return [`${openCount(card.counts)} of ${wholeCount(card.counts)} open`, ...running].join("  ");
 }
 
-/** Who is there, in words: "claude-code ×2, nvim". */
-export const present = (some: Present[]): string => some.map((one) => safe(one.actor) + (one.connections > 1 ? ` ×${one.connections}` : "")).join(", ");
+/** Return "claude-code ×2, nvim". */
+export const formatPresent = (peers: Present[]): string => peers.map((peer) => safe(peer.actor) + (peer.connections > 1 ? ` ×${peer.connections}` : "")).join(", ");
 
-/** A text for a message of VS Code, which reads `[label](address)` as a link. */
-export const plain = (text: string): string => safe(text).replaceAll("](", "] (");
+/** Escape a text for a message of VS Code, which turns `[label](address)` into a link. */
+export const escapeLinks = (text: string): string => safe(text).replaceAll("](", "] (");
 
-/** A text for a place where VS Code reads `$(name)` as an icon. */
-export const withoutIcons = (text: string): string => safe(text).replaceAll("$(", "$ (");
+/** Escape a text for a label in which VS Code turns `$(name)` into an icon. */
+export const escapeIcons = (text: string): string => safe(text).replaceAll("$(", "$ (");

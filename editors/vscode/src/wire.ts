@@ -1,4 +1,4 @@
-// What goes over the wire, as schemas/json/openrpc.json says it; a member that is left out has its default.
+// Types of the protocol, from schemas/json/openrpc.json. A member that is left out has its default.
 
 export type Status = "pending" | "in_progress" | "paused" | "completed" | "failed";
 export type Priority = "low" | "normal" | "high" | "urgent";
@@ -12,11 +12,11 @@ export interface Note {
   at: number;
   actor: string;
   text: string;
-  /** Who brought it from elsewhere, where `actor` wrote it. */
+  /** Who imported it, if `actor` wrote it in another program. */
   imported_by?: string;
 }
 
-/** A task as the view `rows` shows it; times are milliseconds since 1970. */
+/** A task of the view `rows`; times are milliseconds since 1970. */
 export interface Row {
   id: string;
   title: string;
@@ -28,7 +28,7 @@ export interface Row {
   priority?: Priority;
   description?: string;
   owner?: string;
-  /** Where its owner works, in a list that machines share. */
+  /** Machine of its owner, in a shared list. */
   machine?: string;
   parent?: string | null;
   blocked_by?: string[];
@@ -36,19 +36,19 @@ export interface Row {
   result_summary?: string;
   fail_reason?: string;
   lease_expires_at?: number | null;
-  /** Since when the session of its owner, or its machine, is gone. */
+  /** When the session of its owner left, and when its machine was last seen. */
   left_at?: number | null;
   silent_at?: number | null;
   fence?: number | null;
   due?: number | null;
-  /** It is due on that day, wherever it is read. */
+  /** Due day, in every time zone. */
   due_day?: string | null;
   labels?: string[];
   links?: Link[];
   notes?: Note[];
-  /** What it needs before it counts as completed. */
+  /** Check or approval needed before it counts as completed. */
   gate?: { check?: string; yes?: boolean; by?: string } | null;
-  /** What it still waits for, completed as it is. */
+  /** Check or yes that a completed task still waits for. */
   waits_for?: "check" | "yes" | null;
 }
 
@@ -71,7 +71,7 @@ export interface RowsPush {
   damaged?: Damage;
 }
 
-/** A list with what is in progress on it: one line of the board. */
+/** A list with its tasks in progress: one line of the board. */
 export interface Card {
   conversation: string;
   title?: string;
@@ -81,13 +81,13 @@ export interface Card {
   running?: { id: string; title: string; owner?: string; machine?: string }[];
 }
 
-/** Who follows a list, over how many connections. */
+/** An actor that follows a list, with the number of its connections. */
 export interface Present {
   actor: string;
   connections: number;
 }
 
-/** What a directory means. */
+/** The list of a directory. */
 export interface Resolved {
   conversation: string | null;
   root: string | null;
@@ -96,7 +96,7 @@ export interface Resolved {
   allowed: boolean;
 }
 
-/** Why a call failed: `kind` is one of schemas/json/errors.json, or `connection`. */
+/** The error of a failed call: `kind` is one of schemas/json/errors.json, or `connection`. */
 export class CallError extends Error {
   readonly kind: string;
   readonly facts: Record<string, unknown>;
@@ -108,8 +108,8 @@ export class CallError extends Error {
   }
 }
 
-/** How many tasks are neither completed nor failed. */
+/** Count the tasks that are neither completed nor failed. */
 export const openCount = (counts: Counts): number => (counts.pending ?? 0) + (counts.in_progress ?? 0) + (counts.paused ?? 0);
 
-/** How many tasks there are. */
+/** Count all tasks. */
 export const wholeCount = (counts: Counts): number => openCount(counts) + (counts.completed ?? 0) + (counts.failed ?? 0);

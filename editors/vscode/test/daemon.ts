@@ -1,4 +1,4 @@
-// A real daemon in a process of its own, and a client beside the one that is tested.
+// A real daemon in a separate process, and further clients of it.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import * as fs from "node:fs";
@@ -17,9 +17,9 @@ export class Daemon {
   #process: ChildProcess | null = null;
   #clients: Connection[] = [];
 
-  async start(...more: string[]): Promise<this> {
+  async start(...options: string[]): Promise<this> {
     const files = ["--socket", this.socket, "--data-dir", path.join(this.directory, "data")];
-    this.#process = spawn(PYTHON, ["-m", "punchlistd", ...files, "--ready-fd", "3", ...more], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
+    this.#process = spawn(PYTHON, ["-m", "punchlistd", ...files, "--ready-fd", "3", ...options], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
     const ready = this.#process.stdio[3];
     if (!ready) throw new Error("no pipe");
     await once(ready, "data");
@@ -37,19 +37,19 @@ export class Daemon {
     this.#process?.kill("SIGSTOP");
   }
 
-  /** A connection to this daemon that is closed at the end. */
+  /** Return a connection to this daemon, closed by `end`. */
   connection(name = "vscode"): Connection {
-    const made = new Connection({ client: name, version: "1", socket: () => this.socket });
-    this.#clients.push(made);
-    return made;
+    const connection = new Connection({ client: name, version: "1", socket: () => this.socket });
+    this.#clients.push(connection);
+    return connection;
   }
 
-  /** Another client, connected. */
+  /** Return another client, connected. */
   async agent(): Promise<Connection> {
-    const made = this.connection("agent");
-    made.open();
-    await until(() => made.connected);
-    return made;
+    const connection = this.connection("agent");
+    connection.open();
+    await until(() => connection.connected);
+    return connection;
   }
 
   async end(): Promise<void> {
@@ -59,11 +59,11 @@ export class Daemon {
   }
 }
 
-/** Wait until something holds. */
-export async function until(holds: () => unknown): Promise<void> {
-  const ends = performance.now() + PATIENCE_MS;
-  while (!holds()) {
-    if (performance.now() > ends) throw new Error(`it never came that ${holds}`);
+/** Wait until a condition is true. */
+export async function until(condition: () => unknown): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`timed out: ${condition}`);
     await new Promise((done) => setTimeout(done, 2));
   }
 }

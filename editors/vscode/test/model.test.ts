@@ -7,7 +7,7 @@ import * as path from "node:path";
 import { after, before, test } from "node:test";
 import { belowFirst } from "../../../client/punchlist_apps/web/page/rows.js";
 import { Board, type Change, Presence, TaskList, resolve } from "../src/model.ts";
-import { news } from "../src/news.ts";
+import { findNews } from "../src/news.ts";
 import { Connection, socketPath } from "../src/transport.ts";
 import type { CallError, Row } from "../src/wire.ts";
 import { Daemon, until } from "./daemon.ts";
@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => daemon.end());
 
-function followed(name: string, on: Daemon = daemon): { list: TaskList; changes: Change[] } {
+function follow(name: string, on: Daemon = daemon): { list: TaskList; changes: Change[] } {
   const list = new TaskList(on.connection(), name);
   const changes: Change[] = [];
   list.changed.listen((change) => void changes.push(change));
@@ -29,25 +29,25 @@ function followed(name: string, on: Daemon = daemon): { list: TaskList; changes:
   return { list, changes };
 }
 
-const add = (conversation: string, title: string, more: object = {}): Promise<any> => agent.change("task.add", { conversation, title, ...more });
-const status = (conversation: string, task: string, to: string, more: object = {}): Promise<any> =>
-  agent.change("task.set_status", { conversation, task, status: to, ...more });
+const add = (conversation: string, title: string, params: object = {}): Promise<any> => agent.change("task.add", { conversation, title, ...params });
+const status = (conversation: string, task: string, to: string, params: object = {}): Promise<any> =>
+  agent.change("task.set_status", { conversation, task, status: to, ...params });
 
-/** The list as `task.list` answers it, in the same words. */
-async function asked(conversation: string): Promise<string[]> {
+/** Return the lines of `task.list`, in the form of `formatRows`. */
+async function readRows(conversation: string): Promise<string[]> {
   const { tasks } = await agent.call("task.list", { conversation });
   return tasks.map((row: any) => `${row.id} ${row.title} ${row.status} ${row.parent ?? ""}`);
 }
-const held = (list: TaskList): string[] => list.ids().map((id) => `${id} ${list.get(id)?.title} ${list.get(id)?.status} ${list.get(id)?.parent ?? ""}`);
+const formatRows = (list: TaskList): string[] => list.ids().map((id) => `${id} ${list.get(id)?.title} ${list.get(id)?.status} ${list.get(id)?.parent ?? ""}`);
 
-test("a list follows what an agent does, and each push names what it changed", async () => {
-  const { list, changes } = followed("website");
+test("list follows an agent with its exact changes", async () => {
+  const { list, changes } = follow("website");
   await until(() => list.ready);
   for (let number = 1; number <= 50; number++) await add("website", `Task ${number}`, number === 4 || number === 5 ? { parent: "1" } : {});
   for (let number = 10; number < 20; number++) await status("website", String(number), "completed");
   await status("website", "30", "failed", { fail_reason: "no paper" });
   await until(() => list.get("30")?.status === "failed");
-  assert.deepEqual(held(list).sort(), (await asked("website")).sort());
+  assert.deepEqual(formatRows(list).sort(), (await readRows("website")).sort());
   assert.deepEqual(list.children("1").map((row) => row.id), ["4", "5"]);
   assert.deepEqual([list.open, list.size, list.parent("4")], [39, 50, "1"]);
   changes.length = 0;
@@ -67,15 +67,15 @@ test("a list follows what an agent does, and each push names what it changed", a
   assert.ok(changes.at(-1)?.groups.has("2"));
 });
 
-test("who else is at a list is told, also by the next daemon", async () => {
+test("presence survives a restart of the daemon", async () => {
   const daemon = await new Daemon().start();
   const connection = daemon.connection();
   const presence = new Presence(connection, "crowd", "vscode");
-  const names = (): string => presence.others.map((one) => `${one.actor} ${one.connections}`).join();
+  const names = (): string => presence.others.map((peer) => `${peer.actor} ${peer.connections}`).join();
   presence.follow();
   for (const name of ["nvim", "vscode", "vscode"]) {
     const other = daemon.connection(name);
-    other.listeners.add({ connected: () => void other.call("event.subscribe", { conversation: "crowd" }) });
+    other.listeners.add({ onConnected: () => void other.call("event.subscribe", { conversation: "crowd" }) });
     other.open();
   }
   await until(() => names().split(",").sort().join() === "nvim 1,vscode 2");
@@ -87,7 +87,7 @@ test("who else is at a list is told, also by the next daemon", async () => {
   await daemon.end();
 });
 
-test("a daemon that is too old to know who is there is not asked again, and the list goes on", async () => {
+test("list works without presence of an older daemon", async () => {
   class Unknown extends Presence {
     protected override params(): object {
       return { conversation: "old", view: "of a newer version" };
@@ -100,10 +100,10 @@ test("a daemon that is too old to know who is there is not asked again, and the 
   presence.follow();
   await add("old", "One");
   await until(() => list.size === 1);
-  assert.deepEqual([presence.others, presence.trouble, list.trouble], [[], null, null]);
+  assert.deepEqual([presence.others, presence.problem, list.problem], [[], null, null]);
 });
 
-test("the board knows every list and what is in progress on it", async () => {
+test("board has every list and its tasks in progress", async () => {
   const board = new Board(daemon.connection());
   board.follow();
   await until(() => board.ready);
@@ -114,10 +114,10 @@ test("the board knows every list and what is in progress on it", async () => {
   await agent.change("task.delete", { conversation: "other", tasks: ["1"] }).catch(() => undefined);
 });
 
-test("a list is resumed behind its last change, with no gap and none twice, over kills of the daemon", async () => {
+test("list resumes without gaps or repeats after kills", async () => {
   const own = await new Daemon().start();
   try {
-    const { list, changes } = followed("kills", own);
+    const { list, changes } = follow("kills", own);
     const other = await own.agent();
     await until(() => list.ready);
     let seen = 0;
@@ -136,7 +136,7 @@ test("a list is resumed behind its last change, with no gap and none twice, over
     }
     const { tasks } = await other.call("task.list", { conversation: "kills", limit: rounds + 1 });
     assert.deepEqual(tasks.map((row: any) => row.title), Array.from({ length: rounds }, (_, at) => `Task ${at + 1}`));
-    assert.deepEqual(held(list), tasks.map((row: any) => `${row.id} ${row.title} pending `));
+    assert.deepEqual(formatRows(list), tasks.map((row: any) => `${row.id} ${row.title} pending `));
     assert.equal(seen, rounds);
     assert.equal(changes.filter((change) => change.reset).length, 1);
   } finally {
@@ -144,10 +144,10 @@ test("a list is resumed behind its last change, with no gap and none twice, over
   }
 });
 
-test("a change is refused at once where no daemon is, and a stopped daemon holds up nobody", async () => {
+test("change fails without a daemon and waits for a suspended one", async () => {
   const own = await new Daemon().start();
   try {
-    const { list } = followed("away", own);
+    const { list } = follow("away", own);
     const connection = list.connection;
     await until(() => list.ready);
     own.pause();
@@ -163,10 +163,10 @@ test("a change is refused at once where no daemon is, and a stopped daemon holds
   }
 });
 
-test("a log that is another one is read anew", async () => {
+test("replaced log is read again", async () => {
   const own = await new Daemon().start();
   try {
-    const { list, changes } = followed("restored", own);
+    const { list, changes } = follow("restored", own);
     await until(() => list.ready);
     await list.connection.change("task.add", { conversation: "restored", title: "Old" });
     await until(() => list.size === 1);
@@ -182,12 +182,12 @@ test("a log that is another one is read anew", async () => {
   }
 });
 
-test("ten thousand tasks come in pieces and are shown as one list", async () => {
+test("ten thousand tasks arrive in parts as one change", async () => {
   for (let from = 0; from < 10_000; from += 1000) {
     const tasks = Array.from({ length: 1000 }, (_, at) => ({ title: `Task ${from + at + 1}` }));
     await agent.change("task.add_many", { conversation: "long", tasks });
   }
-  const { list, changes } = followed("long");
+  const { list, changes } = follow("long");
   await until(() => list.ready);
   assert.deepEqual([list.ids().length, changes.length, changes[0]?.reset], [10_000, 1, true]);
   assert.equal(list.children().at(-1)?.title, "Task 10000");
@@ -196,22 +196,22 @@ test("ten thousand tasks come in pieces and are shown as one list", async () => 
   assert.deepEqual([...(changes[1]?.before.keys() ?? [])], ["5000"]);
 });
 
-test("tasks come before their parents", () => {
+test("children are sorted before parents", () => {
   const tasks = [["1"], ["2", "1"], ["3", "2"], ["4", "1"], ["5"], ["6", "9"]].map(([id, parent]) => ({ id, parent }));
-  assert.deepEqual(belowFirst(tasks as Row[]).map((one) => one.id), ["3", "2", "4", "1", "5", "6"]);
+  assert.deepEqual(belowFirst(tasks as Row[]).map((row) => row.id), ["3", "2", "4", "1", "5", "6"]);
 });
 
-test("what a directory means comes from its project file, and a list of others is not allowed", async () => {
+test("project file with another project's list is not allowed", async () => {
   const directory = path.join(daemon.directory, "project");
   fs.mkdirSync(directory);
   assert.equal((await resolve(agent, directory)).conversation, null);
   fs.writeFileSync(path.join(directory, ".punchlist.toml"), 'conversation = "website"\n');
-  const found = await resolve(agent, directory);
-  assert.deepEqual([found.conversation, found.allowed, found.root], ["website", false, directory]);
+  const resolved = await resolve(agent, directory);
+  assert.deepEqual([resolved.conversation, resolved.allowed, resolved.root], ["website", false, directory]);
 });
 
-test("a person is told what others did, by the level that they want", async () => {
-  const { list, changes } = followed("news");
+test("notifications follow the level and omit own changes", async () => {
+  const { list, changes } = follow("news");
   await until(() => list.ready);
   await add("news", "One", { owner: "me" });
   await add("news", "Two", { blocked_by: ["1"] });
@@ -221,18 +221,18 @@ test("a person is told what others did, by the level that they want", async () =
   await until(() => list.get("1")?.status === "completed");
   const reader = { counts: { pending: 2 }, own: new Map<string, number>(), owner: "me" };
   const change = changes.at(-1) as Change;
-  assert.deepEqual(news(list, change, { ...reader, level: "all" }), ["#2 Two can start now"]);
-  assert.deepEqual(news(list, change, { ...reader, level: "mine" }), []);
+  assert.deepEqual(findNews(list, change, { ...reader, level: "all" }), ["#2 Two can start now"]);
+  assert.deepEqual(findNews(list, change, { ...reader, level: "mine" }), []);
   await status("news", "2", "failed", { fail_reason: "no paper" });
   await until(() => list.get("2")?.status === "failed");
   const last = changes.at(-1) as Change;
-  assert.deepEqual(news(list, last, { ...reader, level: "all" }), ["#2 Two failed: no paper", "all tasks of news are finished"]);
-  assert.deepEqual(news(list, last, { ...reader, level: "off" }), []);
+  assert.deepEqual(findNews(list, last, { ...reader, level: "all" }), ["#2 Two failed: no paper", "all tasks of news are finished"]);
+  assert.deepEqual(findNews(list, last, { ...reader, level: "off" }), []);
   const own = new Map([["2", list.get("2")?.version ?? 0]]);
-  assert.deepEqual(news(list, last, { ...reader, own, level: "all" }), []);
+  assert.deepEqual(findNews(list, last, { ...reader, own, level: "all" }), []);
 });
 
-test("a long path of a socket, characters of several bytes and answers in pieces are read whole", async () => {
+test("long socket paths and split responses work", async () => {
   const far = path.join(daemon.directory, "a".repeat(100), "b".repeat(100));
   fs.mkdirSync(far, { recursive: true });
   const socket = path.join(far, "daemon.sock");
@@ -253,7 +253,7 @@ test("a long path of a socket, characters of several bytes and answers in pieces
   server.close();
 });
 
-test("where the daemon listens follows the environment", () => {
+test("socket path follows the environment", () => {
   assert.equal(socketPath({ PUNCHLIST_SOCKET: "/a/b" }), "/a/b");
   assert.equal(socketPath({ XDG_RUNTIME_DIR: "/run/me" }), "/run/me/punchlist/daemon.sock");
 });

@@ -1,84 +1,84 @@
-// Words and places: pure functions.
+// Texts and places: pure functions.
 
 import assert from "node:assert/strict";
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
-import { mentions, named, placesOf, todoIn } from "../src/places.ts";
-import { description, details, iconOf, label, plain, present, summary, withoutIcons } from "../src/text.ts";
+import { findPlaces, findTodo, formatPlace, placesOf } from "../src/places.ts";
+import { escapeIcons, escapeLinks, formatDescription, formatDetails, formatLabel, formatPresent, formatSummary, iconOf } from "../src/text.ts";
 import type { Row, Status } from "../src/wire.ts";
 
-const row = (more: Partial<Row>): Row => ({ id: "3", title: "Write", status: "pending", rank: "a", version: 1, created_at: 0, updated_at: 0, ...more });
+const row = (members: Partial<Row>): Row => ({ id: "3", title: "Write", status: "pending", rank: "a", version: 1, created_at: 0, updated_at: 0, ...members });
 
-test("hostile titles are shown as escapes", () => {
-  assert.equal(label(row({ title: "\x1b[31mred" })), "#3 \\x1b[31mred");
-  assert.equal(label(row({ title: "left \u202egnp" })), "#3 left \\u202egnp");
-  assert.equal(plain("[ok](command:x)"), "[ok] (command:x)");
-  assert.equal(withoutIcons("$(alert)"), "$ (alert)");
-  assert.ok(!details(row({ description: "\x1b[2J", notes: [{ at: 0, actor: "\x07", text: "\x1b" }] })).match(/[\x00-\x09\x0b-\x1f]/));
+test("hostile titles are escaped", () => {
+  assert.equal(formatLabel(row({ title: "\x1b[31mred" })), "#3 \\x1b[31mred");
+  assert.equal(formatLabel(row({ title: "left \u202egnp" })), "#3 left \\u202egnp");
+  assert.equal(escapeLinks("[ok](command:x)"), "[ok] (command:x)");
+  assert.equal(escapeIcons("$(alert)"), "$ (alert)");
+  assert.ok(!formatDetails(row({ description: "\x1b[2J", notes: [{ at: 0, actor: "\x07", text: "\x1b" }] })).match(/[\x00-\x09\x0b-\x1f]/));
 });
 
-test("what stands behind a title tells priority, owner, blockers and how it ended", () => {
-  assert.equal(description(row({ priority: "high", owner: "ann", open_blockers: ["1", "2"], labels: ["web"] })), "!high  @ann  waits for #1, #2  +web");
-  assert.equal(description(row({ status: "failed", fail_reason: "no paper", priority: "normal" })), "no paper");
+test("description has priority, owner, blockers and reason", () => {
+  assert.equal(formatDescription(row({ priority: "high", owner: "ann", open_blockers: ["1", "2"], labels: ["web"] })), "!high  @ann  waits for #1, #2  +web");
+  assert.equal(formatDescription(row({ status: "failed", fail_reason: "no paper", priority: "normal" })), "no paper");
 });
 
-test("a task at its gate tells what it waits for", () => {
-  assert.equal(description(row({ status: "paused", waits_for: "yes", gate: { yes: true } })), "waits for your yes");
-  assert.equal(description(row({ status: "paused", waits_for: "yes", gate: { by: "ann\x1b" } })), "waits for ann\\x1b's yes");
-  assert.match(details(row({ status: "paused", waits_for: "check", gate: { check: "tests" } })), /done, and +waits for the check tests/);
+test("task at its gate shows what it waits for", () => {
+  assert.equal(formatDescription(row({ status: "paused", waits_for: "yes", gate: { yes: true } })), "waits for your yes");
+  assert.equal(formatDescription(row({ status: "paused", waits_for: "yes", gate: { by: "ann\x1b" } })), "waits for ann\\x1b's yes");
+  assert.match(formatDetails(row({ status: "paused", waits_for: "check", gate: { check: "tests" } })), /done, and +waits for the check tests/);
 });
 
-test("who works where, and who is there, is told in words", () => {
+test("owners, machines and presence are formatted", () => {
   const shared = row({ status: "in_progress", owner: "ann", machine: "laptop-ann\x1b" });
-  assert.equal(description(shared), "@ann on laptop-ann\\x1b");
-  assert.match(details(shared), /owner +@ann on laptop-ann\\x1b/);
-  assert.equal(summary({ conversation: "c", version: 1, updated_at: 0, counts: { in_progress: 1 }, running: [{ id: "3", title: "t", owner: "ann", machine: "m" }] }), "1 of 1 open  #3 @ann on m");
-  assert.equal(present([{ actor: "claude\u202e", connections: 2 }, { actor: "nvim", connections: 1 }]), "claude\\u202e ×2, nvim");
+  assert.equal(formatDescription(shared), "@ann on laptop-ann\\x1b");
+  assert.match(formatDetails(shared), /owner +@ann on laptop-ann\\x1b/);
+  assert.equal(formatSummary({ conversation: "c", version: 1, updated_at: 0, counts: { in_progress: 1 }, running: [{ id: "3", title: "t", owner: "ann", machine: "m" }] }), "1 of 1 open  #3 @ann on m");
+  assert.equal(formatPresent([{ actor: "claude\u202e", connections: 2 }, { actor: "nvim", connections: 1 }]), "claude\\u202e ×2, nvim");
 });
 
-test("a state that only a newer daemon knows has an icon", () => {
+test("unknown state of a newer daemon has an icon", () => {
   assert.deepEqual([iconOf("failed"), iconOf("frozen" as Status)], [["error", "errorForeground"], ["question"]]);
 });
 
-test("places are found in texts and links, below the project and absolute", () => {
-  const found = placesOf(row({ title: "Fix src/a.py:12, /etc/b:3.", description: "see ~/c.txt:4", links: [{ kind: "path", to: "d.py:7" }, { kind: "path", to: "e.py" }, { kind: "url", to: "f:1" }] }), "/p");
+test("places are found in texts and links", () => {
+  const places = placesOf(row({ title: "Fix src/a.py:12, /etc/b:3.", description: "see ~/c.txt:4", links: [{ kind: "path", to: "d.py:7" }, { kind: "path", to: "e.py" }, { kind: "url", to: "f:1" }] }), "/p");
   const home = os.homedir();
-  assert.deepEqual(found, [
+  assert.deepEqual(places, [
     { file: "/p/d.py", line: 7 },
     { file: "/p/e.py", line: 1 },
     { file: "/p/src/a.py", line: 12 },
     { file: "/etc/b", line: 3 },
     { file: path.join(home, "c.txt"), line: 4 },
   ]);
-  assert.deepEqual(mentions("a.py:1", null), []);
-  assert.deepEqual(mentions("at 12:36:53", "/p"), []);
-  assert.deepEqual([named("/p/src/a.py", 3, "/p"), named("/q/a.py", 3, "/p")], ["src/a.py:3", "/q/a.py:3"]);
+  assert.deepEqual(findPlaces("a.py:1", null), []);
+  assert.deepEqual(findPlaces("at 12:36:53", "/p"), []);
+  assert.deepEqual([formatPlace("/p/src/a.py", 3, "/p"), formatPlace("/q/a.py", 3, "/p")], ["src/a.py:3", "/q/a.py:3"]);
 });
 
-test("a comment says what is to be done", () => {
-  assert.deepEqual(["# TODO(ann): mend this ", "/* FIXME mend this */", "<!-- XXX - mend this -->"].map(todoIn), Array(3).fill("mend this"));
-  assert.deepEqual(["TODO", "// TODO:  ", "todo later", "/* TODO */"].map(todoIn), Array(4).fill(undefined));
+test("TODO comments are parsed", () => {
+  assert.deepEqual(["# TODO(ann): mend this ", "/* FIXME mend this */", "<!-- XXX - mend this -->"].map(findTodo), Array(3).fill("mend this"));
+  assert.deepEqual(["TODO", "// TODO:  ", "todo later", "/* TODO */"].map(findTodo), Array(4).fill(undefined));
 });
 
-test("a text made to slow down the search for places does not", () => {
+test("hostile text does not slow down the search for places", () => {
   const began = process.cpuUsage().user;
-  mentions("a/".repeat(100_000) + "a.".repeat(100_000), "/p");
-  todoIn(`// TODO a${" ".repeat(100_000)}b`);
+  findPlaces("a/".repeat(100_000) + "a.".repeat(100_000), "/p");
+  findTodo(`// TODO a${" ".repeat(100_000)}b`);
   assert.ok(process.cpuUsage().user - began < 2_000_000);
 });
 
-test("every command of the package is registered, and none else", () => {
+test("exactly the declared commands are registered", () => {
   const source = path.resolve(import.meta.dirname, "..");
-  const declared = JSON.parse(fs.readFileSync(path.join(source, "package.json"), "utf8")).contributes.commands.map((one: { command: string }) => one.command.replace("punchlist.", ""));
+  const declared = JSON.parse(fs.readFileSync(path.join(source, "package.json"), "utf8")).contributes.commands.map((declaration: { command: string }) => declaration.command.replace("punchlist.", ""));
   const code = ["actions.ts", "extension.ts"].map((name) => fs.readFileSync(path.join(source, "src", name), "utf8")).join("\n");
-  const tables = [...code.matchAll(/^export const \w+ACTIONS: .*?= \{\n(.*?)^\};/gms)].flatMap((found) => [...(found[1] ?? "").matchAll(/^ {2}(\w+)[:,]/gm)].map((name) => name[1]));
-  const single = [...code.matchAll(/register\("(\w+)"/g)].map((found) => found[1]);
+  const tables = [...code.matchAll(/^export const \w+ACTIONS: .*?= \{\n(.*?)^\};/gms)].flatMap((table) => [...(table[1] ?? "").matchAll(/^ {2}(\w+)[:,]/gm)].map((name) => name[1]));
+  const single = [...code.matchAll(/register\("(\w+)"/g)].map((match) => match[1]);
   assert.deepEqual([...tables, ...single].sort(), declared.sort());
 });
 
-test("a day is shown as that day, and an imported note with who brought it", () => {
-  assert.match(details(row({ due: 1_798_156_799_999, due_day: "2026-12-24" })), /^due +2026-12-24$/m);
-  assert.match(details(row({ notes: [{ at: 0, actor: "ann", text: "hello", imported_by: "root\x1b" }] })), / ann \(imported by root\\x1b\): hello/);
+test("due days and importers of notes are shown", () => {
+  assert.match(formatDetails(row({ due: 1_798_156_799_999, due_day: "2026-12-24" })), /^due +2026-12-24$/m);
+  assert.match(formatDetails(row({ notes: [{ at: 0, actor: "ann", text: "hello", imported_by: "root\x1b" }] })), / ann \(imported by root\\x1b\): hello/);
 });

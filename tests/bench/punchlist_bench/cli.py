@@ -114,11 +114,13 @@ def _page(measured: dict[str, list[Row]], measured_on: str, bench: Bench, closin
     parts = [
         f"""# Performance
 
+Compare punchlist's speed with Redis and with C programs that do the least possible work.
 Measured by `make bench` on {today}: {measured_on}.
 
-Each figure stands beside its anchor, sampled in turn in the same run; figures are medians of {bench.rounds} rounds or
-more, ratios the medians of the rounds' ratios. Load comes from C programs in `tests/bench/punchlist_bench/`, everything
-durable lies on the named file system. {closing}
+Each figure has an anchor, sampled in turn in the same run.
+Figures are medians of {bench.rounds} rounds or more, ratios the medians of the rounds' ratios.
+Load comes from C programs in `tests/bench/punchlist_bench/`, and all durable files are on the named file system.
+{closing}
 """
     ]
     parts += [

@@ -1,5 +1,5 @@
 ;;; emacs.el --- Drives an Emacs without a screen from a test  -*- lexical-binding: t; -*-
-;; Each line of standard input is JSON: a form as text, and what `given' is while it is evaluated.
+;; Each line of standard input is JSON: a form as text, and the value of `given' for its evaluation.
 (require 'json)
 (defvar given nil)
 (defvar said nil)

@@ -8,11 +8,11 @@ from punchlist_testing.editor_process import EditorProcess, environment
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "emacs"
 ANSWER_S = 45.0
-"""How long an answer may take before a test gives up, in seconds."""
+"""Limit of a wait for a response, in seconds."""
 
 COMPILED = Path(__file__).resolve().parents[3] / "build" / "emacs"
-"""Where an Emacs that compiles to machine code keeps what it made of the driver's advice: each new home would else cost
-it a second of a processor, as often as a test begins."""
+"""Cache of native compilation, shared by all tests. Each test has a new home, where compiling the driver's advice again
+would take a second."""
 
 SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMPILED") native-comp-eln-load-path))'
 
@@ -21,10 +21,10 @@ class Editor(EditorProcess):
     """One Emacs with the plugin, and no other configuration.
 
     Args:
-        socket: Where the daemon listens, or will.
-        directory: The working directory.
-        load: What is loaded before the driver.
-        home: The home directory; by default a new one without anything in it.
+        socket: Path of the daemon's socket, which may not exist yet.
+        directory: Working directory.
+        load: Arguments that load the plugin, before the driver.
+        home: Home directory; by default a new, empty one.
     """
 
     def __init__(self, socket: str, directory: Path, load: tuple[str, ...] = (), home: Path | None = None) -> None:
@@ -36,7 +36,7 @@ class Editor(EditorProcess):
         self._unread = b""
 
     def eval(self, form: str, *given: Any) -> Any:
-        """What a form gives, as JSON has it; `given` holds the further arguments."""
+        """Return the value of a form, through JSON. The form gets the other arguments as `given`."""
         self.write_bytes(json.dumps([form, list(given)]).encode() + b"\n")
         while b"\n" not in self._unread:
             self._unread += self.read_bytes()
@@ -53,18 +53,18 @@ class Editor(EditorProcess):
         return self.eval("(lines)") or []
 
     def header(self) -> str | None:
-        """What stands in the window's first line."""
+        """Return the header line."""
         return self.eval("header-line-format")
 
     def said(self) -> list[str]:
         return self.eval("(reverse said)") or []
 
     def shows(self, lines: list[str]) -> None:
-        """Wait until the buffer holds exactly these lines."""
+        """Wait until the buffer has exactly these lines."""
         self.until("(equal (lines) (car given))", lines)
 
     def at(self, task: str, command: str, *answers: Any) -> None:
-        """Go to the line of a task and call a command, whose questions are answered so."""
+        """Go to the line of a task, and call a command with these answers to its questions."""
         form = "(progn (punchlist--go-to-line (gethash (car given) punchlist--places)) (setq answers (cadr given))"
         self.eval(
             f"{form} (setq answers (mapcar (lambda (a) (if (eq a :false) nil a)) answers)) ({command}) nil)",

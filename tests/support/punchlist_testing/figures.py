@@ -18,23 +18,23 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "loaded_kb": Figure("all that a browser loads, unpacked (as sent: a third of it)", "≤ 120 KB", "{:.0f} KB"),
+    "loaded_kb": Figure("files that a browser loads, uncompressed (compressed: a third)", "≤ 120 KB", "{:.0f} KB"),
     "nodes": Figure("nodes of the page at 10,000 tasks", "≤ 1,000", "{:.0f}"),
-    "frames_ratio": Figure("frames while 100 changes a second are shown in a list of 10,000, in idle ones", "≥ 0.9"),
-    "frames_idle": Figure("idle frames a second", "", "{:.0f}"),
-    "changes_a_second": Figure("changes a second that came to that", "", "{:.0f}"),
-    "script_share": Figure("script, of the time of the page's thread", "≤ 20 %", "{:.0%}"),
-    "layouts_a_push": Figure("layouts for a push", "", "{:.1f}"),
-    "write_to_page_ms": Figure("a change is on the page after (median)", "≤ 25 ms", "{:.0f} ms"),
-    "open_ratio": Figure("opening a list of 10,000 tasks, in one of 12", "≤ 2"),
-    "web_to_daemon_one": Figure("processor time of `punch web` in the daemon's, one stream", "≤ 0.7"),
+    "frames_ratio": Figure("frames at 100 changes per second in a list of 10,000, relative to idle", "≥ 0.9"),
+    "frames_idle": Figure("idle frames per second", "", "{:.0f}"),
+    "changes_a_second": Figure("changes per second during this measurement", "", "{:.0f}"),
+    "script_share": Figure("script, share of the page's main thread", "≤ 20 %", "{:.0%}"),
+    "layouts_a_push": Figure("layouts per push", "", "{:.1f}"),
+    "write_to_page_ms": Figure("time from a change to the page (median)", "≤ 25 ms", "{:.0f} ms"),
+    "open_ratio": Figure("time to open a list of 10,000 tasks, relative to 12", "≤ 2"),
+    "web_to_daemon_one": Figure("processor time of `punch web`, relative to the daemon's, one stream", "≤ 0.7"),
     "web_to_daemon_fifty": Figure("the same with 50 streams", "≤ 3"),
-    "stuck_stream_kib": Figure("a stream that nobody reads, of a list of 10,000 tasks", "≤ 64 KiB", "{:.0f} KiB"),
-    "call_ratio": Figure("a call over HTTP, in one by a bare socket (median)", ""),
-    "call_http_ms": Figure("a call over HTTP (median)", "", "{:.1f} ms"),
-    "ui_paint_ratio": Figure("`punch ui`: first paint of 10,000 tasks, in that of 12", "≤ 1.3"),
+    "stuck_stream_kib": Figure("memory of an unread stream of a list of 10,000 tasks", "≤ 64 KiB", "{:.0f} KiB"),
+    "call_ratio": Figure("time of a call over HTTP, relative to a bare socket (median)", ""),
+    "call_http_ms": Figure("time of a call over HTTP (median)", "", "{:.1f} ms"),
+    "ui_paint_ratio": Figure("`punch ui`: first paint of 10,000 tasks, relative to 12", "≤ 1.3"),
     "ui_work_ratio": Figure(
-        "`punch ui`: processor time at 100 changes a second, in that of a table of textual's own", "≤ 0.25"
+        "`punch ui`: processor time at 100 changes per second, relative to a plain textual table", "≤ 0.25"
     ),
 }
 """Each figure that is kept, in the order of the table."""

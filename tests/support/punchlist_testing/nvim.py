@@ -9,39 +9,39 @@ from punchlist_testing.editor_process import EditorProcess, environment
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "nvim"
 ANSWER_S = 10.0
-"""How long an answer may take before a test gives up, in seconds."""
+"""Limit of a wait for a response, in seconds."""
 
 
 class Editor(EditorProcess):
     """One Neovim with the plugin, and no other configuration.
 
     Args:
-        socket: Where the daemon listens, or will.
-        directory: The working directory.
-        plugin: The directory of the plugin.
-        env: Further variables.
+        socket: Path of the daemon's socket, which may not exist yet.
+        directory: Working directory.
+        plugin: Directory of the plugin.
+        env: Additional variables.
     """
 
     def __init__(self, socket: str, directory: Path, plugin: Path = PLUGIN, env: dict[str, str] | None = None) -> None:
         command = ["nvim", "--headless", "--embed", "--clean", "-n", "--cmd", f"set runtimepath^={plugin}"]
         variables = environment(socket, directory / "home", **(env or {}))
         super().__init__(command, ANSWER_S, cwd=directory, env=variables)
-        # What a person is told or asked is kept, and answered from `answers`.
+        # Record notifications and questions, and answer the questions from `answers`.
         self.lua("""
             vim.g.maplocalleader = "\\\\"
             _G.said, _G.asked, _G.answers = {}, {}, {}
             vim.notify = function(message) table.insert(_G.said, message) end
             local function answer(question, done)
                 table.insert(_G.asked, question)
-                local given = table.remove(_G.answers, 1)
-                vim.schedule(function() done(given) end)
+                local reply = table.remove(_G.answers, 1)
+                vim.schedule(function() done(reply) end)
             end
             vim.ui.select = function(items, options, done) answer(options.prompt, done) end
             vim.ui.input = function(options, done) answer(options.prompt, done) end
         """)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """The result of an API function."""
+        """Return the result of an API function."""
         self.send(method, *arguments)
         return self.receive()
 
@@ -66,31 +66,31 @@ class Editor(EditorProcess):
         return self.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
 
     def write(self, lines: list[str], *, force: bool = False) -> None:
-        """Make the buffer's text be these lines, as typing does, and `:w`."""
+        """Replace the buffer's lines, as typing does, and `:w`."""
         self.type(lines)
         self.command("write!" if force else "write")
 
     def type(self, lines: list[str]) -> None:
-        """Make the buffer's text be these lines, unsaved."""
+        """Replace the buffer's lines without saving."""
         self.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...); vim.bo.modified = true", lines)
 
     def shows(self, lines: list[str]) -> None:
-        """Wait until the buffer holds exactly these lines and nothing unsaved."""
+        """Wait until the buffer has exactly these lines, saved."""
         shown = "vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), given[1]) and not vim.bo.modified"
         self.until(shown, lines)
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Call an API function without waiting for its result: `receive` has it."""
+        """Call an API function, and leave its result to `receive`."""
         self.write_bytes(msgspec.msgpack.encode([0, 0, method, list(arguments)]))
 
     def receive(self) -> Any:
-        """The result of what was sent."""
+        """Return the result of the call that was sent."""
         unread = b""
         while True:
             unread += self.read_bytes()
             try:
                 _, _, error, result = msgspec.msgpack.decode(unread)
             except msgspec.DecodeError:
-                continue  # only a part of it is here: we ask one thing at a time, so nothing else comes behind it
+                continue  # incomplete; only one call is in flight, so no other data follows
             assert error is None, error
             return result

@@ -42,7 +42,7 @@ def show(emacs: Editor, name: str) -> None:
     emacs.until("(punchlist--list-is-ready punchlist--list)")
 
 
-def test_the_projects_list_opens_and_follows_what_an_agent_does(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+def test_project_list_opens_and_follows_an_agent(emacs: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     emacs.eval("(progn (punchlist) nil)")
     emacs.until("(equal (buffer-name) (car given))", f"*punchlist: {plan.id}*")
@@ -59,17 +59,17 @@ def test_the_projects_list_opens_and_follows_what_an_agent_does(emacs: Editor, p
     ]
     emacs.shows(["[ ] #1 Task 1", "  [ ] #4 Task 4", "  [ ] #5 Task 5", *rows])
     assert emacs.header() == f"{plan.id}  39 of 50 open"
-    assert emacs.eval("(punchlist--mode-line)") == f" {plan.id} 39/50"
+    assert emacs.eval("(punchlist--format-mode-line)") == f" {plan.id} 39/50"
 
 
-def test_a_push_draws_the_lines_that_look_different_and_no_other(emacs: Editor, plan: Any) -> None:
+def test_push_draws_only_changed_lines(emacs: Editor, plan: Any) -> None:
     plan.add_many([f"Task {number + 1}" for number in range(1000)])
     show(emacs, plan.id)
     emacs.until("(= (length (lines)) 1000)")
     lines = emacs.lines()
 
-    def drawn(wanted: list[str]) -> int:
-        emacs.shows(wanted)
+    def drawn(expected: list[str]) -> int:
+        emacs.shows(expected)
         count = emacs.eval("punchlist-rendered")
         emacs.eval("(setq punchlist-rendered 0)")
         return count
@@ -89,7 +89,7 @@ def test_a_push_draws_the_lines_that_look_different_and_no_other(emacs: Editor, 
     assert drawn(lines) == 3
 
 
-def test_hostile_titles_are_shown_as_escapes(emacs: Editor, plan: Any) -> None:
+def test_hostile_titles_are_escaped(emacs: Editor, plan: Any) -> None:
     titles = [title for title in HOSTILE_TITLES if title.strip()] + ["a" * 500, "%s %d 100%", "`x` <b>"]
     opened(emacs, plan, *titles)
     shown = "\n".join(emacs.lines())
@@ -99,7 +99,7 @@ def test_hostile_titles_are_shown_as_escapes(emacs: Editor, plan: Any) -> None:
     assert "\x1b" not in emacs.eval("(car asked)")
 
 
-def test_keys_do_what_punch_ui_does(emacs: Editor, plan: Any) -> None:
+def test_keys_work_as_in_punch_ui(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One", "Two", "Three")
     assert emacs.eval('(symbol-name (key-binding (kbd "s")))') == "punchlist-start"
     emacs.at("1", "punchlist-start")
@@ -127,7 +127,7 @@ def test_keys_do_what_punch_ui_does(emacs: Editor, plan: Any) -> None:
     assert [note.text for note in plan.get("1").notes] == ["seen"]
 
 
-def test_what_waits_for_a_yes_is_answered(emacs: Editor, plan: Any) -> None:
+def test_gated_task_is_rejected_and_approved(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "Deploy")
     plan.edit("1", gate=Gate(yes=True))
     plan.complete("1", "deployed")
@@ -143,7 +143,7 @@ def test_what_waits_for_a_yes_is_answered(emacs: Editor, plan: Any) -> None:
     emacs.shows(["[x] #1 Deploy"])
 
 
-def test_undo_and_redo_are_of_the_person(emacs: Editor, plan: Any) -> None:
+def test_undo_and_redo_affect_own_changes(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
     plan.edit("1", title="Uno", actor="ann")
     plan.add("Two")
@@ -165,7 +165,7 @@ def test_undo_and_redo_are_of_the_person(emacs: Editor, plan: Any) -> None:
     ]
 
 
-def test_another_actors_change_is_undone_from_the_log(emacs: Editor, plan: Any) -> None:
+def test_log_undoes_another_actors_change(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
     plan.complete("1", "hours of work")
     emacs.eval("(progn (punchlist-undo) nil)")
@@ -178,7 +178,7 @@ def test_another_actors_change_is_undone_from_the_log(emacs: Editor, plan: Any) 
     emacs.shows(["[ ] #1 One"])
 
 
-def test_a_refused_undo_asks_again_and_says_why(emacs: Editor, plan: Any) -> None:
+def test_rejected_undo_asks_again_with_the_reason(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
     plan.add("Two", actor="ann")
     emacs.shows(["[ ] #1 One", "[ ] #2 Two"])
@@ -190,7 +190,7 @@ def test_a_refused_undo_asks_again_and_says_why(emacs: Editor, plan: Any) -> Non
     assert plan.get("2").status == "in_progress"
 
 
-def test_a_description_is_saved_and_never_over_somebody_elses(emacs: Editor, plan: Any) -> None:
+def test_description_never_overwrites_anothers_change(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
     emacs.at("1", "punchlist-describe")
     emacs.eval('(progn (insert "Mine\\n") (punchlist-save-description) nil)')
@@ -200,7 +200,7 @@ def test_a_description_is_saved_and_never_over_somebody_elses(emacs: Editor, pla
     emacs.until('(equal (plist-get (gethash "1" (punchlist--list-rows (car punchlist--task))) :description) "Theirs")')
     emacs.eval('(insert "More")')
     emacs.eval("(progn (setq mine (current-buffer)) (punchlist-save-description) nil)")
-    emacs.until('(seq-some (lambda (one) (string-search "somebody else changed #1" one)) said)')
+    emacs.until('(seq-some (lambda (one) (string-search "#1 was changed by someone else" one)) said)')
     shown = emacs.eval('(with-current-buffer "*Diff*" (buffer-string))')
     assert "-Theirs" in shown and "+More" in shown
     emacs.eval("(progn (switch-to-buffer mine) nil)")
@@ -214,7 +214,7 @@ def test_a_description_is_saved_and_never_over_somebody_elses(emacs: Editor, pla
     assert emacs.lines() == ["Mine", "More!"]
 
 
-def test_a_change_elsewhere_in_the_list_does_not_stand_in_the_way_of_a_description(emacs: Editor, plan: Any) -> None:
+def test_unrelated_change_does_not_block_a_description(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One", "Two")
     emacs.at("1", "punchlist-describe")
     emacs.eval(
@@ -232,7 +232,7 @@ def test_a_change_elsewhere_in_the_list_does_not_stand_in_the_way_of_a_descripti
     assert (plan.get("1").description, plan.get("2").status) == ("Mine", "in_progress")
 
 
-def test_places_are_jumped_to_and_a_todo_becomes_a_task(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+def test_todo_becomes_a_task_that_leads_back(emacs: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.py").write_text("one\ntwo\n# TODO: mend this\n")
@@ -250,16 +250,16 @@ def test_places_are_jumped_to_and_a_todo_becomes_a_task(emacs: Editor, plan: Any
     assert emacs.eval("(list (file-name-nondirectory buffer-file-name) (line-number-at-pos))") == ["a.py", 3]
 
 
-def test_a_list_of_another_project_is_not_opened(emacs: Editor, plan: Any, tmp_path: Path) -> None:
+def test_list_of_another_project_is_not_opened(emacs: Editor, plan: Any, tmp_path: Path) -> None:
     plan.add("theirs")
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     emacs.eval("(progn (punchlist) nil)")
-    told = "was not made for this project; to allow it: punch init --trust"
-    emacs.until("(seq-some (lambda (one) (string-search (car given) one)) said)", told)
+    message = "was not made for this project; to allow it: punch init --trust"
+    emacs.until("(seq-some (lambda (one) (string-search (car given) one)) said)", message)
     assert emacs.eval("(buffer-name)") == "*scratch*"
 
 
-def test_a_person_is_told_what_they_asked_for_and_not_what_they_did(emacs: Editor, plan: Any) -> None:
+def test_notifications_follow_the_option(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One", "Two", "Three")
     owner = emacs.eval("punchlist-owner")
     plan.edit("2", owner=owner, add_blocked_by=["1"])
@@ -284,7 +284,7 @@ def test_a_person_is_told_what_they_asked_for_and_not_what_they_did(emacs: Edito
     assert emacs.said() == []
 
 
-def test_who_else_has_the_list_open_is_shown(emacs: Editor, daemon: Running, plan: Any) -> None:
+def test_presence_is_shown(emacs: Editor, daemon: Running, plan: Any) -> None:
     opened(emacs, plan, "One")
     assert emacs.header() == f"{plan.id}  1 of 1 open"
     peer = Raw(daemon.socket)
@@ -315,7 +315,7 @@ def test_places_in_titles_are_buttons(emacs: Editor, plan: Any, tmp_path: Path) 
     assert emacs.eval("(list (file-name-nondirectory buffer-file-name) (line-number-at-pos))") == ["a.py", 2]
 
 
-def test_a_long_word_names_places_without_delay(emacs: Editor) -> None:
+def test_long_word_is_searched_quickly(emacs: Editor) -> None:
     search = (
         "(let ((began (float-time))) (string-match punchlist--place (make-string 100000 ?a)) (- (float-time) began))"
     )
@@ -323,7 +323,7 @@ def test_a_long_word_names_places_without_delay(emacs: Editor) -> None:
 
 
 @pytest.mark.long
-def test_ten_thousand_tasks_are_drawn_in_slices_and_keys_work_meanwhile(emacs: Editor, plan: Any) -> None:
+def test_keys_work_while_ten_thousand_tasks_are_drawn(emacs: Editor, plan: Any) -> None:
     for first in range(0, 10_000, 1000):
         plan.add_many([f"Task {first + at}" for at in range(1000)])
     emacs.eval("(progn (punchlist--show (car given)) nil)", plan.id)
@@ -336,7 +336,7 @@ def test_ten_thousand_tasks_are_drawn_in_slices_and_keys_work_meanwhile(emacs: E
     assert (len(lines), lines[0]) == (10_000, "[/] #1 Task 0")
 
 
-def test_a_change_made_before_emacs_knows_that_the_daemon_is_dead_is_made_by_the_next_one(tmp_path: Path) -> None:
+def test_change_to_a_dead_daemon_reaches_the_next(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     try:
         process.start()
@@ -351,7 +351,7 @@ def test_a_change_made_before_emacs_knows_that_the_daemon_is_dead_is_made_by_the
         process.kill()
 
 
-def test_the_pieces_hold_by_themselves(tmp_path: Path) -> None:
+def test_ert_tests_pass(tmp_path: Path) -> None:
     done = subprocess.run(
         ["emacs", "--batch", "-Q", "-L", PLUGIN, "-l", "punchlist-tests", "-f", "ert-run-tests-batch-and-exit"],
         capture_output=True,
@@ -363,7 +363,7 @@ def test_the_pieces_hold_by_themselves(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_texts_are_made_harmless_by_the_rule_of_all_faces(emacs: Editor, odd_texts: list[str]) -> None:
+def test_escapes_equal_those_of_python(emacs: Editor, odd_texts: list[str]) -> None:
     assert emacs.eval("(vconcat (mapcar #'punchlist--safe (car given)))", odd_texts) == [
         safe(text) for text in odd_texts
     ]
@@ -372,7 +372,7 @@ def test_texts_are_made_harmless_by_the_rule_of_all_faces(emacs: Editor, odd_tex
 
 
 @pytest.mark.long
-def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+def test_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     kills = int(os.environ.get("KILLS") or 5)
     try:
@@ -385,9 +385,9 @@ def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> 
             for number in range(1, kills + 1):
                 emacs.until("punchlist--connected")
                 emacs.eval('(punchlist--change punchlist--list "task.add" (list :title (car given)))', f"Task {number}")
-                process.kill()  # before the answer, behind it, or before the push
+                process.kill()  # before the response, after it, or before the push
                 emacs.until("(not punchlist--connected)")
-                assert "away, this is the last picture" in (emacs.header() or "")
+                assert "away, showing the last known list" in (emacs.header() or "")
                 process.start()
                 lines.append(f"[ ] #{number} Task {number}")
                 emacs.shows(lines)
@@ -398,7 +398,7 @@ def test_kills_of_the_daemon_lose_nothing_and_repeat_nothing(tmp_path: Path) -> 
         process.kill()
 
 
-def test_it_compiles_and_its_documentation_is_in_order(tmp_path: Path) -> None:
+def test_files_compile_and_pass_checkdoc(tmp_path: Path) -> None:
     names = sorted(path.name for path in PLUGIN.glob("punchlist*.el") if path.name != "punchlist-pkg.el")
     assert "punchlist.el" in names
     for name in names:

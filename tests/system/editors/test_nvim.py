@@ -41,7 +41,7 @@ def opened(nvim: Editor, plan: Any, *titles: str) -> Editor:
     return nvim
 
 
-def test_the_projects_list_opens_and_follows_what_an_agent_does(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+def test_project_list_opens_and_follows_an_agent(nvim: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     nvim.command("Punch")
     nvim.until("vim.fn.bufname() == given[1]", f"punchlist://{plan.id}")
@@ -60,7 +60,7 @@ def test_the_projects_list_opens_and_follows_what_an_agent_does(nvim: Editor, pl
     assert nvim.lua("return require('punchlist').statusline()") == f"{plan.id} 39/50"
 
 
-def test_a_push_writes_the_lines_that_look_different_and_no_other(nvim: Editor, plan: Any) -> None:
+def test_push_writes_only_changed_lines(nvim: Editor, plan: Any) -> None:
     plan.add_many([{"title": f"Task {number}"} for number in range(1000)])
     nvim.command(f"edit punchlist://{plan.id}")
     nvim.until(COUNT, 1000)
@@ -87,7 +87,7 @@ HOSTILE = [
 ]
 
 
-def test_hostile_titles_are_shown_as_escapes_and_saved_as_they_were(nvim: Editor, plan: Any) -> None:
+def test_hostile_titles_are_escaped_and_saved_unchanged(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, *HOSTILE)
     lines = nvim.lines()
     assert lines[0] == f"[ ] #1 {HOSTILE[0]}"
@@ -105,13 +105,13 @@ def test_hostile_titles_are_shown_as_escapes_and_saved_as_they_were(nvim: Editor
     assert "line 3: the title has characters shown as escapes" in nvim.said()[-1]
 
 
-def test_texts_are_made_harmless_by_the_rule_of_all_faces(nvim: Editor, odd_texts: list[str]) -> None:
+def test_escapes_equal_those_of_python(nvim: Editor, odd_texts: list[str]) -> None:
     texts = [*HOSTILE, *odd_texts]
     shown = nvim.lua("return vim.tbl_map(require('punchlist.text').safe, ...)", texts)
     assert shown == [safe(text) for text in texts]
 
 
-def test_boxes_are_those_of_markdown_files_and_what_people_type_besides_is_understood(nvim: Editor, plan: Any) -> None:
+def test_boxes_equal_those_of_markdown_files(nvim: Editor, plan: Any) -> None:
     assert nvim.lua("return require('punchlist.text').BOX_OF") == BOX_OF
     opened(nvim, plan, "One", "Two", "Three", "Four")
     nvim.write(["[~] #1 One", "[!] #2 Two", "[-] #3 Three", "[X] #4 Four"])
@@ -119,7 +119,7 @@ def test_boxes_are_those_of_markdown_files_and_what_people_type_besides_is_under
     assert nvim.said() == []
 
 
-def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
+def test_keys_work_as_in_punch_ui(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     nvim.keys("1G\\s")
     nvim.until("vim.fn.getline(1) == '[/] #1 One'")
@@ -149,7 +149,7 @@ def test_keys_do_what_punch_ui_does(nvim: Editor, plan: Any) -> None:
     assert nvim.said() == []
 
 
-def test_what_waits_for_a_yes_is_answered(nvim: Editor, plan: Any) -> None:
+def test_gated_task_is_approved_and_rejected(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "Deploy")
     plan.edit("1", gate=Gate(yes=True))
     plan.complete("1", "deployed")
@@ -170,7 +170,7 @@ def test_what_waits_for_a_yes_is_answered(nvim: Editor, plan: Any) -> None:
     nvim.until("vim.fn.getline(1) == '[x] #1 Deploy'")
 
 
-def test_who_else_has_the_list_open_is_shown(nvim: Editor, daemon: Running, plan: Any) -> None:
+def test_presence_is_shown(nvim: Editor, daemon: Running, plan: Any) -> None:
     opened(nvim, plan, "One")
     assert nvim.lua("return require('punchlist').presence()") == ""
     peer = Raw(daemon.socket)
@@ -186,7 +186,7 @@ def test_who_else_has_the_list_open_is_shown(nvim: Editor, daemon: Running, plan
     nvim.until("require('punchlist').presence() == ''")
 
 
-def test_a_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
+def test_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     plan.fail("2", "no paper")
     nvim.until("vim.fn.getline(2) == '[✗] #2 Two'")
@@ -200,7 +200,7 @@ def test_a_mark_stays_with_its_task(nvim: Editor, plan: Any) -> None:
     assert nvim.lua(marks) == [[0, "  no paper"]]
 
 
-def test_undo_and_redo_are_of_the_person(nvim: Editor, plan: Any) -> None:
+def test_undo_and_redo_affect_own_changes(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One")
     plan.add("Two", actor="ann")
     plan.complete("1", "hours of work")
@@ -218,7 +218,7 @@ def test_undo_and_redo_are_of_the_person(nvim: Editor, plan: Any) -> None:
     assert plan.client.read(0, plan.id)[-1].actor == "ann"
 
 
-def test_a_refused_undo_asks_again_and_says_why(nvim: Editor, plan: Any) -> None:
+def test_rejected_undo_asks_again_with_the_reason(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One")
     plan.add("Two", actor="ann")
     nvim.shows(["[ ] #1 One", "[ ] #2 Two"])
@@ -231,7 +231,7 @@ def test_a_refused_undo_asks_again_and_says_why(nvim: Editor, plan: Any) -> None
     assert "agent rests on it" in nvim.lua("return _G.asked[2]")
 
 
-def test_another_actors_change_is_undone_by_its_version(nvim: Editor, plan: Any) -> None:
+def test_version_undoes_another_actors_change(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One")
     plan.complete("1", "hours of work")
     nvim.command("Punch undo")
@@ -246,7 +246,7 @@ def test_another_actors_change_is_undone_by_its_version(nvim: Editor, plan: Any)
     assert "lost: its result 'hours of work'" in nvim.lua("return _G.asked[1]")
 
 
-def test_a_claim_of_an_agent_is_respected(nvim: Editor, plan: Any) -> None:
+def test_agents_claim_is_respected(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One")
     plan.take("claude/7")
     nvim.until("vim.fn.getline(1) == '[/] #1 One  @claude/7'")
@@ -257,7 +257,7 @@ def test_a_claim_of_an_agent_is_respected(nvim: Editor, plan: Any) -> None:
     nvim.until("#_G.said == 2")
     assert "nothing was changed" in nvim.said()[1]
     nvim.write(["[/] #1 One  @ann"])
-    assert "line 1: who works on a task changes by claiming it" in nvim.said()[2]
+    assert "line 1: change the owner of a task by claiming or releasing it" in nvim.said()[2]
     assert plan.get("1").status == "in_progress"
 
 
@@ -289,7 +289,7 @@ def test_saved_lines_become_the_list(nvim: Editor, plan: Any) -> None:
     assert [(task.id, task.parent) for task in plan.list()] == [(one, None) for one in "35614"]
 
 
-def test_a_save_is_one_call_and_one_undo(nvim: Editor, plan: Any) -> None:
+def test_save_is_one_call_and_one_undo(nvim: Editor, plan: Any) -> None:
     before = opened(nvim, plan, "One", "Two", "Three").lines()
     nvim.write(["[x] #3 Drei  !high", "  [x] New", "[x] #1 One  <- #3"], force=True)
     nvim.shows(["[x] #3 Drei  !high", "  [x] #4 New", "[x] #1 One  <- #3"])
@@ -299,9 +299,7 @@ def test_a_save_is_one_call_and_one_undo(nvim: Editor, plan: Any) -> None:
     nvim.shows(before)
 
 
-def test_statuses_are_saved_in_the_order_in_which_tasks_wait_and_one_that_cannot_be_is_told_by_its_line(
-    nvim: Editor, plan: Any
-) -> None:
+def test_statuses_are_saved_in_dependency_order(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     nvim.write(["[ ] #1 One  <- #3", "[ ] #2 Two", "[ ] #3 Three"])
     nvim.shows(["[ ] #1 One  <- #3", "[ ] #2 Two", "[ ] #3 Three"])
@@ -315,7 +313,7 @@ def test_statuses_are_saved_in_the_order_in_which_tasks_wait_and_one_that_cannot
 
 
 @pytest.mark.parametrize("parents", ["never", "auto"])
-def test_a_parent_and_the_tasks_below_it_change_in_one_save(nvim: Editor, plan: Any, parents: Any) -> None:
+def test_parent_and_children_change_in_one_save(nvim: Editor, plan: Any, parents: Any) -> None:
     plan.configure(settings=SettingsPatch(complete_parents=parents))
     opened(nvim, plan, "One", "Two", "Three")
     nvim.write(["[ ] #1 One", "  [ ] #2 Two", "    [ ] #3 Three"])
@@ -329,7 +327,7 @@ def test_a_parent_and_the_tasks_below_it_change_in_one_save(nvim: Editor, plan: 
     assert nvim.said() == []
 
 
-def test_a_task_and_its_parent_can_change_places_in_one_save(nvim: Editor, plan: Any) -> None:
+def test_task_and_parent_swap_in_one_save(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two")
     for lines in (["[ ] #1 One", "  [ ] #2 Two"], ["[ ] #2 Two", "  [ ] #1 One"], ["[ ] #1 One", "  [ ] #2 Two"]):
         nvim.write(lines)
@@ -337,7 +335,7 @@ def test_a_task_and_its_parent_can_change_places_in_one_save(nvim: Editor, plan:
 
 
 def untick(lines: list[str]) -> list[str]:
-    """The lines, of which none is ticked over one that is open."""
+    """Untick each line above an open child."""
     kept: list[str] = []
     is_open = False
     for line in reversed(lines):
@@ -350,7 +348,7 @@ def untick(lines: list[str]) -> list[str]:
     return kept[::-1]
 
 
-def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: Any) -> None:
+def test_random_edits_become_the_list(nvim: Editor, plan: Any) -> None:
     seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
     print("seed", seed)
     chance = random.Random(seed)
@@ -374,36 +372,36 @@ def test_what_is_saved_at_random_is_what_the_list_becomes(nvim: Editor, plan: An
         lines[0] = lines[0].lstrip()
         lines = untick(lines)
         nvim.write(lines, force=True)
-        wanted: list[str] = []
+        expected: list[str] = []
         for line in lines:
             last += " #" not in line
-            wanted.append(line if " #" in line else line.replace("] ", f"] #{last} ", 1))
-        nvim.shows(wanted)
+            expected.append(line if " #" in line else line.replace("] ", f"] #{last} ", 1))
+        nvim.shows(expected)
     assert nvim.said() == []
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         (["[ ] #1 One", "Two"], "line 2: expected [ ] Title"),
-        (["[?] #1 One", "[ ] #2 Two"], "line 1: [?] is no status"),
-        (["[ ] #1 One", "[ ] #1 One"], "line 2: #1 stands here and on line 1"),
-        (["[ ] #1 Eins", "[ ] #2 Two", "[ ] #7 Seven"], "line 3: there is no task #7"),
+        (["[?] #1 One", "[ ] #2 Two"], "line 1: [?] is not a status"),
+        (["[ ] #1 One", "[ ] #1 One"], "line 2: #1 is already on line 1"),
+        (["[ ] #1 Eins", "[ ] #2 Two", "[ ] #7 Seven"], "line 3: no task #7 in this list"),
         (["[ ] #1 Eins", "[ ] " + "a" * 501], "line 2: the title has more than 500 characters"),
-        (["[x] #1 One", "[ ] #2 a\tb"], "line 2: the title holds control characters"),
+        (["[x] #1 One", "[ ] #2 a\tb"], "line 2: the title has control characters"),
         (["[x] #1 One", "[ ] #2 "], "line 2: "),
-        (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  @ann"], "line 3: a new task has no owner"),
+        (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  @ann"], "line 3: a new task can't have an owner"),
         (["[ ] #1 One", "[ ] #2 Two", "[ ] Three  !hihg"], 'line 3: "!hihg" would be a part of the title'),
         (["[ ] #1 One", "[ ] #2 Two  <- 1"], 'line 2: "<- 1" would be a part of the title'),
         (["[x] #1 One", "[ ] #2 Two  <- #9"], "There is no task '9'"),
         (["[x] #1 One  <- #2", "[ ] #2 Two  <- #1"], "nothing was changed"),
     ],
 )
-def test_what_cannot_be_read_is_refused_as_a_whole(nvim: Editor, plan: Any, lines: list[str], told: str) -> None:
+def test_unreadable_line_rejects_the_save(nvim: Editor, plan: Any, lines: list[str], message: str) -> None:
     opened(nvim, plan, "One", "Two")
     nvim.write(lines)
     nvim.until("#_G.said > 0")
-    assert told in nvim.said()[0]
+    assert message in nvim.said()[0]
     assert "nothing was changed" in nvim.said()[0]
     assert nvim.lines() == lines
     assert nvim.lua("return {vim.bo.modified, vim.bo.modifiable}") == [True, True]
@@ -459,29 +457,27 @@ def test_members_are_edited_as_text(nvim: Editor, plan: Any) -> None:
     assert nvim.said() == []
 
 
-def test_what_others_changed_meanwhile_stays_and_both_is_left_to_the_person(nvim: Editor, plan: Any) -> None:
+def test_conflicting_edits_are_left_to_the_person(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     nvim.type(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three", "[ ] Four"])
     plan.edit("2", title="Deux")
     plan.start("1")
     nvim.until("require('punchlist.view').of(0).waiting == 2")
-    nvim.until(NOTICED, "others changed the list")
+    nvim.until(NOTICED, "others have changed the list")
     assert nvim.lines()[1] == "[ ] #2 Two"
     nvim.command("write")
     nvim.shows(["[/] #1 Eins", "[ ] #2 Deux", "[ ] #3 Three", "[ ] #4 Four"])
     nvim.type(["[/] #1 Eins", "[ ] #2 Zwei", "[x] #3 Three", "[ ] #4 Four"])
     plan.edit("2", title="Dos")
-    nvim.until(NOTICED, "others changed the list")
+    nvim.until(NOTICED, "others have changed the list")
     nvim.command("write")
-    assert "line 2: #2 was changed meanwhile, somebody else made it: [ ] #2 Dos" in nvim.said()[-1]
+    assert "line 2: #2 was changed by someone else to: [ ] #2 Dos" in nvim.said()[-1]
     assert plan.get("3").status == "pending"
     nvim.command("write!")
     nvim.shows(["[/] #1 Eins", "[ ] #2 Zwei", "[x] #3 Three", "[ ] #4 Four"])
 
 
-def test_two_editors_on_one_list_keep_each_others_work_and_each_window_its_task(
-    nvim: Editor, daemon: Running, plan: Any, tmp_path: Path
-) -> None:
+def test_two_editors_keep_edits_and_cursors(nvim: Editor, daemon: Running, plan: Any, tmp_path: Path) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     nvim.command("split")
     nvim.lua("vim.api.nvim_win_set_cursor(0, {3, 4})")
@@ -492,7 +488,7 @@ def test_two_editors_on_one_list_keep_each_others_work_and_each_window_its_task(
         nvim.write(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three"])
         nvim.shows(["[ ] #1 Eins", "[ ] #2 Two", "[ ] #3 Three"])
         nvim.lua("vim.api.nvim_win_set_cursor(0, {3, 4})")
-        other.until(NOTICED, "others changed the list")
+        other.until(NOTICED, "others have changed the list")
         other.command("write")
         for editor in (other, nvim):
             editor.shows(["[ ] #1 Eins", "[ ] #4 Between", "[ ] #2 Two", "[/] #3 Three"])
@@ -501,7 +497,7 @@ def test_two_editors_on_one_list_keep_each_others_work_and_each_window_its_task(
     assert nvim.lua(rows) == [4, 1]
 
 
-def test_ten_thousand_tasks_open_and_one_line_of_them_is_saved(nvim: Editor, plan: Any) -> None:
+def test_one_line_of_ten_thousand_is_saved(nvim: Editor, plan: Any) -> None:
     for first in range(0, 10_000, 1000):
         plan.add_many([f"Task {first + at}" for at in range(1000)])
     nvim.command(f"edit punchlist://{plan.id}")
@@ -515,7 +511,7 @@ def test_ten_thousand_tasks_open_and_one_line_of_them_is_saved(nvim: Editor, pla
     assert nvim.said() == []
 
 
-def test_a_change_that_nobody_has_seen_yet_refuses_the_save(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+def test_unseen_change_rejects_the_save(nvim: Editor, plan: Any, tmp_path: Path) -> None:
     opened(nvim, plan, "One", "Two")
     os.mkfifo(tmp_path / "go")
     code = (
@@ -526,7 +522,7 @@ def test_a_change_that_nobody_has_seen_yet_refuses_the_save(nvim: Editor, plan: 
     (tmp_path / "go").write_text("now\n")
     nvim.receive()
     nvim.until("#_G.said == 1")
-    assert "the list was changed in this moment; :w again (nothing was changed)" in nvim.said()[0]
+    assert "the list has just changed; :w again (nothing was changed)" in nvim.said()[0]
     assert plan.get("1").status == "pending"
     nvim.command("write")
     nvim.shows(["[x] #1 One", "[ ] #3 New", "[/] #2 Two"])
@@ -554,7 +550,7 @@ def described(nvim: Editor, plan: Any) -> Editor:
     return nvim
 
 
-def test_a_description_is_a_buffer_that_follows_the_task_and_is_saved(nvim: Editor, plan: Any) -> None:
+def test_description_follows_the_task_and_is_saved(nvim: Editor, plan: Any) -> None:
     described(nvim, plan)
     plan.edit("1", description="Why not")
     nvim.shows(["Why not"])
@@ -564,16 +560,16 @@ def test_a_description_is_a_buffer_that_follows_the_task_and_is_saved(nvim: Edit
     assert nvim.said() == []
 
 
-def test_a_description_is_never_saved_over_somebody_elses_and_nothing_is_lost(nvim: Editor, plan: Any) -> None:
+def test_description_never_overwrites_anothers_change(nvim: Editor, plan: Any) -> None:
     described(nvim, plan)
     nvim.type(["Mine"])
     plan.edit("1", description="Theirs")
     nvim.until("#_G.said == 1")
-    assert "#1 was changed meanwhile; :w shows both" in nvim.said()[0]
+    assert "#1 was changed by someone else; :w shows both" in nvim.said()[0]
     assert nvim.lines() == ["Mine"]
     nvim.command("write")
     nvim.until("#vim.api.nvim_list_wins() == 2 and #_G.said == 2")
-    assert "not saved: theirs of #1 is beside yours" in nvim.said()[1]
+    assert "not saved: compare with the other description of #1" in nvim.said()[1]
     windows = """return vim.tbl_map(function(window)
         return { vim.wo[window].diff, vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false) }
     end, vim.api.nvim_list_wins())"""
@@ -589,7 +585,7 @@ def test_a_description_is_never_saved_over_somebody_elses_and_nothing_is_lost(nv
     assert nvim.said()[3].endswith("(nothing was saved, and your text stays)") and nvim.lines() == ["More"]
 
 
-def test_the_log_goes_on_and_leads_to_the_list_as_it_was(nvim: Editor, plan: Any) -> None:
+def test_log_follows_and_opens_earlier_versions(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One\x1b", "Two")
     plan.edit("2", parent="1")
     plan.start("2")
@@ -615,7 +611,7 @@ def test_the_log_goes_on_and_leads_to_the_list_as_it_was(nvim: Editor, plan: Any
     assert nvim.lua("return {vim.bo.modifiable, vim.fn.bufname()}") == [False, f"punchlist://{plan.id}/@4"]
 
 
-def test_a_person_is_told_what_they_asked_for_and_not_what_they_did(nvim: Editor, plan: Any) -> None:
+def test_notifications_follow_the_option(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two", "Three")
     plan.edit("2", owner="nvim/ann", add_blocked_by=["1"])
     plan.edit("3", owner="nvim/ann")
@@ -645,7 +641,7 @@ def test_a_person_is_told_what_they_asked_for_and_not_what_they_did(nvim: Editor
     assert nvim.said()[-1] == f"punchlist: all tasks of {plan.id} are finished"
 
 
-def test_selected_code_becomes_a_task_of_the_projects_list(nvim: Editor, client: Client, tmp_path: Path) -> None:
+def test_selected_code_becomes_a_task(nvim: Editor, client: Client, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     plan = client.conversation(client.call("conversation.resolve", {"path": str(tmp_path)})["conversation"])
     (tmp_path / "a.py").write_text("one\n    return cache  # TODO: mend this\n    call(two)\n")
@@ -663,7 +659,7 @@ def test_selected_code_becomes_a_task_of_the_projects_list(nvim: Editor, client:
     nvim.shows(["[ ] #1 Mend it", "[ ] #2 Call it  <- #1"])
 
 
-def test_undoing_typing_never_takes_back_what_others_did(nvim: Editor, plan: Any) -> None:
+def test_text_undo_keeps_others_changes(nvim: Editor, plan: Any) -> None:
     opened(nvim, plan, "One", "Two")
     plan.start("1")
     nvim.until("vim.fn.getline(1) == '[/] #1 One'")
@@ -671,7 +667,7 @@ def test_undoing_typing_never_takes_back_what_others_did(nvim: Editor, plan: Any
     assert nvim.lines() == ["[/] #1 One", "[ ] #2 Two"]
 
 
-def test_places_are_jumped_to_and_stand_in_the_quickfix_list(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+def test_places_fill_the_quickfix_list(nvim: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a%b.txt").write_text("one\ntwo\nthree\n")
     (tmp_path / "src/a.txt").write_text("one\ntwo\nthree\n")
@@ -700,15 +696,15 @@ def test_places_are_jumped_to_and_stand_in_the_quickfix_list(nvim: Editor, plan:
     "call",
     [
         "require('punchlist.links').places(('a'):rep(200000))",
-        "require('punchlist.text').read('[ ] a' .. (' '):rep(200000) .. 'b')",
-        "require('punchlist.text').read('[ ] a  !high' .. (' '):rep(200000) .. '<')",
+        "require('punchlist.text').parse_line('[ ] a' .. (' '):rep(200000) .. 'b')",
+        "require('punchlist.text').parse_line('[ ] a  !high' .. (' '):rep(200000) .. '<')",
     ],
 )
-def test_long_runs_are_read_without_delay(nvim: Editor, call: str) -> None:
+def test_long_lines_are_parsed_quickly(nvim: Editor, call: str) -> None:
     assert nvim.lua(f"local began = os.clock(); {call}; return os.clock() - began") < 2
 
 
-def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -> None:
+def test_restarted_daemon_loses_nothing(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     try:
         with Editor(process.socket, tmp_path) as nvim:
@@ -719,13 +715,13 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -
                 client.conversation("website").add("One")
             nvim.shows(["[ ] #1 One"])
             process.kill()
-            nvim.until(NOTICED, "away, this is the last picture")
+            nvim.until(NOTICED, "away, showing the last known list")
             assert nvim.lines() == ["[ ] #1 One"]
             nvim.write(["[x] #1 One"])
-            assert "the daemon is away; nothing was changed" in nvim.said()[-1]
+            assert "no connection to the daemon; nothing was changed" in nvim.said()[-1]
             process.start()
             nvim.until("require('punchlist.transport').connected")
-            # A stopped daemon holds up nobody; what it did not answer is sent again to the next one, and done once.
+            # A suspended daemon doesn't block the editor. Its unanswered change is sent again to the next daemon.
             assert process.process is not None
             process.process.send_signal(signal.SIGSTOP)
             nvim.write(["[ ] #1 One", "[ ] Two"])
@@ -741,7 +737,7 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(tmp_path: Path) -
         process.kill()
 
 
-def test_saves_between_kills_happen_once_each(tmp_path: Path) -> None:
+def test_saves_between_kills_happen_once(tmp_path: Path) -> None:
     process = Spawned(tmp_path)
     kills = int(os.environ.get("KILLS") or 5)
     try:
@@ -754,7 +750,7 @@ def test_saves_between_kills_happen_once_each(tmp_path: Path) -> None:
                 title = f"Task {number}"
                 nvim.until("require('punchlist.transport').connected and require('punchlist.view').of(0).model.ready")
                 nvim.write([*lines, f"[ ] {title}"])
-                process.kill()  # before the answer, behind it, or before the push
+                process.kill()  # before the response, after it, or before the push
                 process.start()
                 lines.append(f"[ ] #{number} {title}")
                 nvim.shows(lines)
@@ -766,7 +762,7 @@ def test_saves_between_kills_happen_once_each(tmp_path: Path) -> None:
         process.kill()
 
 
-def test_where_no_daemon_runs_one_is_started(tmp_path: Path) -> None:
+def test_missing_daemon_is_started(tmp_path: Path) -> None:
     beside = os.path.dirname(sys.executable)
     env = {
         "PUNCHLIST_AUTOSTART": "1",
@@ -780,10 +776,10 @@ def test_where_no_daemon_runs_one_is_started(tmp_path: Path) -> None:
         nvim.shows(["[ ] #1 One"])
         nvim.lua("require('punchlist').config.autostart = false")
         nvim.lua("require('punchlist.transport').request('daemon.shutdown', vim.empty_dict(), function() end)")
-        nvim.until(NOTICED, "away, this is the last picture")
+        nvim.until(NOTICED, "away, showing the last known list")
 
 
-def test_checkhealth_says_what_is_there_and_what_is_missing(nvim: Editor, daemon: Running, tmp_path: Path) -> None:
+def test_checkhealth_reports_connection_and_its_failure(nvim: Editor, daemon: Running, tmp_path: Path) -> None:
     nvim.command("checkhealth punchlist")
     said = "\n".join(nvim.lines()).replace("OK: ", "OK ")  # newer ones write no colon
     assert f"OK the socket is {daemon.socket}" in said
@@ -794,7 +790,7 @@ def test_checkhealth_says_what_is_there_and_what_is_missing(nvim: Editor, daemon
         assert re.search("ERROR:? not connected: no daemon listens on", "\n".join(lonely.lines()))
 
 
-def test_a_list_of_another_project_is_not_opened(nvim: Editor, plan: Any, tmp_path: Path) -> None:
+def test_list_of_another_project_is_not_opened(nvim: Editor, plan: Any, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     opened(nvim, plan, "One")
     nvim.command("enew")
@@ -804,17 +800,17 @@ def test_a_list_of_another_project_is_not_opened(nvim: Editor, plan: Any, tmp_pa
     assert "punch init --trust" in nvim.said()[0]
 
 
-def test_a_command_that_there_is_not_and_a_name_that_cannot_be_are_told(nvim: Editor) -> None:
+def test_unknown_command_and_invalid_name_are_reported(nvim: Editor) -> None:
     nvim.command("Punch dance")
     nvim.command("edit punchlist://-no")
     assert nvim.said() == [
-        "punchlist: there is no :Punch dance; see :help punchlist",
-        "punchlist: no list can have this name: punchlist://-no",
+        "punchlist: unknown command :Punch dance; see :help punchlist",
+        "punchlist: not a valid name of a list: punchlist://-no",
     ]
     assert nvim.lua("return require('punchlist').complete('re', 'Punch re')") == ["redo", "reject", "release", "reopen"]
 
 
-def test_nothing_but_the_health_report_waits() -> None:
+def test_only_the_health_report_blocks() -> None:
     waiting = re.compile(r"vim\.wait|:wait\(|uv\.run|uv\.sleep|vim\.fn\.system|io\.popen|os\.execute")
     files = [path.name for path in PLUGIN.rglob("*.lua") if waiting.search(path.read_text("utf-8"))]
     assert files == ["health.lua"]

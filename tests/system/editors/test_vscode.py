@@ -34,7 +34,7 @@ def editor(browser: Any, daemon: Running, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with some code in it."""
+    """Return a folder with some code."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "src").mkdir()
     (folder / "src/a.py").write_text("one\ntwo\n# TODO: say it better\n")
@@ -55,9 +55,7 @@ def opened(window: Window, plan: Any, *titles: str) -> Window:
     return window
 
 
-def test_the_folders_list_opens_and_follows_what_an_agent_does(
-    editor: Editor, plan: Any, tmp_path: Path, client: Client
-) -> None:
+def test_folder_list_opens_and_follows_an_agent(editor: Editor, plan: Any, tmp_path: Path, client: Client) -> None:
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     window = editor.window(tmp_path)
     window.until("punchlist.list?.name === given[0] && punchlist.list.ready", plan.id)
@@ -83,7 +81,7 @@ def test_the_folders_list_opens_and_follows_what_an_agent_does(
     window.close()
 
 
-def test_a_push_draws_the_rows_that_look_different_and_no_other(window: Window, plan: Any) -> None:
+def test_push_draws_only_changed_rows(window: Window, plan: Any) -> None:
     plan.add_many([{"title": f"Task {number}"} for number in range(1000)])
     window.open(plan.id)
     window.until("punchlist.list.size === 1000")
@@ -94,9 +92,7 @@ def test_a_push_draws_the_rows_that_look_different_and_no_other(window: Window, 
     window.page.locator(".codicon-play-circle").first.wait_for()
     plan.add("One more", parent="3")
     window.sees("#1001 One more")
-    assert (
-        window.js("return punchlist.base.tree.drawn") - drawn == 3
-    )  # the two, and the row that others are part of now
+    assert window.js("return punchlist.base.tree.drawn") - drawn == 3  # the two, and the row that is a parent now
 
 
 HOSTILE = [
@@ -111,7 +107,7 @@ HOSTILE = [
 ]
 
 
-def test_hostile_titles_are_shown_as_they_are_written(window: Window, plan: Any) -> None:
+def test_hostile_titles_are_shown_as_text(window: Window, plan: Any) -> None:
     opened(window, plan, *HOSTILE)
     window.sees("#8 🙂 \\u200b")
     shown = window.rows()
@@ -155,7 +151,7 @@ def test_boxes_and_commands_change_the_list(window: Window, plan: Any) -> None:
     window.run("showFinished")
 
 
-def test_dragged_tasks_go_in_front_of_where_they_are_dropped(window: Window, plan: Any) -> None:
+def test_dragged_tasks_move_before_the_drop_target(window: Window, plan: Any) -> None:
     opened(window, plan, "One", "Two", "Three", "Four")
     window.drag("#4 Four", onto="#2 Two")
     window.shows(["pending #1 One", "pending #4 Four", "pending #2 Two", "pending #3 Three"])
@@ -164,7 +160,7 @@ def test_dragged_tasks_go_in_front_of_where_they_are_dropped(window: Window, pla
     window.until("punchlist.list.parent('3') === '1' && punchlist.base.tree.getChildren('1')[0] === '3'")
 
 
-def test_deletion_and_undo_ask_first_and_show_what_they_mean(window: Window, plan: Any) -> None:
+def test_deletion_and_undo_ask_with_a_preview(window: Window, plan: Any) -> None:
     opened(window, plan, "One", "Two", "Three")
     page = window.page
     window.begin("delete", "1", ["1", "2"])
@@ -185,7 +181,7 @@ def test_deletion_and_undo_ask_first_and_show_what_they_mean(window: Window, pla
     window.shows(["pending #3 Three", "pending #4 Four"])
 
 
-def test_a_claim_of_an_agent_is_respected_and_its_box_goes_back(window: Window, plan: Any) -> None:
+def test_agents_claim_is_respected_and_its_box_reset(window: Window, plan: Any) -> None:
     opened(window, plan, "One")
     plan.take("claude/7")
     window.sees("@claude/7").locator(".custom-view-tree-node-item-checkbox").click()
@@ -195,7 +191,7 @@ def test_a_claim_of_an_agent_is_respected_and_its_box_goes_back(window: Window, 
     window.js("await vscode.commands.executeCommand('notifications.clearAll')")
 
 
-def test_a_description_is_a_file_and_is_never_saved_over_somebody_elses(window: Window, plan: Any) -> None:
+def test_description_never_overwrites_anothers_change(window: Window, plan: Any) -> None:
     opened(window, plan, "One")
     window.run("editDescription", "1")
     write = """
@@ -218,11 +214,11 @@ def test_a_description_is_a_file_and_is_never_saved_over_somebody_elses(window: 
     plan.edit("1", description="# Evil\n")
     window.until("punchlist.list.get('1').description === '# Evil\\n'")
     window.js("void vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'punchlist').save()")
-    window.page.get_by_text("The description of #1 was changed meanwhile; yours is not saved.").first.wait_for()
+    window.page.get_by_text("The description of #1 was changed by someone else; yours is not saved.").first.wait_for()
     assert plan.get("1").description == "# Evil\n"
     window.page.get_by_role("button", name="Overwrite").first.click()
     window.until("punchlist.list.get('1').description === 'typed # Else\\n'")
-    # VS Code itself notices a text of another size before it asks us.
+    # VS Code itself detects a file of another size before it calls the extension.
     window.js(
         "const document = vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'punchlist');"
         "const edit = new vscode.WorkspaceEdit();"
@@ -256,7 +252,7 @@ def test_details_and_history_follow_the_list(window: Window, plan: Any) -> None:
     window.js("await vscode.commands.executeCommand('workbench.action.closeAllEditors')")
 
 
-def test_places_lead_to_code_and_code_leads_to_tasks(window: Window, plan: Any, project: Path) -> None:
+def test_tasks_link_to_code_and_back(window: Window, plan: Any, project: Path) -> None:
     opened(window, plan, "Fix src/a.py:2", "Nowhere")
     window.run("openPlace", "1")
     window.until("vscode.window.activeTextEditor?.selection.active.line === 1")
@@ -280,7 +276,7 @@ def test_places_lead_to_code_and_code_leads_to_tasks(window: Window, plan: Any, 
     )
 
 
-def test_two_windows_on_one_list_show_the_same(editor: Editor, window: Window, plan: Any) -> None:
+def test_two_windows_show_the_same_list(editor: Editor, window: Window, plan: Any) -> None:
     opened(window, plan, "One", "Two")
     other = editor.window()
     other.open(plan.id)
@@ -295,7 +291,7 @@ def test_two_windows_on_one_list_show_the_same(editor: Editor, window: Window, p
     window.until("punchlist.presence.others.length === 0")
 
 
-def test_ten_thousand_tasks_open_and_show_the_next_thousand_when_asked(window: Window, plan: Any) -> None:
+def test_ten_thousand_tasks_are_shown_in_pages(window: Window, plan: Any) -> None:
     for start in range(0, 10_000, 1000):
         plan.add_many([{"title": f"Task {start + number}"} for number in range(1000)])
     window.open(plan.id)
@@ -308,7 +304,7 @@ def test_ten_thousand_tasks_open_and_show_the_next_thousand_when_asked(window: W
     window.until("punchlist.list.get('1').status === 'completed'")
 
 
-def test_a_list_of_another_project_is_not_opened(editor: Editor, plan: Any, tmp_path: Path) -> None:
+def test_list_of_another_project_is_not_opened(editor: Editor, plan: Any, tmp_path: Path) -> None:
     plan.add("Secret")
     (tmp_path / ".punchlist.toml").write_text(f'conversation = "{plan.id}"\n')
     window = editor.window(tmp_path)
@@ -319,14 +315,14 @@ def test_a_list_of_another_project_is_not_opened(editor: Editor, plan: Any, tmp_
     window.close()
 
 
-def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(browser: Any, tmp_path: Path) -> None:
+def test_restarted_daemon_loses_nothing(browser: Any, tmp_path: Path) -> None:
     process = Spawned(tmp_path / "daemon")
     try:
         with Editor(browser, process.socket, tmp_path / "editor") as editor:
             window = editor.window()
             window.js("await vscode.commands.executeCommand('punchlist.tasks.focus')")
             window.page.get_by_text("The command punch was not found", exact=False).or_(
-                window.page.get_by_text("The daemon does not answer", exact=False)
+                window.page.get_by_text("The daemon does not respond", exact=False)
             ).first.wait_for()
             process.start()
             window.open("website")
@@ -340,7 +336,7 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(browser: Any, tmp
                 edit.insert({document}.uri, new vscode.Position(0, 0), 'typed');
                 await vscode.workspace.applyEdit(edit);""")
             process.kill()
-            window.page.get_by_text("Away, this is the last picture", exact=False).first.wait_for()
+            window.page.get_by_text("Away, showing the last known list", exact=False).first.wait_for()
             assert window.tree() == ["pending #1 One"]
             window.run("done", "1")
             window.page.get_by_text("nothing was changed", exact=False).first.wait_for()
@@ -349,21 +345,21 @@ def test_a_daemon_that_comes_goes_and_comes_back_loses_nothing(browser: Any, tmp
             window.until("punchlist.connection.connected")
             assert window.js(f"return await {document}.save()") is True
             window.until("punchlist.list.get('1').description === 'typed'")
-            # A stopped daemon holds up nobody; what it did not answer is sent again to the next one, and done once.
+            # A suspended daemon doesn't block the editor. Its unanswered change is sent again to the next daemon.
             assert process.process is not None
             process.process.send_signal(signal.SIGSTOP)
             window.begin("add", "Two")
             assert window.js("return 1") == 1
             process.restart()
             window.shows(["pending #1 One", "pending #2 Two"])
-            window.page.get_by_text("Away, this is the last picture", exact=False).first.wait_for(state="hidden")
+            window.page.get_by_text("Away, showing the last known list", exact=False).first.wait_for(state="hidden")
     finally:
         process.kill()
 
 
-def test_where_no_daemon_runs_one_is_started_and_agent_mode_has_the_tools(browser: Any, tmp_path: Path) -> None:
+def test_missing_daemon_is_started_and_agent_mode_gets_tools(browser: Any, tmp_path: Path) -> None:
     env = {"PUNCHLIST_AUTOSTART": "1", "PUNCHLIST_DATA_DIR": str(tmp_path / "data")}
-    # VS Code asks a login shell for PATH, where no venv is: the command is found where pipx and uv put it.
+    # VS Code gets PATH from a login shell, without the venv, so the command must be where pipx and uv install it.
     installed = tmp_path / "editor/home/.local/bin/punch"
     installed.parent.mkdir(parents=True)
     installed.symlink_to(Path(sys.executable).with_name("punch"))
@@ -379,7 +375,7 @@ def test_where_no_daemon_runs_one_is_started_and_agent_mode_has_the_tools(browse
         window.js("await punchlist.connection.call('daemon.shutdown')")
 
 
-def test_pictures_show_a_list_who_is_there_and_what_a_task_is_about(
+def test_picture_shows_list_presence_and_details(
     daemon: Running, window: Window, client: Client, project: Path
 ) -> None:
     plan = client.conversation("handbook")

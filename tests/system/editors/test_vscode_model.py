@@ -1,4 +1,4 @@
-"""The modules of the extension that need no VS Code, by Node's own test runner, against a real daemon."""
+"""Modules of the extension that don't need VS Code, in Node's test runner, with a real daemon."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from punchlist_testing.vscode import EXTENSION
 
 
 @pytest.mark.timeout(300)
-def test_the_model_follows_a_list_over_kills_and_words_and_places_are_right() -> None:
+def test_node_tests_pass() -> None:
     done = subprocess.run(
         [NODE, "--test", "--test-reporter=tap", "test/*.test.ts"],
         cwd=EXTENSION,

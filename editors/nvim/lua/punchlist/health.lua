@@ -11,26 +11,26 @@ function M.check()
   if vim.fn.executable("punch") == 1 then
     ok("punch is on the PATH: a daemon can be started")
   else
-    warn("punch is not on the PATH: a daemon that is away can't be started from here")
+    warn("punch is not on the PATH: the plugin can't start a daemon")
   end
   local path = transport.socket_path()
-  local found = (vim.uv or vim.loop).fs_stat(path)
-  if not found then
-    warn("nobody listens on " .. path .. ": any punch command starts the daemon, and so does :Punch")
-  elseif found.uid ~= (vim.uv or vim.loop).getuid() and found.uid ~= 0 then
-    bad(("%s belongs to another user (uid %d)"):format(path, found.uid))
+  local stat = (vim.uv or vim.loop).fs_stat(path)
+  if not stat then
+    warn("no daemon listens on " .. path .. ": start one with :Punch or any punch command")
+  elseif stat.uid ~= (vim.uv or vim.loop).getuid() and stat.uid ~= 0 then
+    bad(("%s belongs to another user (uid %d)"):format(path, stat.uid))
   else
     ok("the socket is " .. path)
   end
   transport.open()
-  -- A report can't wait for a callback otherwise; half a second, and only here.
+  -- The only blocking wait of the plugin: a report can't be completed by a callback.
   vim.wait(500, function() return transport.connected end, 5)
   if transport.connected then
     local hello = transport.hello
     ok(("connected to %s %s, protocol %s"):format(hello.name or "a daemon", hello.version or "", tostring(hello.protocol)))
-    if hello.protocol ~= 1 then warn("this plugin speaks protocol 1: punch setup neovim installs the one that fits") end
+    if hello.protocol ~= 1 then warn("this plugin speaks protocol 1: install the matching one with punch setup neovim") end
   else
-    bad("not connected: " .. (transport.reason or "") .. "; punch doctor says more")
+    bad("not connected: " .. (transport.reason or "") .. "; for details: punch doctor")
   end
   for name, model in pairs(require("punchlist.model").all()) do
     local open, all = model:open_count()

@@ -1,4 +1,4 @@
---- A list as it is, kept by folding the pushes of view "rows"; each costs what changed.
+--- The current state of a list: the fold of the pushes of view "rows", each at the cost of the changed rows.
 local news = require("punchlist.news")
 local transport = require("punchlist.transport")
 
@@ -7,8 +7,8 @@ M.__index = M
 local models = {} -- by the list's name
 local AGAIN_MS = 1000
 
--- LuaJIT compares bytes; Lua itself asks the locale, which the order of a list must not.
-local function less(a, b)
+-- The order of a list is by bytes. LuaJIT compares bytes, but plain Lua uses the locale.
+local function is_less(a, b)
   if a == b or jit then return a < b end
   for at = 1, math.min(#a, #b) do
     if a:byte(at) ~= b:byte(at) then return a:byte(at) < b:byte(at) end
@@ -16,16 +16,16 @@ local function less(a, b)
   return #a < #b
 end
 
-local function before(a, b)
-  if a.rank ~= b.rank then return less(a.rank, b.rank) end
-  return less(a.id, b.id)
+local function precedes(a, b)
+  if a.rank ~= b.rank then return is_less(a.rank, b.rank) end
+  return is_less(a.id, b.id)
 end
 
---- The list of this name, followed from now on.
+--- Return the list of this name, and follow it from now on.
 function M.of(name)
   local model = models[name]
   if not model then
-    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {}, own = {}, before = {}, present = {} }, M)
+    model = setmetatable({ name = name, by_id = {}, order = {}, counts = {}, version = 0, views = {}, own = {}, previous = {}, present = {} }, M)
     models[name] = model
     transport.open()
     if transport.connected then model:subscribe() end
@@ -33,13 +33,13 @@ function M.of(name)
   return model
 end
 
---- All lists that are followed.
+--- Return all followed lists, by name.
 function M.all()
   return models
 end
 
 function M:subscribe()
-  self.coming = nil -- what came of a whole list that was cut is forgotten
+  self.incoming = nil -- drop an incomplete list
   local params = { conversation = self.name, view = "rows", after = self.seq, epoch = self.seq and self.epoch }
   transport.request("event.subscribe", params, function(err, result)
     if err and err.kind == "connection" then return end
@@ -48,76 +48,76 @@ function M:subscribe()
       return self:subscribe()
     end
     if err then
-      self.trouble = err.message
-      return self:tell()
+      self.problem = err.message
+      return self:update_views()
     end
-    self.subscription, self.epoch, self.trouble = result.subscription, result.epoch, nil
-    if self.watching then return end
-    -- An older daemon refuses this view; then nobody is shown.
-    transport.request("event.subscribe", { conversation = self.name, view = "presence" }, function(refused, watching)
-      self.watching = not refused and watching.subscription or nil
+    self.subscription, self.epoch, self.problem = result.subscription, result.epoch, nil
+    if self.presence_subscription then return end
+    -- An older daemon rejects this view; then no presence is shown.
+    transport.request("event.subscribe", { conversation = self.name, view = "presence" }, function(refused, presence_subscription)
+      self.presence_subscription = not refused and presence_subscription.subscription or nil
     end)
   end)
 end
 
---- Who else has the list open: names of programs, sorted, and ours if another one has it.
-function M:others()
+--- Return who else has the list open: sorted actors, and our own if another connection has it.
+function M:other_actors()
   local names, own = {}, require("punchlist").config.actor
-  for _, one in ipairs(self.present) do
-    if one.actor ~= own or one.connections > 1 then names[#names + 1] = one.actor end
+  for _, peer in ipairs(self.present) do
+    if peer.actor ~= own or peer.connections > 1 then names[#names + 1] = peer.actor end
   end
   table.sort(names)
   return names
 end
 
---- Take a push. Views are told which ids look different, or nil if tasks came, went or moved.
+--- Fold a push, and update the views with the ids of changed rows and whether the order changed.
 function M:fold(push)
-  if push.reset then self.coming = {} end
-  local rows = self.coming or self.by_id
-  local changed, same_order = {}, not self.coming
+  if push.reset then self.incoming = {} end
+  local rows = self.incoming or self.by_id
+  local changed, same_order = {}, not self.incoming
   for _, id in ipairs(push.gone or {}) do
     same_order = same_order and not rows[id]
     rows[id] = nil
   end
   for _, row in ipairs(push.rows) do
-    local known = rows[row.id]
-    if known and not self.coming then self.before[row.id] = self.before[row.id] or known end
-    same_order = same_order and known and known.rank == row.rank and known.parent == row.parent
+    local old = rows[row.id]
+    if old and not self.incoming then self.previous[row.id] = self.previous[row.id] or old end
+    same_order = same_order and old and old.rank == row.rank and old.parent == row.parent
     rows[row.id] = row
     changed[row.id] = true
   end
   self.moved = self.moved or not same_order
   self.changed = vim.tbl_extend("force", self.changed or {}, changed)
   if push.more then return end
-  local is_whole = self.coming ~= nil
-  self.by_id, self.coming = rows, nil
+  local is_whole = self.incoming ~= nil
+  self.by_id, self.incoming = rows, nil
   if self.moved then
     self.order = vim.tbl_values(rows)
-    table.sort(self.order, before)
+    table.sort(self.order, precedes)
     self.order = vim.tbl_map(function(row) return row.id end, self.order)
   end
-  local was, was_open = self.before, self:open_count()
-  self.before, self.counts, self.version, self.seq = {}, push.counts, push.version, push.seq
+  local previous, was_open = self.previous, self:open_count()
+  self.previous, self.counts, self.version, self.seq = {}, push.counts, push.version, push.seq
   self.damaged = push.damaged
   self.ready = true
   local ids = self.changed
   local moved = self.moved
   self.changed, self.moved = nil, nil
-  self:tell(ids, moved)
-  if not is_whole then news.tell(self, was, was_open) end
+  self:update_views(ids, moved)
+  if not is_whole then news.notify_of_changes(self, previous, was_open) end
 end
 
---- Note the result of a change of ours: what it did is no news.
-function M:made(result)
+--- Record the result of our own change, which needs no notification.
+function M:record_own_change(result)
   for _, task in ipairs(result.tasks or { result.task }) do self.own[task.id] = task.version end
 end
 
-function M:tell(ids, moved)
+function M:update_views(ids, moved)
   for _, view in pairs(self.views) do view:update(ids or {}, moved) end
   vim.cmd("redrawstatus!")
 end
 
---- The lines of the list: ids with their depth and their parent ("" for none), children below it.
+--- Return the ids of the list with `depth` and `parent` ("" for none), children below their parents.
 function M:tree()
   local children, lines = {}, {}
   for _, id in ipairs(self.order) do
@@ -136,44 +136,44 @@ function M:tree()
   return lines
 end
 
---- How many tasks are neither completed nor failed, and how many there are.
+--- Return the number of tasks that are neither completed nor failed, and of all tasks.
 function M:open_count()
   local open = (self.counts.pending or 0) + (self.counts.in_progress or 0) + (self.counts.paused or 0)
   return open, open + (self.counts.completed or 0) + (self.counts.failed or 0)
 end
 
-local function of_subscription(params)
+local function find_by_subscription(params)
   for _, model in pairs(models) do
-    if params.subscription == model.subscription or params.subscription == model.watching then return model end
+    if params.subscription == model.subscription or params.subscription == model.presence_subscription then return model end
   end
 end
 
 table.insert(transport.listeners, {
-  connected = function()
+  on_connected = function()
     for _, model in pairs(models) do model:subscribe() end
-    for _, model in pairs(models) do model:tell() end
+    for _, model in pairs(models) do model:update_views() end
   end,
-  away = function()
+  on_away = function()
     for _, model in pairs(models) do
-      model.subscription, model.watching, model.present = nil, nil, {}
-      model:tell()
+      model.subscription, model.presence_subscription, model.present = nil, nil, {}
+      model:update_views()
     end
   end,
-  pushed = function(method, params)
-    local model = of_subscription(params)
+  on_push = function(method, params)
+    local model = find_by_subscription(params)
     if not model then return end
     if method == "rows" then return model:fold(params) end
     if method == "presence" then
       model.present = params.present
-      return model:tell()
+      return model:update_views()
     end
-    if method == "end" and params.subscription == model.watching then
-      model.watching, model.present = nil, {}
-      return model:tell()
+    if method == "end" and params.subscription == model.presence_subscription then
+      model.presence_subscription, model.present = nil, {}
+      return model:update_views()
     end
     if method == "end" then
-      model.subscription, model.seq, model.trouble = nil, nil, params.error and params.error.message or "it ended"
-      model:tell()
+      model.subscription, model.seq, model.problem = nil, nil, params.error and params.error.message or "the subscription ended"
+      model:update_views()
       vim.defer_fn(function() if transport.connected and not model.subscription then model:subscribe() end end, AGAIN_MS)
     end
   end,

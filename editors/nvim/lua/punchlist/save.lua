@@ -1,13 +1,13 @@
---- `:w` of a list: the difference between the lines that were shown and those that stand there becomes one call.
+--- `:w` of a list: sends the difference between the drawn lines and the buffer's as one call.
 local text = require("punchlist.text")
 local transport = require("punchlist.transport")
 
 local M = {}
-local MAX_TITLE = 500 -- characters, as the daemon says
+local MAX_TITLE = 500 -- characters, the daemon's limit
 local EDITED = { "title", "status", "priority" }
 
---- What `sequence` (numbers) keeps in place: the set of the places of a longest rising run.
-local function rising(sequence)
+--- Return the set of indexes of a longest increasing subsequence of numbers.
+local function longest_increasing(sequence)
   local tails, back = {}, {}
   for at, value in ipairs(sequence) do
     local low, high = 1, #tails + 1
@@ -25,28 +25,28 @@ local function rising(sequence)
   return kept
 end
 
-local function refuse(line, why)
+local function reject(line, why)
   return nil, ("line %d: %s; nothing was changed"):format(line, why)
 end
 
---- The lines as items: `at`, `id`, `task` (what is read of it), `above` (the item that is its parent).
-local function read_all(view, lines)
+--- Parse the lines to items: `at` (line), `id`, `task` (the parsed line), `above` (the parent's item).
+local function parse_lines(view, lines)
   local items, seen, above = {}, {}, {}
   for at, line in ipairs(lines) do
     if line:find("%S") then
-      local known = text.id_of(line)
-      local task, why = text.read(line)
-      if not task then return refuse(at, why) end
-      if task.id and not view.text[task.id] then return refuse(at, ("there is no task #%s here"):format(task.id)) end
+      local old_id = text.parse_id(line)
+      local task, why = text.parse_line(line)
+      if not task then return reject(at, why) end
+      if task.id and not view.text[task.id] then return reject(at, ("no task #%s in this list"):format(task.id)) end
       if task.id and seen[task.id] then
-        return refuse(at, ("#%s stands here and on line %d"):format(task.id, seen[task.id]))
+        return reject(at, ("#%s is already on line %d"):format(task.id, seen[task.id]))
       end
-      local item = { at = at, id = task.id, task = task, is_same = known and view.text[known] == line }
+      local item = { at = at, id = task.id, task = task, is_same = old_id and view.text[old_id] == line }
       if task.id then seen[task.id] = at end
       for depth = #above, task.depth + 1, -1 do above[depth] = nil end
       item.above = above[#above]
       above[#above + 1] = item
-      -- A line that is indented by more than one level has the nearest one as parent.
+      -- A line that is indented by several levels is a child of the nearest line above it.
       for depth = #above, task.depth do above[depth + 1] = item end
       items[#items + 1] = item
     end
@@ -58,55 +58,55 @@ local function has_escape(title)
   return title:find("\\x%x%x") or title:find("\\u%x%x%x%x") or title:find("\\U%x%x%x%x%x%x%x%x")
 end
 
-local function minus(list, other)
-  return vim.tbl_filter(function(one) return not vim.tbl_contains(other, one) end, list)
+local function subtract(list, other)
+  return vim.tbl_filter(function(item) return not vim.tbl_contains(other, item) end, list)
 end
 
---- Refuse a line whose end became part of its title: its priority, owner and blockers would be lost.
-local function refuse_stray_end(view, item)
-  local was = item.id and text.read(view.text[item.id])
-  local stray, is_own = text.stray_end(item.task, was)
+--- Reject a line whose end became part of its title: its priority, owner or blockers would be lost.
+local function reject_stray_end(view, item)
+  local was = item.id and text.parse_line(view.text[item.id])
+  local stray, is_own = text.find_stray_end(item.task, was)
   if not stray then return true end
-  local shown = item.id and ("; the line was \"%s\""):format(vim.trim(view.text[item.id])) or ""
-  local advice = is_own and "write the title in front of it, before two spaces"
+  local old_line = item.id and ("; the line was \"%s\""):format(vim.trim(view.text[item.id])) or ""
+  local advice = is_own and "put the whole title before it, followed by two spaces"
     or "to keep it in the title, end the line with two spaces and !normal"
-  return refuse(item.at, ("\"%s\" would be a part of the title \"%s\"%s; %s")
-    :format(stray, item.task.title, shown, advice))
+  return reject(item.at, ("\"%s\" would be a part of the title \"%s\"%s; %s")
+    :format(stray, item.task.title, old_line, advice))
 end
 
---- What a person did to the line of a task that was there: members to set, or why not.
-local function edits_of(view, item, force)
-  local shown, now = view.shown[item.id], view.model.by_id[item.id]
-  local was, mine = text.read(view.text[item.id]), item.task
+--- Return the edited members of an existing task's line, or nil and an error.
+local function find_edits(view, item, force)
+  local drawn, now = view.drawn[item.id], view.model.by_id[item.id]
+  local was, mine = text.parse_line(view.text[item.id]), item.task
   if mine.owner ~= was.owner then
-    return refuse(item.at, "who works on a task changes by claiming it and giving it back, not by its line")
+    return reject(item.at, "change the owner of a task by claiming or releasing it, not in its line")
   end
-  local theirs = now and text.read(text.line(now, 0))
+  local theirs = now and text.parse_line(text.format_line(now, 0))
   local edits = {}
   for _, member in ipairs(EDITED) do
     if mine[member] ~= was[member] then
       local is_conflict = not theirs or (theirs[member] ~= was[member] and theirs[member] ~= mine[member])
       if is_conflict and not (force and theirs) then
-        local what = theirs and ("somebody else made it: " .. text.line(now, 0)) or "somebody else deleted it"
-        return refuse(item.at, ("#%s was changed meanwhile, %s (:w! keeps yours)"):format(item.id, what))
+        local what = theirs and ("was changed by someone else to: " .. text.format_line(now, 0)) or "was deleted by someone else"
+        return reject(item.at, ("#%s %s (:w! keeps yours)"):format(item.id, what))
       end
       if theirs[member] ~= mine[member] then edits[member] = mine[member] end
     end
   end
-  if edits.title and text.safe(shown.title) ~= shown.title and has_escape(edits.title) then
-    return refuse(item.at, "the title has characters shown as escapes: write it anew without them")
+  if edits.title and text.safe(drawn.title) ~= drawn.title and has_escape(edits.title) then
+    return reject(item.at, "the title has characters shown as escapes: enter a new one without them")
   end
   local blockers = now and now.blocked_by or {}
-  local more = minus(minus(mine.blocked_by, was.blocked_by), blockers)
-  local less = minus(was.blocked_by, minus(was.blocked_by, blockers))
-  less = minus(less, mine.blocked_by)
+  local more = subtract(subtract(mine.blocked_by, was.blocked_by), blockers)
+  local less = subtract(was.blocked_by, subtract(was.blocked_by, blockers))
+  less = subtract(less, mine.blocked_by)
   if #more > 0 then edits.more = more end
   if #less > 0 then edits.less = less end
   return edits
 end
 
---- The moves that bring brothers and sisters into the order of the lines.
-local function moves_of(view, items, parents)
+--- Return the moves that bring siblings into the order of the lines.
+local function plan_moves(view, items, parents)
   local groups, place, moves = {}, {}, {}
   for at, id in ipairs(view.model.order) do place[id] = at end
   local shown_at, last = {}, #view.model.order
@@ -126,8 +126,8 @@ local function moves_of(view, items, parents)
       is_moved = is_moved or is_adopted or (before and (is_new or before < highest))
       is_new, highest = is_new or not before, before or highest
     end
-    local kept = is_moved and rising(sequence)
-    local first -- the first that stays where it is: what goes in front has no other hold
+    local kept = is_moved and longest_increasing(sequence)
+    local first -- the first item that stays in place, the anchor for items moved before it
     for at, item in ipairs(group) do first = first or (kept and kept[at] and item) end
     for at, item in ipairs(group) do
       if kept and not kept[at] then moves[#moves + 1] = { item = item, after = group[at - 1], before = first } end
@@ -136,14 +136,14 @@ local function moves_of(view, items, parents)
   return moves
 end
 
---- What takes a task to a status. A finished task can only be paused or fail once it is pending again.
-local function steps(was, to)
-  local by_way = (was == "completed" or was == "failed") and (to == "paused" or (to == "failed" and was ~= "failed"))
-  return by_way and { "pending", to } or { to }
+--- Return the transitions to a status. A finished task must become pending before it can be paused or fail.
+local function status_steps(was, to)
+  local via_pending = (was == "completed" or was == "failed") and (to == "paused" or (to == "failed" and was ~= "failed"))
+  return via_pending and { "pending", to } or { to }
 end
 
---- The changed statuses in an order in which no task changes before those below it and those that it waits for.
-local function in_order(view, statuses)
+--- Return the ids of changed statuses in an order in which children and blockers come first.
+local function sort_statuses(view, statuses)
   local sorted, seen, children = {}, {}, {}
   for _, item in ipairs(view.tree) do
     children[item.parent] = children[item.parent] or {}
@@ -161,12 +161,12 @@ local function in_order(view, statuses)
   return sorted
 end
 
---- The plan of a save: `changes`, as `list.apply` takes them, and the line `at` which each of them comes from.
---- What is loosened goes first and what is tied last, so that no step on the way closes a circle. What is deleted goes
---- before the statuses, since a task can be completed once nothing open is below it.
+--- Plan a save: `changes` of `list.apply`, the line `at` of each change, and the ids of the `deleted` tasks.
+--- Parents and blockers are removed first and added last, so that no intermediate step forms a cycle. Deletions come
+--- before statuses, because open children prevent the completion of a parent.
 --- @return table|nil, string|nil
 function M.plan(view, lines, force)
-  local items, why, seen = read_all(view, lines)
+  local items, why, seen = parse_lines(view, lines)
   if not items then return nil, why end
   local plan = { changes = {}, at = {}, deleted = {} }
   local function change(at, method, params)
@@ -177,24 +177,24 @@ function M.plan(view, lines, force)
   local parents, statuses, ties, count = {}, {}, {}, 0
   for _, item in ipairs(view.tree) do parents[item.id] = item.parent end
   for _, item in ipairs(items) do
-    local was = item.id and text.read(view.text[item.id])
+    local was = item.id and text.parse_line(view.text[item.id])
     local is_new_title = not item.is_same and not (was and was.title == item.task.title)
     if is_new_title and vim.fn.strchars(item.task.title) > MAX_TITLE then
-      return refuse(item.at, ("the title has more than %d characters"):format(MAX_TITLE))
+      return reject(item.at, ("the title has more than %d characters"):format(MAX_TITLE))
     end
     if not item.is_same then
       local is_whole
-      is_whole, why = refuse_stray_end(view, item)
+      is_whole, why = reject_stray_end(view, item)
       if not is_whole then return nil, why end
     end
     if not item.id then
-      if item.task.owner ~= "" then return refuse(item.at, "a new task has no owner: claim it once it is there") end
+      if item.task.owner ~= "" then return reject(item.at, "a new task can't have an owner: save it, then claim it") end
       count = count + 1
       item.ref = "new-" .. count
     else
       local edits = {}
       if not item.is_same then
-        edits, why = edits_of(view, item, force)
+        edits, why = find_edits(view, item, force)
         if not edits then return nil, why end
       end
       local parent = item.above and (item.above.id or item.above.ref) or ""
@@ -228,26 +228,26 @@ function M.plan(view, lines, force)
     local id = item.id
     if not seen[id] and view.model.by_id[id] then
       local at = math.min(view.place[id] or 1, math.max(#lines, 1))
-      if view.model.by_id[id] ~= view.shown[id] and not force then
-        return refuse(at, ("#%s, which you deleted, was changed meanwhile (:w! deletes it)"):format(id))
+      if view.model.by_id[id] ~= view.drawn[id] and not force then
+        return reject(at, ("#%s, which you deleted, was changed by someone else (:w! deletes it)"):format(id))
       end
       plan.deleted[#plan.deleted + 1] = id
     end
   end
   if #plan.deleted > 0 then change(1, "task.delete", { tasks = plan.deleted }) end
-  for _, id in ipairs(in_order(view, statuses)) do
+  for _, id in ipairs(sort_statuses(view, statuses)) do
     local now = view.model.by_id[id]
     local fence = now.fence and now.owner == require("punchlist").config.owner and now.fence or nil
-    for _, status in ipairs(steps(now.status, statuses[id][2])) do
+    for _, status in ipairs(status_steps(now.status, statuses[id][2])) do
       change(statuses[id][1], "task.set_status", { task = id, status = status, fence = fence })
     end
   end
   for _, tie in ipairs(ties) do change(tie[1], "task.edit", tie[2]) end
-  local moves = moves_of(view, items, parents)
+  local moves = plan_moves(view, items, parents)
   for _, move in ipairs(moves) do
     local after = move.after and (move.after.id or move.after.ref)
     local place = { after = after, before = not after and (move.before.id or move.before.ref) or nil }
-    if #moves == 1 and count == 1 and move.item.ref then -- a new task alone: it is added where it belongs
+    if #moves == 1 and count == 1 and move.item.ref then -- a single new task is added in place
       added.after, added.before = place.after, place.before
     else
       place.task = move.item.id or move.item.ref
@@ -257,62 +257,62 @@ function M.plan(view, lines, force)
   return plan
 end
 
-local function say(message, level)
+local function notify(message, level)
   vim.notify("punchlist: " .. message, level or vim.log.levels.ERROR)
 end
 
---- Why the daemon refuses a save, with the line that the refused change comes from.
-local function why_refused(plan, err)
-  if err.kind == "version_conflict" then return "the list was changed in this moment; :w again (nothing was changed)" end
+--- Format the daemon's error for a save, with the line of the rejected change.
+local function format_error(plan, err)
+  if err.kind == "version_conflict" then return "the list has just changed; :w again (nothing was changed)" end
   local why = text.safe((err.message or err.kind):gsub("^changes%[%d+%] %(%S+%): ", ""):gsub(" Nothing was changed%.$", ""))
   local line = err.change and ("line %d: "):format(plan.at[err.change + 1]) or ""
   return ("%s%s (nothing was changed)"):format(line, why)
 end
 
-local function run(view, plan)
+local function send(view, plan)
   local saving = {}
   view.saving = saving
-  vim.bo[view.buffer].modifiable = false -- for the moment until the answer
-  view:banner()
+  vim.bo[view.buffer].modifiable = false -- until the response
+  view:draw_banner()
   local params = { conversation = view.model.name, expect_version = view.model.version, changes = plan.changes }
   transport.change("list.apply", params, function(err, result)
     if not vim.api.nvim_buf_is_loaded(view.buffer) or view.saving ~= saving then return end
     if not err then
       saving.version = result.version
-      view.model:made(result)
-      if view.model.version >= result.version then view:saved() end
+      view.model:record_own_change(result)
+      if view.model.version >= result.version then view:finish_save() end
       return
     end
     view.saving = nil
     vim.bo[view.buffer].modifiable = true
     vim.bo[view.buffer].modified = true
-    say(why_refused(plan, err))
-    view:banner()
+    notify(format_error(plan, err))
+    view:draw_banner()
   end)
 end
 
---- Save a list's buffer. With `force` what you wrote wins over others' changes, and deleting asks nothing.
+--- Save a list's buffer. With `force`, overwrite others' changes and delete without a question.
 function M.save(view, force)
-  if view.saving then return say("the save before this one is not answered yet; nothing more was sent") end
+  if view.saving then return notify("the previous save is still in progress; nothing more was sent") end
   if not transport.connected or not view.model.ready then
-    return say("the daemon is away; nothing was changed, and your edits stay here until :w")
+    return notify("no connection to the daemon; nothing was changed, and your edits stay here until :w")
   end
   local plan, why = M.plan(view, vim.api.nvim_buf_get_lines(view.buffer, 0, -1, false), force)
-  if not plan then return say(why) end
+  if not plan then return notify(why) end
   if #plan.changes == 0 then
     view.lines = vim.api.nvim_buf_get_lines(view.buffer, 0, -1, false)
-    return view:saved()
+    return view:finish_save()
   end
-  if #plan.deleted == 0 or force then return run(view, plan) end
+  if #plan.deleted == 0 or force then return send(view, plan) end
   local question = ("Delete #%s?"):format(table.concat(plan.deleted, ", #"))
   local tick = vim.api.nvim_buf_get_changedtick(view.buffer)
   local version = view.model.version
   vim.ui.select({ "Delete", "Cancel" }, { prompt = question }, function(answer)
-    if answer ~= "Delete" then return say("nothing was changed", vim.log.levels.INFO) end
+    if answer ~= "Delete" then return notify("nothing was changed", vim.log.levels.INFO) end
     if tick ~= vim.api.nvim_buf_get_changedtick(view.buffer) or version ~= view.model.version then
-      return say("the list or the buffer changed while the question stood; nothing was changed: :w again")
+      return notify("the list or the buffer has changed since the question; nothing was changed: :w again")
     end
-    run(view, plan)
+    send(view, plan)
   end)
 end
 

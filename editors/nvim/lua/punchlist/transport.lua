@@ -1,37 +1,37 @@
 --- The connection to the daemon: one Unix socket, one JSON text a line, requests with callbacks, and reconnects.
---- Nothing here waits: every answer comes in a callback on Neovim's main loop.
+--- Never blocks: callbacks get the responses on Neovim's main loop.
 local M = { connected = false, reason = "not connected yet", listeners = {}, hello = nil }
 
 local uv = vim.uv or vim.loop
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS, START_EVERY_MS = 50, 2000, 10000
-local MAX_ADDRESS_BYTES = 107 -- what a Unix address holds besides its closing zero; libuv cuts a longer one silently
-local pipe, wanted, timer, started_at
+local MAX_ADDRESS_BYTES = 107 -- limit of a Unix address without its final zero; libuv truncates longer ones silently
+local pipe, is_open, timer, started_at
 local next_id, pause_ms = 0, FIRST_PAUSE_MS
 local pending, order = {}, {}
 local connect
 
---- Where the daemon listens, by the rules of docs/protocol.md.
+--- Return the path of the daemon's socket by the rules of docs/protocol.md.
 function M.socket_path()
   local env = vim.env
   if (env.PUNCHLIST_SOCKET or "") ~= "" then return env.PUNCHLIST_SOCKET end
   if (env.XDG_RUNTIME_DIR or ""):sub(1, 1) == "/" then return env.XDG_RUNTIME_DIR .. "/punchlist/daemon.sock" end
   local run = "/run/user/" .. uv.getuid()
-  local found = uv.fs_stat(run)
-  if found and found.uid == uv.getuid() then return run .. "/punchlist/daemon.sock" end
+  local stat = uv.fs_stat(run)
+  if stat and stat.uid == uv.getuid() then return run .. "/punchlist/daemon.sock" end
   local data = env.XDG_DATA_HOME or ""
   if data:sub(1, 1) ~= "/" then data = (env.HOME or "") .. "/.local/share" end
   local own = env.PUNCHLIST_DATA_DIR or ""
   return (own ~= "" and own or data .. "/punchlist") .. "/run/daemon.sock"
 end
 
---- Whether this plugin may start a daemon where none runs.
-function M.may_start()
+--- Return whether this plugin may start a daemon if none runs.
+function M.may_start_daemon()
   return vim.env.PUNCHLIST_AUTOSTART ~= "0" and require("punchlist").config.autostart and vim.fn.executable("punch") == 1
 end
 
-local function tell(what, ...)
+local function emit(event, ...)
   for _, listener in ipairs(M.listeners) do
-    if listener[what] then listener[what](...) end
+    if listener[event] then listener[event](...) end
   end
 end
 
@@ -39,12 +39,12 @@ local function write(request)
   pipe:write(request.text)
 end
 
-local function failed(reason)
+local function connection_error(reason)
   return { kind = "connection", message = reason }
 end
 
---- The connection is gone: keyed changes wait for the next one, where they are sent again; reads fail.
-local function lost(reason)
+--- Handle the loss of the connection: reads fail, and changes with a key are sent again over the next one.
+local function on_disconnect(reason)
   local is_news = M.connected or M.reason ~= reason
   if pipe and not pipe:is_closing() then pipe:close() end
   pipe, M.connected, M.reason = nil, false, reason
@@ -55,12 +55,12 @@ local function lost(reason)
       kept[#kept + 1] = id
     elseif request then
       pending[id] = nil
-      request.done(failed(reason))
+      request.done(connection_error(reason))
     end
   end
   order = kept
-  if is_news then tell("away", reason) end
-  if not wanted then return end
+  if is_news then emit("on_away", reason) end
+  if not is_open then return end
   timer = timer or uv.new_timer()
   timer:start(pause_ms, 0, vim.schedule_wrap(connect))
   pause_ms = math.min(pause_ms * 2, LONGEST_PAUSE_MS)
@@ -68,14 +68,14 @@ end
 
 local function start_daemon()
   local now = uv.now()
-  if not M.may_start() or (started_at and now - started_at < START_EVERY_MS) then return end
+  if not M.may_start_daemon() or (started_at and now - started_at < START_EVERY_MS) then return end
   started_at = now
   local handle
   handle = uv.spawn("punch", { args = { "daemon", "status" }, stdio = {}, detached = true }, function() handle:close() end)
 end
 
-local function received(message)
-  if message.method then return tell("pushed", message.method, message.params) end
+local function on_message(message)
+  if message.method then return emit("on_push", message.method, message.params) end
   local request = pending[message.id]
   if not request then return end
   pending[message.id] = nil
@@ -91,11 +91,11 @@ local function received(message)
   request.done(nil, message.result)
 end
 
-local function reader(own)
+local function make_reader(own)
   local parts = {}
   return function(err, data)
     if err or not data then
-      return vim.schedule(function() if pipe == own then lost(err or "the daemon closed the connection") end end)
+      return vim.schedule(function() if pipe == own then on_disconnect(err or "the daemon closed the connection") end end)
     end
     local messages, from = {}, 1
     while true do
@@ -112,25 +112,25 @@ local function reader(own)
     vim.schedule(function()
       for _, message in ipairs(messages) do
         if pipe ~= own then return end
-        received(message)
+        on_message(message)
       end
     end)
   end
 end
 
---- The path for connect(), however long it is: a long one goes by its directory's descriptor.
-local function address(path)
+--- Return a path that fits into a Unix address, for a long one through its directory's descriptor, and the descriptor.
+local function short_path(path)
   if #path <= MAX_ADDRESS_BYTES then return path end
   local folder = uv.fs_open(vim.fn.fnamemodify(path, ":h"), "r", 0)
   return folder and ("/proc/self/fd/%d/%s"):format(folder, vim.fn.fnamemodify(path, ":t")) or path, folder
 end
 
-local function greet()
+local function send_hello()
   M.request("daemon.hello", { client = { name = require("punchlist").config.actor, version = "1" } }, function(err, result)
     if not pipe then return end
     if err and err.kind == "connection" then return end
     M.hello, M.connected, M.reason, pause_ms = result or {}, true, nil, FIRST_PAUSE_MS
-    tell("connected")
+    emit("on_connected")
     for _, id in ipairs(vim.deepcopy(order)) do
       if pending[id] and pending[id].key then write(pending[id]) end
     end
@@ -138,50 +138,50 @@ local function greet()
 end
 
 function connect()
-  if pipe or not wanted then return end
+  if pipe or not is_open then return end
   local path = M.socket_path()
-  uv.fs_stat(path, vim.schedule_wrap(function(missing, found)
-    if pipe or not wanted then return end
-    if found and found.uid ~= uv.getuid() and found.uid ~= 0 then
-      return lost(("%s belongs to another user (uid %d); punchlist does not talk to it"):format(path, found.uid))
+  uv.fs_stat(path, vim.schedule_wrap(function(missing, stat)
+    if pipe or not is_open then return end
+    if stat and stat.uid ~= uv.getuid() and stat.uid ~= 0 then
+      return on_disconnect(("%s belongs to another user (uid %d); punchlist does not use it"):format(path, stat.uid))
     end
     if missing then
       start_daemon()
-      return lost("no daemon listens on " .. path)
+      return on_disconnect("no daemon listens on " .. path)
     end
     local own = uv.new_pipe(false)
-    local where, folder = address(path)
+    local where, folder = short_path(path)
     pipe = own
     own:connect(where, vim.schedule_wrap(function(err)
       if folder then uv.fs_close(folder) end
       if pipe ~= own then return end
       if err then
         start_daemon()
-        return lost(("no daemon listens on %s (%s)"):format(path, err))
+        return on_disconnect(("no daemon listens on %s (%s)"):format(path, err))
       end
-      own:read_start(reader(own))
-      greet()
+      own:read_start(make_reader(own))
+      send_hello()
     end))
   end))
 end
 
---- Connect, and stay connected from now on.
+--- Connect, and reconnect until `close`.
 function M.open()
-  wanted = true
+  is_open = true
   connect()
 end
 
---- Hang up for good.
+--- Disconnect permanently.
 function M.close()
-  wanted = false
+  is_open = false
   if timer then timer:stop() end
-  lost("closed")
+  on_disconnect("closed")
 end
 
---- Call a method. `done(err, result)` is called once, later; `err` has `kind` and `message`.
---- A change with a `key` that a broken connection leaves unanswered is sent again with that key.
+--- Call a method. `done(err, result)` is called once, asynchronously; `err` has `kind` and `message`.
+--- If the connection breaks before the response, a change with a `key` is sent again.
 function M.request(method, params, done, first)
-  if not pipe or not (M.connected or first) then return vim.schedule(function() done(failed(M.reason)) end) end
+  if not pipe or not (M.connected or first) then return vim.schedule(function() done(connection_error(M.reason)) end) end
   next_id = next_id + 1
   local text = vim.json.encode({ jsonrpc = "2.0", id = next_id, method = method, params = params }) .. "\n"
   pending[next_id] = { text = text, key = params.key, done = done }
@@ -189,7 +189,7 @@ function M.request(method, params, done, first)
   write(pending[next_id])
 end
 
---- Call a method that changes something, with a key of its own.
+--- Call a method that changes something, with a new key.
 function M.change(method, params, done)
   params.key = ("nvim-%d-%x-%x"):format(uv.os_getpid(), uv.hrtime(), math.random(0, 2 ^ 30))
   M.request(method, params, done)

@@ -7,14 +7,14 @@ M.__index = M
 local views = {} -- by buffer
 local signs = vim.api.nvim_create_namespace("punchlist")
 local banners = vim.api.nvim_create_namespace("punchlist_banner")
-local DEFAULT_UNDO = -123456 -- "as the global option says"
+local DEFAULT_UNDO = -123456 -- undolevels: use the global value
 
---- The view of a buffer, or nil.
+--- Return the view of a buffer (0: the current one), or nil.
 function M.of(buffer)
   return views[buffer ~= 0 and buffer or vim.api.nvim_get_current_buf()]
 end
 
---- Make a buffer show a list.
+--- Show a list in a buffer.
 function M.open(buffer, model)
   local view = views[buffer]
   if not view then
@@ -34,64 +34,64 @@ function M.open(buffer, model)
     require("punchlist.actions").map(buffer)
   end
   view.saving = nil
-  view:forget()
+  view:reset()
   view:draw({}, true)
   return view
 end
 
---- Forget what is shown: the next drawing writes all lines.
-function M:forget()
-  self.tree, self.lines, self.text, self.shown, self.place, self.waiting = {}, {}, {}, {}, {}, 0
+--- Reset the state of the lines, so that the next drawing writes all of them.
+function M:reset()
+  self.tree, self.lines, self.text, self.drawn, self.place, self.waiting = {}, {}, {}, {}, {}, 0
   self.blank = true
 end
 
---- The model changed: `ids` look different, with `moved` the order too. Typing is never overwritten.
+--- Draw the rows `ids`, which have changed, and all rows if the order has `moved`. Never overwrite unsaved edits.
 function M:update(ids, moved)
   if not vim.api.nvim_buf_is_loaded(self.buffer) then return end
-  if self.saving and self.saving.version and self.model.version >= self.saving.version then return self:saved() end
+  if self.saving and self.saving.version and self.model.version >= self.saving.version then return self:finish_save() end
   if vim.bo[self.buffer].modified or self.saving then
     if moved or next(ids) then
-      self.waiting, self.missed = self.waiting + 1, true
+      self.waiting, self.is_stale = self.waiting + 1, true
     end
-    return self:banner()
+    return self:draw_banner()
   end
-  moved, self.missed = moved or self.missed, nil
+  moved, self.is_stale = moved or self.is_stale, nil
   self:draw(ids, moved)
 end
 
---- What was saved has come back: show the list as it is.
-function M:saved()
-  self.saving, self.missed = nil, nil
+--- Finish a save once the model has its version.
+function M:finish_save()
+  self.saving, self.is_stale = nil, nil
   vim.bo[self.buffer].modified = false
   vim.bo[self.buffer].modifiable = true
   self.lines = vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false)
   self.waiting = 0
   self:draw({}, true)
-  -- Typing has moved the marks.
+  -- Edits have moved the marks.
   vim.api.nvim_buf_clear_namespace(self.buffer, signs, 0, -1)
   for at = 1, #self.tree do self:mark(at) end
 end
 
---- The id of the task in a line, from 1; nil where the line shows none.
+--- Return the id of the task in a line, from 1, or nil.
 function M:id_at(line)
-  return text.id_of(vim.api.nvim_buf_get_lines(self.buffer, line - 1, line, false)[1] or "")
+  return text.parse_id(vim.api.nvim_buf_get_lines(self.buffer, line - 1, line, false)[1] or "")
 end
 
-function M:line_of(id, depth)
+function M:format_line(id, depth)
   local row = self.model.by_id[id]
-  if self.shown[id] ~= row or not self.text[id] or self.depth_of[id] ~= depth then
-    self.text[id], self.shown[id] = text.line(row, depth), row
+  if self.drawn[id] ~= row or not self.text[id] or self.depth_of[id] ~= depth then
+    self.text[id], self.drawn[id] = text.format_line(row, depth), row
     self.depth_of[id] = depth
   end
   return self.text[id]
 end
 
---- Write lines from `first` on in place of those up to `last` (from 0, end-exclusive); no undo leads behind it.
+--- Replace the lines from `first` to `last` (from 0, end-exclusive), without an entry in Neovim's undo history.
 function M:write(first, last, lines)
   local options = vim.bo[self.buffer]
   local modifiable = options.modifiable
   options.modifiable, options.undolevels = true, -1
-  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- they would move to the line behind
+  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- otherwise they would move to the next line
   vim.api.nvim_buf_set_lines(self.buffer, first, last, false, lines)
   options.undolevels, options.modified, options.modifiable = DEFAULT_UNDO, false, modifiable
   self.redrawn = self.redrawn + #lines
@@ -108,14 +108,14 @@ function M:draw(ids, moved)
         local at = self.place[id]
         if at and model.by_id[id] then
           local before = self.lines[at]
-          self.lines[at] = self:line_of(id, self.tree[at].depth)
+          self.lines[at] = self:format_line(id, self.tree[at].depth)
           if before ~= self.lines[at] then self:write(at - 1, at, { self.lines[at] }) end
           self:mark(at)
         end
       end
     end
   end
-  self:banner()
+  self:draw_banner()
 end
 
 function M:draw_all()
@@ -127,10 +127,10 @@ function M:draw_all()
   local old, new = self.lines, {}
   self.tree, self.place = self.model:tree(), {}
   for at, item in ipairs(self.tree) do
-    new[at], self.place[item.id] = self:line_of(item.id, item.depth), at
+    new[at], self.place[item.id] = self:format_line(item.id, item.depth), at
   end
   for id in pairs(self.text) do
-    if not self.place[id] then self.text[id], self.shown[id] = nil, nil end
+    if not self.place[id] then self.text[id], self.drawn[id] = nil, nil end
   end
   local first, rest = 0, 0
   while first < #old and first < #new and old[first + 1] == new[first + 1] do first = first + 1 end
@@ -149,55 +149,55 @@ function M:draw_all()
   end
 end
 
---- Signs and the notice of a claim beside a line.
+--- Draw the sign of a line, and its claim, reason and gate as virtual text.
 function M:mark(at)
   vim.api.nvim_buf_clear_namespace(self.buffer, signs, at - 1, at)
   local row = self.model.by_id[self.tree[at].id]
-  local said = {}
+  local notes = {}
   if row.fence then
     local till = row.lease_expires_at and os.date(" until %H:%M", math.floor(row.lease_expires_at / 1000)) or ""
     local where = (row.machine or "") ~= "" and " on " .. text.safe(row.machine) or ""
     local left = row.left_at or row.silent_at
     local gone = left and "left at " .. os.date("%H:%M", math.floor(left / 1000)) or "claimed"
-    said[1] = gone .. where .. till
+    notes[1] = gone .. where .. till
   end
-  if row.status == "failed" and (row.fail_reason or "") ~= "" then said[#said + 1] = text.safe(row.fail_reason):sub(1, 120) end
-  if row.waits_for then said[#said + 1] = "waits for " .. text.gate(row) end
+  if row.status == "failed" and (row.fail_reason or "") ~= "" then notes[#notes + 1] = text.safe(row.fail_reason):sub(1, 120) end
+  if row.waits_for then notes[#notes + 1] = "waits for " .. text.describe_gate(row) end
   local sign = row.status == "failed" and { "!", "ErrorMsg" } or row.status == "in_progress" and { "●", "Todo" }
-  if not sign and #said == 0 then return end
+  if not sign and #notes == 0 then return end
   vim.api.nvim_buf_set_extmark(self.buffer, signs, at - 1, 0, {
     sign_text = sign and sign[1] or nil,
     sign_hl_group = sign and sign[2] or nil,
-    virt_text = #said > 0 and { { "  " .. table.concat(said, "; "), "Comment" } } or nil,
+    virt_text = #notes > 0 and { { "  " .. table.concat(notes, "; "), "Comment" } } or nil,
   })
 end
 
---- What a person should know about the whole list, as short sentences.
+--- Return notices about the whole list, as short phrases.
 function M:notices()
-  local model, said = self.model, {}
+  local model, notices = self.model, {}
   if not transport.connected then
-    said[1] = (model.ready and "away, this is the last picture: " or "away: ") .. text.safe(transport.reason or "")
+    notices[1] = (model.ready and "away, showing the last known list: " or "away: ") .. text.safe(transport.reason or "")
   end
-  if model.trouble then said[#said + 1] = text.safe(model.trouble) end
-  if model.damaged then said[#said + 1] = "the log is damaged and the list not whole: punch doctor" end
-  if self.saving then said[#said + 1] = "saving" end
+  if model.problem then notices[#notices + 1] = text.safe(model.problem) end
+  if model.damaged then notices[#notices + 1] = "the log is damaged and the list incomplete: punch doctor" end
+  if self.saving then notices[#notices + 1] = "saving" end
   if self.waiting > 0 and not self.saving then
-    said[#said + 1] = "others changed the list meanwhile; :w keeps both, :e! drops your edits"
+    notices[#notices + 1] = "others have changed the list; :w keeps both, :e! drops your edits"
   end
-  if model.ready and #model.order == 0 then said[#said + 1] = "an empty list: write [ ] Title, then :w" end
-  return said
+  if model.ready and #model.order == 0 then notices[#notices + 1] = "empty list: type [ ] Title, then :w" end
+  return notices
 end
 
-function M:banner()
-  local said = self:notices()
+function M:draw_banner()
+  local notices = self:notices()
   vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
-  local others = text.safe(table.concat(self.model:others(), ", "))
-  if #said > 0 or others ~= "" then
-    local notice = { { "  " .. table.concat(said, "; "), "WarningMsg" } }
-    if others ~= "" then notice[2] = { "  also here: " .. others, "Comment" } end
+  local other_actors = text.safe(table.concat(self.model:other_actors(), ", "))
+  if #notices > 0 or other_actors ~= "" then
+    local notice = { { "  " .. table.concat(notices, "; "), "WarningMsg" } }
+    if other_actors ~= "" then notice[2] = { "  also here: " .. other_actors, "Comment" } end
     vim.api.nvim_buf_set_extmark(self.buffer, banners, 0, 0, { virt_text = notice, virt_text_pos = "right_align" })
   end
-  vim.b[self.buffer].punchlist_notices = said
+  vim.b[self.buffer].punchlist_notices = notices
   for _, window in ipairs(vim.fn.win_findbuf(self.buffer)) do
     local plain = vim.wo[window].winhighlight:gsub(",?Normal:NonText", "")
     vim.wo[window].winhighlight = transport.connected and plain or plain .. (plain ~= "" and "," or "") .. "Normal:NonText"

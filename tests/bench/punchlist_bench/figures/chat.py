@@ -104,7 +104,7 @@ async def turns(where: Stage) -> list[Figure]:
             median * 1000,
             12,
             "{:.1f} ms",
-            f"best {best * 1000:.1f} ms; {work * 1000:.1f} ms of processor, the daemon's with it",
+            f"best {best * 1000:.1f} ms; {work * 1000:.1f} ms of processor time, including the daemon's",
         )
     ]
 
@@ -132,7 +132,7 @@ def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
             answer.read()
     middle = statistics.median(took)
     return [
-        Figure("a model's first word is with a reader of the panel's stream after (median)", middle * 1000, 20,
+        Figure("delay of a model's first word on the panel's stream (median)", middle * 1000, 20,
                "{:.1f} ms", f"worst of {WORDS}: {max(took) * 1000:.0f} ms")
     ]  # fmt: skip
 

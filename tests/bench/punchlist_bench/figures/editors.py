@@ -40,7 +40,7 @@ MEMORY_IN_NEOVIM = """
 
 LONGEST_IN_EMACS = """(progn
     (setq longest 0 depth 0)
-    (dolist (name '(punchlist--received punchlist--draw-on punchlist--show))
+    (dolist (name '(punchlist--on-data punchlist--draw-next-slice punchlist--show))
       (advice-add name :around
         (lambda (do &rest with)
           (let ((began (float-time (get-internal-run-time))))
@@ -133,8 +133,8 @@ def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float
         lines = editor.eval("punchlist-rendered")
     with emacs.Editor(socket, directory / "emacs") as editor:
         before = editor.eval(MEMORY_IN_EMACS)
-        editor.eval('(progn (punchlist--list-of "kept") nil)')
-        editor.until('(punchlist--list-is-ready (punchlist--list-of "kept"))')
+        editor.eval('(progn (punchlist--get-list "kept") nil)')
+        editor.until('(punchlist--list-is-ready (punchlist--get-list "kept"))')
         return statistics.median(longest), lines, (editor.eval(MEMORY_IN_EMACS) - before) / KEPT
 
 
@@ -166,10 +166,10 @@ def measure(*, quick: bool) -> str:
     survive_kills("test_nvim", "test_emacs")
     what = [
         ("opening 1,000 tasks: the first lines on the terminal's screen", "200 ms"),
-        ("the longest call then (processor time)", "50 ms"),
-        ("an agent's change on the screen after its answer, half of them", "50 ms"),
+        ("longest call during this (processor time)", "50 ms"),
+        ("from the response to an agent's change to the screen, median", "50 ms"),
         ("lines drawn for a push that changes one task", "1"),
-        (f"memory of the list for each of {KEPT:,} tasks", "1,024 bytes"),
+        (f"memory per task of a list of {KEPT:,}", "1,024 bytes"),
     ]
     rows = [(text, one, two, most) for (text, most), one, two in zip(what, *columns, strict=True)]
     rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0", "0"))

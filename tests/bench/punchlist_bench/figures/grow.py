@@ -145,7 +145,7 @@ def of_one_list(bench: Bench, size: int) -> Figures:
             pushed = bench.push(daemon, subscribe, write, size)
             each = (processor_s(daemon.pid) - before) / size / 21 * 1e6
             held = (process.resident_bytes(daemon.pid) - memory) / size / 1024
-            figures[f"{view}: answer → last, processor time of each push, held after"] = (
+            figures[f"{view}: response → last, processor time of each push, held after"] = (
                 f"{pushed.last / 1e3:,.1f} ms, {each:.1f} µs, {held:.1f} KiB"
             )
     return figures

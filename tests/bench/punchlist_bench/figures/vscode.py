@@ -94,13 +94,13 @@ def in_vs_code() -> list[Row]:
             window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
         pushed = (window.js("return punchlist.base.tree.drawn") - before) / ROUNDS
     drawn, painted, blocked = (statistics.median(one) for one in zip(*found, strict=True))
-    busy = "the longest that the extension host was busy then, VS Code's own work included"
-    seen = "an agent's change on the screen after its answer, half of them"
+    busy = "longest time that the extension host was busy, including VS Code's own work"
+    seen = "from the response to an agent's change to the screen, median"
     return [
-        ("opening 1,000 tasks: all rows handed to VS Code", f"{drawn:.0f} ms", ""),
+        ("opening 1,000 tasks: all rows passed to VS Code", f"{drawn:.0f} ms", ""),
         ("opening 1,000 tasks: the first row on the screen", f"{painted:.0f} ms", "200 ms"),
         (busy, f"{blocked:.0f} ms", ""),
-        ("processor time of drawing 1,000 rows in one go", f"{drawing:.1f} ms", "50 ms"),
+        ("processor time to draw 1,000 rows", f"{drawing:.1f} ms", "50 ms"),
         (seen, f"{statistics.median(times):.0f} ms", "50 ms"),
         ("rows drawn for a push that changes one task", f"{pushed:g}", "1"),
     ]
@@ -112,7 +112,7 @@ def measure(*, quick: bool) -> str:
     said = subprocess.run(
         [NODE, "--expose-gc", "test/memory.ts"], cwd=EXTENSION, env=env, capture_output=True, text=True, check=True
     )
-    rows.append(("memory for each of 10,000 tasks", f"{int(said.stdout):,} bytes", "1,024 bytes"))
+    rows.append(("memory per task of a list of 10,000", f"{int(said.stdout):,} bytes", "1,024 bytes"))
     kills = ["--test", "--test-name-pattern=over kills", "test/model.test.ts"]
     subprocess.run([NODE, *kills], cwd=EXTENSION, env={**env, "KILLS": str(KILLS)}, capture_output=True, check=True)
     rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0"))

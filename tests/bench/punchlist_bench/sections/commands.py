@@ -68,7 +68,7 @@ def run(bench: Bench) -> list[Row]:
             ("add", "punch add, whole process", "≤ 3 ×"),
             ("done", "punch done, whole process", "≤ 3 ×"),
             ("start", "punch start, whole process", "≤ 3 ×"),
-            ("again", "punch start of a task that one has already, whole process", "≤ 3 ×"),
+            ("again", "punch start of one's own task in progress, whole process", "≤ 3 ×"),
             ("next", "punch next, whole process", "≤ 3 ×"),
             ("prime", "punch agent prime, whole process", "≤ 3 ×"),
             ("edit", "punch edit, whole process", "≤ 3 ×"),

@@ -34,7 +34,7 @@ def _disk(bench: Bench) -> Row:
         caught = bench.catch_up(daemon, call("event.subscribe", after=0), events)
     wire = caught.bytes / events
     return table.absolute(
-        f"disk per event of {EVENT_BYTES} bytes, {events:,} events, everything in",
+        f"disk per event of {EVENT_BYTES} bytes, {events:,} events, everything included",
         f"{on_disk - wire + EVENT_BYTES:.0f} bytes",
         on_disk - wire + EVENT_BYTES,
         "≤ 250 bytes",

@@ -36,7 +36,7 @@ def _push(bench: Bench) -> list[Row]:
     alone = [push.middle for push in bench.in_turn({"ours": lambda: ours(1)})["ours"]]
     rows = [
         table.absolute(
-            "push to 1 subscriber, answer → delivered, p50", table.micros(middle(alone)), middle(alone), "≤ 50 µs"
+            "push to 1 subscriber, response → delivered, p50", table.micros(middle(alone)), middle(alone), "≤ 50 µs"
         )
     ]
     peer = bench.redis(durable=False)
@@ -55,8 +55,8 @@ def _push(bench: Bench) -> list[Row]:
     last = {name: [push.last for push in pushes] for name, pushes in taken.items()}
     anchor = f"PUBLISH {table.micros(middle(last['redis']))}"
     for name, what, target in (
-        ("ours", "push to 1,000 subscribers, answer → last", "≤ 1.1 ×"),
-        ("stuck", "the same with 1,000 stuck ones beside", "≤ 1.2 ×"),
+        ("ours", "push to 1,000 subscribers, response → last", "≤ 1.1 ×"),
+        ("stuck", "the same with 1,000 stalled subscribers in addition", "≤ 1.2 ×"),
     ):
         figure = table.micros(middle(last[name]))
         rows.append(table.compared(what, figure, anchor, ratio(last[name], last["redis"]), target))

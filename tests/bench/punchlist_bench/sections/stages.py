@@ -149,7 +149,7 @@ async def _steps(requests: Sequence[str]) -> dict[str, float]:
     lists = {each.conversation: _list(each.conversation) for each in params}
     timed(DOMAIN, lambda: _domain(lists, params))
     whole = await _engine(list(zip(calls, params, strict=True)))
-    return {**spent, "queue, seal, answer (the engine)": whole - spent[DOMAIN]}
+    return {**spent, "queue, seal, respond (the engine)": whole - spent[DOMAIN]}
 
 
 def _list(conversation: str) -> State:

@@ -38,7 +38,7 @@ def run(bench: Bench) -> list[Row]:
     memory = middle(resident)
     return [
         table.compared(
-            f"start over {title}, exec to first answer",
+            f"start over {title}, exec to first response",
             f"{middle(taken['big']) * 1e3:.0f} ms",
             f"empty log {middle(taken['empty']) * 1e3:.0f} ms",
             ratio(taken["big"], taken["empty"]),

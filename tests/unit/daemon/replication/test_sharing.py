@@ -322,7 +322,7 @@ async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_
         for one in (ann, bob):
             await one.add_space(space, [server.url])
             await one.conversation("release").add("own")
-        with pytest.raises(errors.NotFound, match="There is no list nothing here"):
+        with pytest.raises(errors.NotFound, match="This machine has no list nothing"):
             await ann.conversation("nothing").share(space)
         with pytest.raises(errors.NotFound, match="has no list other. It has none yet"):
             await bob.conversation("other").join(space)

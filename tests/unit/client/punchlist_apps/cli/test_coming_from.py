@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 PAGE = (Path(__file__).resolve().parents[5] / "docs" / "coming-from.md").read_text("utf-8")
-WORDS = re.findall(r"`(punch [^`]*)` \|$", PAGE.partition("## The words")[2], re.MULTILINE)
+WORDS = re.findall(r"`(punch [^`]*)` \|$", PAGE.partition("## Commands")[2], re.MULTILINE)
 
 FILES = {
     ".beads/issues.jsonl": '{"id":"bd-1","title":"a","status":"open"}',
