@@ -88,7 +88,7 @@ async def test_a_setting_that_is_wrong_is_told_as_that(talk: Talk, script: Scrip
     (note,) = (await talk.say("add milk"))["notes"]
     assert (
         note
-        == "the settings of the model are wrong (404: model 'scripted' not found by …); look at --model and --base-url"
+        == "the settings of the model are wrong (404: model 'scripted' not found by …); check --model and --base-url"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from punchlist import AsyncClient
 from punchlist.errors import StorageFull
-from punchlist_apps.chat.live import Live, Tell
+from punchlist_apps.chat.live import Live, Publish
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
@@ -45,9 +45,9 @@ class At(Live):
         self._point = point
         self._acts = [act]
 
-    def teller(self, turn: str) -> Tell:
+    def start(self, turn: str) -> Publish:
         """What the turn says its events to."""
-        tell = super().teller(turn)
+        tell = super().start(turn)
 
         def telling(name: str, data: dict[str, Any]) -> None:
             tell(name, data)
@@ -102,11 +102,11 @@ async def test_a_disk_that_becomes_full_in_a_turn_is_told_as_that_and_nothing_is
         worker = Worker(full.worker.model, At(point, lambda: disk.enter_context(full_disk(spawned))))
         with pytest.raises(StorageFull):
             await worker.answer(full.thread, turn)
-        *_, failed, end = await followed(worker, full.thread.place(turn))
+        *_, failed, end = await followed(worker, full.thread.turn_path(turn))
         assert (failed[0], end[0]) == ("failed", "end") and "disk is full" in failed[1]["text"]
         disk.close()
         answer = await worker.answer(full.thread, turn)
-        *_, last, end = await followed(worker, full.thread.place(turn))
+        *_, last, end = await followed(worker, full.thread.turn_path(turn))
     assert (last, end) == (("message", answer), ("end", {}))
     assert answer["text"] == "Created task: milk\nCreated task: bread" and await full.open() == ["milk", "bread"]
     await full.check(turn)
@@ -135,7 +135,7 @@ async def test_the_panel_says_that_the_disk_is_full_and_finishes_the_turn_for_wh
 
 
 async def test_a_message_of_a_megabyte_is_refused_with_how_much_is_taken(talk: Talk, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"1,000,000 characters; at most 100,000 are taken"):
+    with pytest.raises(ValueError, match=r"1,000,000 characters; the limit is 100,000"):
         await talk.thread.send(MEGABYTE)
     page = await talk.thread.queue.messages()
     assert page.messages == () and len(await talk.thread.queue.list()) == 0
@@ -148,7 +148,7 @@ async def test_a_megabyte_of_a_model_is_no_answer_and_the_rules_do_what_was_said
         answer = await talk.say("add milk")
     assert (answer["text"], answer["notes"]) == (
         "Created task: milk",
-        ["the model was away (malformed: its answer has no end)"],
+        ["the model was away (malformed: its answer is too long)"],
     )
 
 

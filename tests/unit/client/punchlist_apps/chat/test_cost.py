@@ -46,10 +46,10 @@ async def test_a_turn_of_long_ago_is_read_with_what_was_before_it_alone(talk: Ta
     for number in range(60):
         await talk.say(f"hello {number}")
         turns.append(talk.turn)
-    message, written, past = await talk.thread.begin(turns[1])
+    message, written, past = await talk.thread.load_turn(turns[1])
     assert (message.content["text"], past) == ("hello 1", [])
     assert written["a"]["text"].startswith("Hello")
-    message, written, past = await talk.thread.begin(turns[40])
+    message, written, past = await talk.thread.load_turn(turns[40])
     assert [one.text for one in past] == [f"hello {number}" for number in range(30, 40)]
 
 

@@ -11,7 +11,7 @@ from punchlist import AsyncClient
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.models.requests import Limits as Waits
 from punchlist_apps.chat.thread import Thread
-from punchlist_apps.chat.usage import Limits, used
+from punchlist_apps.chat.usage import Limits, read_usage
 from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import Talk, shown_transcript, transcript, with_a_lie
 from punchlist_testing.scripted_model import Profile, Script, honest, liar, results, self_confirming, serving
@@ -105,7 +105,7 @@ async def test_a_task_that_became_another_one_is_not_deleted_by_an_old_yes(talk:
     assert (await talk.say("delete 1"))["asks"]
     await talk.thread.tasks.clear()
     await talk.thread.tasks.add("new")
-    assert "is not what it was" in await talk.told("yes") and await talk.open() == ["new"]
+    assert "has changed since I asked" in await talk.told("yes") and await talk.open() == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_a_refused_message_turns_no_model_off(talk: Talk, script: Script) 
         script.status, script.refusal = status, {"error": "context too long for sk-secret"}
         answer = await talk.say("add milk")
         (note,) = answer["notes"]
-        assert note.startswith(f"the model refused this message ({status}: 127.0.0.1:") and "for …)" in note
+        assert note.startswith(f"the model rejected this message ({status}: 127.0.0.1:") and "for …)" in note
         assert answer["text"] == "Created task: milk"
         script.status = 200
         assert await talk.told("hello") == "Hello! I'm doing well, thank you."
@@ -190,7 +190,9 @@ async def test_a_hundred_calls_in_one_step_are_bounded(talk: Talk, script: Scrip
     script.profile = calling(*(("create_todo_task", {"title": f"t{n}"}) for n in range(100)), then="Well.")
     answer = await talk.say("go wild")
     assert len(await talk.open()) == 32
-    assert answer["refused"] and answer["notes"] == ["the model wanted 100 calls at once: only the first 32 were made"]
+    assert answer["refused"] and answer["notes"] == [
+        "the model requested 100 calls at once: only the first 32 were made"
+    ]
     assert "too many calls" in results(script.asked[-1]["messages"])[-1]
 
 
@@ -198,7 +200,7 @@ async def test_a_model_without_an_end_is_ended_and_what_it_did_is_told_once(talk
     script.profile = calling(("list_todo_tasks", {}))
     answer = await talk.say("loop")
     assert answer["text"] == "You have no tasks." and answer["notes"] == [
-        "the model was away (steps: the model wanted more than 8 steps)"
+        "the model was away (steps: the model requested more than 8 steps)"
     ]
     assert len(script.asked) == 9
 
@@ -234,7 +236,7 @@ async def test_when_the_model_is_away_the_rules_make_the_one_right_task(
         setattr(script, name, value)
     answer = await talk.say("add milk")
     assert answer["text"] == "Created task: milk" and await talk.open() == ["milk"]
-    kinds = {400: "model refused this message", **dict.fromkeys((401, 403, 404), "settings of the model are wrong")}
+    kinds = {400: "model rejected this message", **dict.fromkeys((401, 403, 404), "settings of the model are wrong")}
     kind = kinds.get(members.get("status", 0), "model was away")
     assert members.get("fault") == "empty" or answer["notes"][0].startswith(f"the {kind} (")
     await talk.check(talk.turn)
@@ -243,9 +245,12 @@ async def test_when_the_model_is_away_the_rules_make_the_one_right_task(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("http://127.0.0.1:1/v1", "the model was away (refused: nobody listens at 127.0.0.1:1)"),
-        ("http://no-such-host.invalid/v1", "the model was away (unreachable: the name no-such-host.invalid has no"),
-        ("ftp://x/v1", "the settings of the model are wrong (configuration: ftp://x/v1/chat/completions is no URL"),
+        ("http://127.0.0.1:1/v1", "the model was away (refused: no server listens at 127.0.0.1:1)"),
+        ("http://no-such-host.invalid/v1", "the model was away (unreachable: can't resolve no-such-host.invalid;"),
+        (
+            "ftp://x/v1",
+            "the settings of the model are wrong (configuration: ftp://x/v1/chat/completions is not an http or https URL",
+        ),
         ("http://[::1", "the settings of the model are wrong (configuration: "),
         ("nonsense", "the settings of the model are wrong (configuration: "),
     ],
@@ -262,12 +267,12 @@ async def test_a_server_that_is_not_there_leaves_the_rules(client: AsyncClient, 
         (
             404,
             {"error": {"message": "model 'scriptd' not found"}},
-            " says: model 'scriptd' not found); look at --model",
+            " says: model 'scriptd' not found); check --model",
         ),
-        (404, {"detail": "Not\nFound"}, " says: Not Found); look at --model and --base-url"),
-        (404, 7, "); look at --model"),
-        (403, {"error": "no access for sk-secret"}, "); look at the key: key_file, key_command or"),
-        (401, {"error": {"message": "wrong key sk-secret"}}, "); look at the key: key_file, key_command or"),
+        (404, {"detail": "Not\nFound"}, " says: Not Found); check --model and --base-url"),
+        (404, 7, "); check --model"),
+        (403, {"error": "no access for sk-secret"}, "); check the key: key_file, key_command or"),
+        (401, {"error": {"message": "wrong key sk-secret"}}, "); check the key: key_file, key_command or"),
     ],
 )
 async def test_a_setting_that_is_wrong_is_told_as_that_with_where_to_look(
@@ -326,7 +331,7 @@ async def test_a_turn_is_stopped_from_another_process_while_the_model_writes(
                 answers.append(await talk.worker.answer(talk.thread, turn))
 
             group.start_soon(answer)
-            async for _number, name, _data in talk.worker.live.follow(talk.thread.place(turn)):
+            async for _number, name, _data in talk.worker.live.follow(talk.thread.turn_path(turn)):
                 if name == "delta":
                     break
             async with AsyncClient(socket=daemon.socket, autostart=False, name="other") as other:
@@ -334,7 +339,7 @@ async def test_a_turn_is_stopped_from_another_process_while_the_model_writes(
     assert (answers[0]["text"], answers[0]["source"]) == ("Stopped.", "stopped")
     assert answers[0]["model_text"] == "Hello! I'"
     script.fault = ""
-    talk.worker.circuit.answered()
+    talk.worker.circuit.record_success()
     assert await talk.told("add eggs") == "Created task: eggs"
 
 
@@ -354,7 +359,7 @@ async def test_the_first_piece_is_heard_at_once(talk: Talk, script: Script) -> N
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(talk.worker.answer, talk.thread, turn)
-            async for _number, name, data in talk.worker.live.follow(talk.thread.place(turn)):
+            async for _number, name, data in talk.worker.live.follow(talk.thread.turn_path(turn)):
                 if name == "delta":
                     assert data == {"text": "Hello! I'"}
                     break
@@ -367,8 +372,8 @@ async def test_a_model_that_has_used_its_tokens_is_not_asked_again(talk: Talk, s
     answer = await talk.say("add b")
     assert answer["notes"][0].startswith("the model was away (budget: ") and len(script.asked) == 2
     assert await talk.open() == ["a", "b"]
-    (day,) = (await used(talk.thread.client, "plan")).values()
-    assert day == {"input": 200, "output": 20} and await used(talk.thread.client, "other") == {}
+    (day,) = (await read_usage(talk.thread.client, "plan")).values()
+    assert day == {"input": 200, "output": 20} and await read_usage(talk.thread.client, "other") == {}
 
 
 async def test_a_turn_of_a_model_has_an_end(talk: Talk, script: Script) -> None:

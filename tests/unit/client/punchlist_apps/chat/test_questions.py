@@ -147,7 +147,7 @@ async def test_which_one_takes_an_answer(four: Talk) -> None:
 async def test_an_answer_is_for_the_offered_tasks(four: Talk) -> None:
     await four.say("finish call")
     await four.thread.client.conversation("plan").edit("4", title="Sell the house")
-    assert await four.told("4") == "Nothing was changed: task 4 is not what it was when I asked."
+    assert await four.told("4") == "Nothing was changed: task 4 has changed since I asked."
     assert await four.told("4") == "Task 4: Sell the house\nStatus: pending", "the question is closed"
 
 
@@ -194,7 +194,7 @@ async def test_an_undo_takes_back_the_turn_before(four: Talk) -> None:
 
 
 async def test_a_redo_makes_a_turn_again(four: Talk) -> None:
-    assert "nothing that could be redone" in (await four.say("redo"))["text"]
+    assert "no undone changes to redo" in (await four.say("redo"))["text"]
     await four.say("add a; b")
     await four.say("undo")
     assert (await four.say("redo that"))["text"].startswith("Redone:")
@@ -216,7 +216,7 @@ async def test_a_message_that_is_too_long_is_refused(four: Talk) -> None:
     pasted = "Add:\n" + "\n".join(f"- item number {number} with some words" for number in range(80))
     answer = await four.say(pasted)
     assert answer["refused"] and answer["text"] == (
-        f"Nothing was changed: the message has {len(pasted):,} characters, and the rules read at most 2,000. "
+        f"Nothing was changed: the message has {len(pasted):,} characters; the limit without a model is 2,000. "
         "Send it in parts, or put the tasks into a file and run: punch import FILE"
     )
     assert await four.open() == TASKS
@@ -225,7 +225,7 @@ async def test_a_message_that_is_too_long_is_refused(four: Talk) -> None:
 async def test_too_many_requests_are_refused(four: Talk) -> None:
     answer = await four.say("show my tasks; " * 60 + "complete 1")
     assert answer["refused"] and answer["text"] == (
-        "Nothing was changed: a message makes at most 50 requests. Send it in parts."
+        "Nothing was changed: a message can contain at most 50 requests. Send it in parts."
     )
     assert await four.open() == TASKS
 
@@ -243,4 +243,4 @@ async def test_a_model_is_sent_a_whole_message_or_none(four: Talk) -> None:
         assert last_user(script.asked[-1]["messages"]) == "x" * 9_000
         answer = await talk.say("x" * 24_001)
     assert len(script.asked) == 1 and answer["refused"] and answer["text"].startswith("Nothing was changed: ")
-    assert answer["notes"] == ["the model was not asked: it is sent at most 24,000 characters of a message"]
+    assert answer["notes"] == ["the model was not asked: the message has more than 24,000 characters"]

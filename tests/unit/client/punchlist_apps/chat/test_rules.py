@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist_apps.chat.rules.reading import ASKING, CHANGING, Context, Intent, interpret
-from punchlist_apps.chat.rules.references import Item, refer
+from punchlist_apps.chat.rules.reading import CHANGING, INTENTS_TO_CONFIRM, Context, Intent, interpret
+from punchlist_apps.chat.rules.references import Item, resolve
 from punchlist_apps.chat.rules.replies import read_reply
 from punchlist_apps.chat.small_talk import reply
 
@@ -50,7 +50,7 @@ def test_the_corpus_is_understood_and_nothing_is_changed_wrongly() -> None:
         got, wanted = plain(understood(line)), line["expect"]
         if got != wanted:
             wrong.append(f"{line['text']!r}: {got}, not {wanted}")
-            if got["intent"] in CHANGING - ASKING | {"yes"} and "doubtful" not in got:
+            if got["intent"] in CHANGING - INTENTS_TO_CONFIRM | {"yes"} and "doubtful" not in got:
                 harmful.append(wrong[-1])
     assert not harmful, harmful
     assert len(wrong) <= 0.02 * len(CORPUS), wrong
@@ -213,8 +213,8 @@ OPEN, CLOSED = Item("1", "Wait", "paused"), [Item("2", "Buy", "completed"), Item
         ("delete everything that is started", [OPEN], "You have no running tasks."),
         ("finish all open tasks", CLOSED, "You have no open tasks."),
         ("finish everything", CLOSED, "You have no open tasks."),
-        ("done with 3", [OPEN], "There is no task 3. “show my tasks” lists those that there are."),
-        ("delete 3 and 5", [OPEN], "There are no tasks 3, 5. “show my tasks” lists those that there are."),
+        ("done with 3", [OPEN], "You have no task 3. “show my tasks” lists all tasks."),
+        ("delete 3 and 5", [OPEN], "You have no tasks 3, 5. “show my tasks” lists all tasks."),
     ],
 )
 def test_it_is_told_why_there_is_no_task(text: str, items: list[Item], told: str) -> None:
@@ -225,14 +225,14 @@ def test_it_is_told_why_there_is_no_task(text: str, items: list[Item], told: str
 
 def test_a_reference_that_fits_two_titles_means_both_and_neither() -> None:
     items = [Item("1", "Call Ann", "pending"), Item("2", "Call Bob", "pending")]
-    meant = refer("call", items, (), ())
+    meant = resolve("call", items, (), ())
     assert (meant.ids, meant.sure) == (("1", "2"), False)
-    assert refer("call bob", items, (), ()).ids == ("2",)
-    assert refer("3 to 9", items, (), ()).sure is False
+    assert resolve("call bob", items, (), ()).ids == ("2",)
+    assert resolve("3 to 9", items, (), ()).sure is False
 
 
 def test_a_long_reference_means_its_whole_title() -> None:
     words = [f"word{number:02}" for number in range(30)]
     items = [Item("1", " ".join(words), "pending")]
-    assert refer(" ".join(words), items, (), ()).sure
-    assert refer(" ".join([*words[:-1], "other"]), items, (), ()).ids == ()
+    assert resolve(" ".join(words), items, (), ()).sure
+    assert resolve(" ".join([*words[:-1], "other"]), items, (), ()).ids == ()

@@ -20,7 +20,7 @@ async def test_a_question_about_itself_is_a_new_message_and_overwrites_none(twel
     before = twelve.turn
     assert (await twelve.told("what is your name?")).startswith("I'm your Todo AI Assistant")
     assert await twelve.tools() == []
-    answer = await twelve.thread.answer(before)
+    answer = await twelve.thread.find_answer(before)
     assert answer is not None and answer["text"] == first
 
 
@@ -90,7 +90,7 @@ async def test_the_history_is_immutable_and_each_message_has_an_id_of_its_own(tw
 async def test_the_newest_messages_are_known_and_not_the_first_twenty(talk: Talk) -> None:
     for number in range(14):
         await talk.say(f"hello {number}")
-    last = await talk.thread.before(None)
+    last = await talk.thread.list_exchanges(None)
     assert [one.text for one in last] == [f"hello {number}" for number in range(4, 14)]
 
 
@@ -131,5 +131,5 @@ async def test_who_works_on_what_is_to_be_deleted_is_told_before(twelve: Talk) -
     told = "claude-code/7f3c1a is working on task 4. Are you sure you want to delete all 12 tasks? (yes/no)"
     assert question == told
     await plan.take("codex/9b2e41", "5", keep=True)
-    assert await twelve.told("yes") == "Nothing was changed: task 5 is not what it was when I asked."
+    assert await twelve.told("yes") == "Nothing was changed: task 5 has changed since I asked."
     assert len(await twelve.open()) == 12

@@ -21,7 +21,7 @@ async def test_a_turn_that_is_stopped_before_anybody_works_on_it_says_so(talk: T
             await talk.worker.answer(talk.thread, turn)
         else:
             await talk.worker.settle(talk.thread)
-    answer = await talk.thread.answer(turn)
+    answer = await talk.thread.find_answer(turn)
     assert answer is not None and (answer["text"], answer["source"]) == ("Stopped.", "stopped")
     assert await talk.open() == [] and await talk.told("add eggs") == "Created task: eggs"
 
@@ -34,7 +34,7 @@ async def test_a_stopped_turn_is_left_to_its_worker_for_as_long_as_that_may_live
     assert await talk.thread.stop(turn)
     with anyio.fail_after(PATIENCE_S):
         await talk.worker.settle(talk.thread)
-        assert await talk.thread.answer(turn) is None
+        assert await talk.thread.find_answer(turn) is None
         later = SimpleNamespace(time=lambda: time.time() + LEASE_MS / 1000 + 1)
         monkeypatch.setattr("punchlist_apps.chat.worker.time", later)
         assert (await talk.worker.answer(talk.thread, turn))["text"] == "Stopped."

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from punchlist import AsyncClient
-from punchlist_apps.chat.claims import untrue
+from punchlist_apps.chat.claims import find_untrue
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.models.requests import Limits
-from punchlist_apps.chat.receipts import Done
+from punchlist_apps.chat.receipts import ToolResult
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import POINTS, Deadly, Died, Talk
@@ -95,8 +95,8 @@ async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_
 
 async def proved(talk: Talk, turn: str, where: str) -> None:
     answer = await talk.check(turn)
-    written = await talk.thread.written(turn)
-    read = [Done(one["tool"], data=one.get("data")) for id, one in written.items() if id.startswith("c")]
+    written = await talk.thread.load_records(turn)
+    read = [ToolResult(one["tool"], data=one.get("data")) for id, one in written.items() if id.startswith("c")]
     lists = [len(one.rows) for one in read if one.tool == "list_todo_tasks"]
     events = [(one["type"], one.get("to", ""), one.get("title", "")) for one in answer.get("receipts", ())]
     there = {change.seq for change in await talk.thread.client.read(0, "plan", limit=10_000)}
@@ -109,7 +109,7 @@ async def proved(talk: Talk, turn: str, where: str) -> None:
             # a list that was read before a change of the same turn is told as it was then
             assert int(found[1]) in (lists if events else [len(await talk.open())]), (where, line)
     if answer["source"] == "model":
-        assert untrue(answer.get("model_text") or answer["text"], read) == [], where
+        assert find_untrue(answer.get("model_text") or answer["text"], read) == [], where
 
 
 async def test_a_task_that_was_added_in_the_same_step_is_named_by_its_title(client: AsyncClient) -> None:

@@ -63,7 +63,7 @@ async def test_a_task_is_assigned_and_its_owner_shown(talk: Talk, client: AsyncC
     await plan.add_many(["one", "two"])
     assert await talk.told("assign 1 to ann") == "Assigned to ann: one"
     assert (await talk.thread.tasks.get("1")).owner == "ann"
-    assert await talk.told("assign 1 to ann") == "Nothing changed: task 1 (one) has this owner already."
+    assert await talk.told("assign 1 to ann") == "Nothing changed: task 1 (one) already has this owner."
     assert "one owner at a time" in await talk.told("assign 1 to bob and 2 to ann")
     await talk.told("assign 1 to nobody")
     assert (await talk.thread.tasks.get("1")).owner == ""

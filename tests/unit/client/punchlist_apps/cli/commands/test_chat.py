@@ -59,7 +59,7 @@ def test_a_slash_lists_its_commands(punch: Any) -> None:
     assert told.code == 0 and [line.split()[0] for line in told.lines] == ["/help", "/why", "/undo", "/new", "/quit"]
     told = punch("chat", stdin="/foo\n")
     assert (told.code, told.lines[0], len(told.lines)) == (1, "There is no /foo here, but:", 6)
-    assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I did not understand")
+    assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I didn't understand")
 
 
 def test_why_shows_what_the_last_answer_did(punch: Any) -> None:
@@ -99,7 +99,7 @@ def test_threads_are_listed_and_chosen_and_no_list_shows_them(punch: Any) -> Non
     [
         (("--new", "--thread", "chat-1", "hi"), "give one of them"),
         (("--threads", "hi"), "go without a text"),
-        (("--thread", "default", "hi"), "is a list and no thread"),
+        (("--thread", "default", "hi"), "is a list, not a chat thread"),
         ((" ",), "the message is empty"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_model_that_is_away_is_told_beside_the_answer(punch: Any) -> None:
     assert (told.code, told.out, told.err) == (
         0,
         "Created task: eggs\n",
-        "(the model was away (refused: nobody listens at 127.0.0.1:1))\n",
+        "(the model was away (refused: no server listens at 127.0.0.1:1))\n",
     )
 
 
