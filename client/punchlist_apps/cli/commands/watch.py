@@ -19,7 +19,7 @@ from punchlist_apps.cli.printing.screen import Screen
 from punchlist_apps.common.terminal.argument_types import milliseconds, positive
 from punchlist_apps.common.terminal.render import FINISHED, header, list_lines, shared_note, task_lines
 from punchlist_apps.common.terminal.style import Style
-from punchlist_apps.ui.parts import DrawContext, Part, board_items, card_parts, fitted
+from punchlist_apps.ui.parts import DrawContext, Part, build_board_items, draw_card, fit_parts
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.results import BoardPush
 from punchlist_schemas.things import Conversation, Task, is_heading
@@ -218,12 +218,12 @@ class Overview:
         running = sum(one.in_progress for one in counts)
         head: list[Part] = [("title", f"{len(counts)} lists"), ("dim", f"  {running} in progress" if running else "")]
         rows = [head]
-        for item in board_items(self._cards.values()):
+        for item in build_board_items(self._cards.values()):
             card = self._cards.get(item.key)
             called = short_name(item.key, self._cards)
             names = min(_NAMES, width // 3)
-            rows.append(card_parts(card, context, names, called) if card else [("dim", f" {item.text}")])
-        return [_painted(fitted(parts, width), style) for parts in rows]
+            rows.append(draw_card(card, context, names, called) if card else [("dim", f" {item.text}")])
+        return [_painted(fit_parts(parts, width), style) for parts in rows]
 
 
 def _painted(parts: list[Part], style: Style) -> str:

@@ -249,7 +249,7 @@ async def test_when_the_model_is_away_the_rules_make_the_one_right_task(
         ("http://no-such-host.invalid/v1", "the model was away (unreachable: can't resolve no-such-host.invalid;"),
         (
             "ftp://x/v1",
-            "the settings of the model are wrong (configuration: ftp://x/v1/chat/completions is not an http or https URL",
+            "the settings of the model are wrong (configuration: ftp://x/v1/chat/completions is not an http",
         ),
         ("http://[::1", "the settings of the model are wrong (configuration: "),
         ("nonsense", "the settings of the model are wrong (configuration: "),

@@ -48,11 +48,11 @@ async def test_the_board_shows_that_an_owner_has_left(client: AsyncClient, show:
 
 async def test_the_first_list_is_made_on_an_empty_board(client: AsyncClient, show: Any) -> None:
     async with show(None) as shown:
-        await shown.until("There is no list yet.")
+        await shown.until("No lists yet.")
         await shown.press("a")
         await shown.type("bread")
         await shown.press("enter")
-        await shown.until("This list has no tasks yet: a adds one.")
+        await shown.until("This list has no tasks yet; press a to add one.")
 
 
 async def test_the_palette_finds_lists_and_commands(client: AsyncClient, show: Any) -> None:

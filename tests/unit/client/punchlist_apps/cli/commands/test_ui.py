@@ -46,5 +46,5 @@ def test_it_is_drawn_on_a_terminal_and_ends_with_q(home: Path, daemon: Running) 
 def test_a_file_of_keys_that_can_not_be_used_is_refused_with_the_reason(home: Path) -> None:
     (home / "keys.toml").write_text('strat = "S"\n')
     with terminal("ui", "--keys", "keys.toml") as shown:
-        shown.wait_for("there is no action 'strat'; did you mean start?")
+        shown.wait_for("unknown action 'strat'; did you mean start?")
         assert shown.finish() == 2
