@@ -165,7 +165,7 @@ class Turn:
                     for earlier in range(1, place):
                         await self._make(number, earlier)
                     return (await self._make(number, place)).text
-        return '{"status":"error","error":"too many calls at once: this one was not made"}'
+        return '{"status":"error","error":"too many calls in one step: this one was not made"}'
 
     def add_delta(self, text: str) -> None:
         self._model_text += text
@@ -532,7 +532,7 @@ class Turn:
     def _note_left_out(self, step: Step) -> None:
         if step.left_out:
             count = len(step.calls) + step.left_out
-            self._note(f"the model requested {count} calls at once: only the first {len(step.calls)} were made")
+            self._note(f"the model requested {count} calls in one step: only the first {len(step.calls)} were made")
 
     def _note(self, text: str) -> None:
         self._notes.append(text)

@@ -70,7 +70,7 @@ class PunchApp(Program):
         self.register_theme(_THEME)
         self.theme = _THEME.name
         self.push_screen(self.board)
-        self.run_worker(self._load_lists(), exclusive=True, group="known")
+        self.run_worker(self._load_lists(), exclusive=True, group="lists")
         if self.setup.conversation is not None:
             self.open_list(self.setup.conversation)
 
@@ -118,7 +118,7 @@ class PunchApp(Program):
 
     def _take_push(self, push: BoardPush | BoardStart) -> None:
         if isinstance(push, BoardStart):
-            self.run_worker(self._load_lists(), exclusive=True, group="known")
+            self.run_worker(self._load_lists(), exclusive=True, group="lists")
             return
         self._pushed.add(push.card.conversation)
         if push.gone:

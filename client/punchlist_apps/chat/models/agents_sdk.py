@@ -26,7 +26,7 @@ from punchlist_apps.chat.models.port import ModelError, Work
 from punchlist_apps.chat.models.requests import KEY_STATUSES, Limits, parse_retry_after, read_reason
 from punchlist_apps.chat.toolset import ToolCall, clean_arguments
 
-_MOST_TURNS = 12
+_MAX_TURNS = 12
 """Upper limit for the SDK's loop. The turn's own limit of steps is lower."""
 
 
@@ -49,9 +49,9 @@ class AgentsSdk:
         self._kind = OpenAIResponsesModel if responses else OpenAIChatCompletionsModel
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
-        waits = Timeout(max(self._limits.first_s, self._limits.silent_s), connect=self._limits.connect_s)
+        timeout = Timeout(max(self._limits.first_s, self._limits.silent_s), connect=self._limits.connect_s)
         try:
-            client = AsyncOpenAI(base_url=self._url, api_key=self._key or "none", max_retries=0, timeout=waits)
+            client = AsyncOpenAI(base_url=self._url, api_key=self._key or "none", max_retries=0, timeout=timeout)
         except (OpenAIError, ValueError) as error:
             raise ModelError("configuration", str(error)) from None
         async with client:
@@ -73,7 +73,7 @@ class AgentsSdk:
         for calls, results in work.finished_steps:
             items += _build_items(calls, results)
         run = Runner.run_streamed(
-            agent, items, max_turns=_MOST_TURNS, hooks=hooks, run_config=RunConfig(tracing_disabled=True)
+            agent, items, max_turns=_MAX_TURNS, hooks=hooks, run_config=RunConfig(tracing_disabled=True)
         )
         try:
             async for event in run.stream_events():
@@ -120,7 +120,7 @@ class _Hooks(RunHooks[Any]):
         self.error: ModelError | None = None
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        """Called when the model has answered, before any tool runs."""
+        """Store the calls of an answer. The SDK runs this before any tool."""
         usage = {"input": int(response.usage.input_tokens), "output": int(response.usage.output_tokens)}
         items = [item for item in cast("list[Any]", response.output) if getattr(item, "type", "") == "function_call"]
         if not items:
@@ -132,7 +132,7 @@ class _Hooks(RunHooks[Any]):
                 raise ModelError("malformed", "several of its calls have the same id")
             await self._work.plan_step(calls, usage)
         except ModelError as error:
-            # The SDK may wrap it.
+            # `_run` raises it in place of the SDK's exception.
             self.error = error
             raise
 

@@ -1,4 +1,4 @@
-"""Which sentences a turn does not prove."""
+"""Detection of claims that a turn doesn't prove."""
 
 import pytest
 
@@ -60,11 +60,11 @@ def test_a_claim_without_a_call_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TRUE)
-def test_what_claims_nothing_is_left_alone(text: str) -> None:
+def test_text_without_claims_passes(text: str) -> None:
     assert find_untrue(text, []) == []
 
 
-def test_counts_have_to_be_those_of_a_list_that_was_read() -> None:
+def test_counts_must_match_list() -> None:
     assert find_untrue("You have 3 tasks, 1 of them completed.", [LIST]) == []
     assert find_untrue("You have two open tasks.", [LIST]) == []
     assert find_untrue("You have 4 tasks.", [LIST]) == ["You have 4 tasks."]
@@ -73,6 +73,6 @@ def test_counts_have_to_be_those_of_a_list_that_was_read() -> None:
     assert find_untrue("I have completed task 2.", [LIST])
 
 
-def test_a_change_in_the_log_proves_that_something_was_changed() -> None:
+def test_change_proves_claim() -> None:
     assert find_untrue("I've added milk.", [CHANGE]) == []
     assert find_untrue("You have 9 tasks.", [CHANGE]) == ["You have 9 tasks."]

@@ -1,4 +1,4 @@
-"""What the rules understand, on the corpus: a regression test, since its author also wrote the rules."""
+"""The rules on the corpus: a regression test, since its author also wrote the rules."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ OUTCOMES = {"do": "yes", "drop": "no", "ask": "unsure", "unclear": "unsure"}
 
 
 def plain(intent: Intent) -> dict[str, Any]:
-    """An intent in the form of the corpus."""
+    """Return an intent in the form of the corpus."""
     told: dict[str, Any] = {"intent": "chat" if intent.name == "talk" else intent.name}
     if intent.parts:
         return {**told, "parts": [plain(part) for part in intent.parts]}
@@ -43,7 +43,7 @@ def plain(intent: Intent) -> dict[str, Any]:
     return told | {name: True for name, holds in flags.items() if holds}
 
 
-def test_the_corpus_is_understood_and_nothing_is_changed_wrongly() -> None:
+def test_corpus_is_understood_without_wrong_changes() -> None:
     wrong: list[str] = []
     harmful: list[str] = []
     for line in CORPUS:
@@ -127,7 +127,7 @@ def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any])
         ("add yes", "create"),
     ],
 )
-def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -> None:
+def test_question_takes_only_yes_or_no(text: str, name: str) -> None:
     line = {"text": text, "ctx": {"pending": {"intent": "delete", "ids": [3]}}}
     assert understood(line).name == name
 
@@ -151,7 +151,7 @@ def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -
         ("yes", "talk"),
     ],
 )
-def test_a_request_is_read_behind_a_yes_or_no(text: str, name: str) -> None:
+def test_request_after_yes_or_no_is_read(text: str, name: str) -> None:
     assert read_reply(text, ITEMS, Context(), None).intent.name == name
 
 
@@ -182,7 +182,7 @@ def test_a_reply_does_what_the_documents_say(text: str, question: Intent, outcom
 
 
 @pytest.mark.parametrize("question", [None, DELETING])
-def test_a_no_in_front_of_a_noun_denies_it(question: Intent | None) -> None:
+def test_no_before_noun_negates(question: Intent | None) -> None:
     assert read_reply("no call is done", [Item("1", "call", "pending")], Context(), question).intent.name == "clarify"
 
 
@@ -217,13 +217,13 @@ OPEN, CLOSED = Item("1", "Wait", "paused"), [Item("2", "Buy", "completed"), Item
         ("delete 3 and 5", [OPEN], "You have no tasks 3, 5. “show my tasks” lists all tasks."),
     ],
 )
-def test_it_is_told_why_there_is_no_task(text: str, items: list[Item], told: str) -> None:
+def test_missing_task_is_explained(text: str, items: list[Item], told: str) -> None:
     intent = interpret(text, items)
     assert (intent.name, intent.need, intent.ids) == ("clarify", "task", ())
     assert reply(intent, text, items) == told
 
 
-def test_a_reference_that_fits_two_titles_means_both_and_neither() -> None:
+def test_ambiguous_reference_returns_both_unsure() -> None:
     items = [Item("1", "Call Ann", "pending"), Item("2", "Call Bob", "pending")]
     meant = resolve("call", items, (), ())
     assert (meant.ids, meant.sure) == (("1", "2"), False)
@@ -231,7 +231,7 @@ def test_a_reference_that_fits_two_titles_means_both_and_neither() -> None:
     assert resolve("3 to 9", items, (), ()).sure is False
 
 
-def test_a_long_reference_means_its_whole_title() -> None:
+def test_long_reference_needs_whole_title() -> None:
     words = [f"word{number:02}" for number in range(30)]
     items = [Item("1", " ".join(words), "pending")]
     assert resolve(" ".join(words), items, (), ()).sure

@@ -26,7 +26,7 @@ ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]
         ),
     ],
 )
-def test_what_asks_for_no_tool_is_helped_or_asked_back(intent: Intent, items: list[Item], said: str) -> None:
+def test_clarifications_have_texts(intent: Intent, items: list[Item], said: str) -> None:
     assert reply(intent, "", items) == said
 
 

@@ -1,4 +1,4 @@
-"""Every claim that is shown is an event of the log, whatever a model says and wherever a turn dies. The log judges."""
+"""Every claim shown is an event of the log, whatever a model writes and wherever a turn is killed."""
 
 import re
 from contextlib import suppress
@@ -42,7 +42,7 @@ CLAIMS = {
 
 
 def says(random: Random) -> Any:
-    """A model that calls what it likes and says what it likes."""
+    """A model with random calls and random texts."""
 
     def profile(messages: list[dict[str, Any]]) -> Any:
         fill = {"n": random.randrange(1, 30), "k": random.randrange(1, 9)}
@@ -68,9 +68,7 @@ def says(random: Random) -> Any:
     return profile
 
 
-async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_a_receipt(
-    daemon: Running, client: AsyncClient
-) -> None:
+async def test_claims_match_log_events(daemon: Running, client: AsyncClient) -> None:
     seed = SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
     random = Random(seed)
@@ -112,7 +110,7 @@ async def proved(talk: Talk, turn: str, where: str) -> None:
         assert find_untrue(answer.get("model_text") or answer["text"], read) == [], where
 
 
-async def test_a_task_that_was_added_in_the_same_step_is_named_by_its_title(client: AsyncClient) -> None:
+async def test_receipt_names_task_added_in_step(client: AsyncClient) -> None:
     calls = [("create_todo_task", {"title": "eggs"}), ("complete_todo_task", {"task_id": 1})]
     with serving(lambda messages: "Done." if results(messages) else calls) as script:
         talk = Talk(await Thread.open(client, "plan"), Worker(Completions("m", script.url)))

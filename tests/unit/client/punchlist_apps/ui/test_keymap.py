@@ -12,7 +12,7 @@ SCREENS: dict[str, type[LineScreen]] = {"board": Board, "list": ListScreen}
 
 
 @pytest.mark.parametrize("name", load_keymap().keys)
-def test_every_key_does_something_on_the_screens_that_know_it(name: str) -> None:
+def test_every_key_has_action_on_its_screens(name: str) -> None:
     for screen in load_keymap().keys[name].screens:
         assert name in CHANGES or hasattr(SCREENS[screen], f"do_{name}")
 
@@ -22,7 +22,7 @@ def test_every_hint_names_a_key_of_its_screen(screen: str) -> None:
     assert [name for name in SCREENS[screen].hints if screen not in load_keymap().keys[name].screens] == []
 
 
-def test_a_file_of_ones_own_replaces_keys(tmp_path: Path) -> None:
+def test_own_file_overrides_keys(tmp_path: Path) -> None:
     (own := tmp_path / "keys.toml").write_text('down = ["n", "down"]\nnow = "N"\n')
     keys = load_keymap(own)
     assert [keys.find_action("list", key) for key in ("n", "N", "j", "k")] == ["down", "now", None, "up"]
@@ -42,7 +42,7 @@ def test_a_file_of_ones_own_replaces_keys(tmp_path: Path) -> None:
         (None, "No such file"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+def test_invalid_key_file_is_rejected(tmp_path: Path, text: str | None, said: str) -> None:
     own = tmp_path / "keys.toml"
     if text is not None:
         own.write_text(text)

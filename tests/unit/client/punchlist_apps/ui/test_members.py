@@ -1,4 +1,4 @@
-"""The form of a task: what its lines show is what they mean, and what means nothing is said."""
+"""The form of a task: its texts round-trip, and invalid ones are reported."""
 
 import random
 from typing import Any
@@ -24,7 +24,7 @@ def texts(**members: Any) -> dict[str, str]:
     return {member.name: member.text(task) for member in MEMBERS}
 
 
-def test_what_the_form_shows_means_what_the_task_has() -> None:
+def test_form_texts_round_trip() -> None:
     members: dict[str, Any] = {
         "title": "Write",
         "labels": ("web", "needs a look"),
@@ -41,13 +41,13 @@ def test_what_the_form_shows_means_what_the_task_has() -> None:
     assert set(parse_changes(texts()).values()) == {"t", "normal", None}
 
 
-def test_durations_lose_nothing() -> None:
+def test_durations_round_trip() -> None:
     for _ in range(300):
         ms = random.choice((1, 1_000, 60_000, 3_600_000, 86_400_000)) * random.randrange(1, 500)
         assert parse_changes({"estimate_ms": format_duration(ms)}) == {"estimate_ms": ms}
 
 
-def test_links_are_known_by_their_looks() -> None:
+def test_link_kind_is_detected() -> None:
     given = "https://a.example/x\n src/a.py:3 \n\nrelates-to=4"
     assert parse_changes({"links": given})["links"] == (
         Link(kind="url", to="https://a.example/x"),
@@ -64,6 +64,6 @@ def test_links_are_known_by_their_looks() -> None:
         ("priority", "huge", "unknown priority 'huge': use low, normal"),
     ],
 )
-def test_what_means_nothing_is_said(name: str, text: str, said: str) -> None:
+def test_invalid_text_is_reported(name: str, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_changes({name: text})

@@ -43,7 +43,7 @@ def card(**members: Any) -> Conversation:
 
 
 @pytest.mark.parametrize("words", [*HOSTILE_TITLES, "\u0301" * 40, "中文" * 200, "\x9b31m", "\u202e\u2066"])
-def test_nothing_of_others_steers_the_terminal_and_every_line_fits(words: str) -> None:
+def test_hostile_texts_are_escaped_and_cut(words: str) -> None:
     context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
     shown = [
         task(status="in_progress", title=words, active_form=words, owner=words, priority="urgent"),
@@ -60,14 +60,14 @@ def test_nothing_of_others_steers_the_terminal_and_every_line_fits(words: str) -
         assert all(is_safe(char) or char in "\n\t" for _, part in parts for char in part)
 
 
-def test_a_list_of_a_space_says_how_it_stands_while_its_newest_changes_may_be_missing() -> None:
+def test_card_shows_state_of_space() -> None:
     context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
     assert not any("team" in part for _, part in draw_card(card(), context, 20))
     away = card(shared=Shared("team", "offline"))
     assert ("paused", "team: offline, changes are refused  ") in draw_card(away, context, 20)
 
 
-def test_a_session_that_has_left_is_shown_with_its_task() -> None:
+def test_row_shows_owner_has_left() -> None:
     context = DrawContext(UNICODE_GLYPHS, 1_260_000, 0, 200)
     left = task(status="in_progress", owner="bot/1", left_at=60_000, lease_expires_at=1_300_000)
     row = "".join(words for _, words in draw_task(left, context))
@@ -75,7 +75,7 @@ def test_a_session_that_has_left_is_shown_with_its_task() -> None:
     assert "left 20 min ago, free at " in "".join(words for _, words in draw_detail(left, {}, context))
 
 
-def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> None:
+def test_spinner_needs_unicode_and_present() -> None:
     running = task(status="in_progress")
     looks = [
         DrawContext(UNICODE_GLYPHS, 61_000, 3, 40),
@@ -86,7 +86,7 @@ def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> N
     assert signs == [FRAMES[3], "●", "[>]"]
 
 
-def test_a_bar_shows_everything_that_there_is_and_has_always_one_width() -> None:
+def test_progress_bar_shows_all_with_constant_width() -> None:
     for _ in range(200):
         counts = Counts(**{name: random.randrange(60) for name in ("pending", "completed", "failed", "in_progress")})
         parts = dict(draw_progress(counts))
@@ -95,7 +95,7 @@ def test_a_bar_shows_everything_that_there_is_and_has_always_one_width() -> None
             assert parts["completed"]
 
 
-def test_children_stand_behind_their_parent_and_a_circle_loses_nobody() -> None:
+def test_tree_keeps_children_and_cycles() -> None:
     tasks = [task(1), task(2, parent="3"), task(3), task(4, parent="4"), task(5, parent="6"), task(6, parent="5")]
     assert [(item.key, item.depth) for item in build_tree(tasks)][:4] == [("1", 0), ("3", 0), ("2", 1), ("4", 0)]
     assert sorted(item.key for item in build_tree(tasks)) == list("123456")
@@ -109,7 +109,7 @@ def test_children_stand_behind_their_parent_and_a_circle_loses_nobody() -> None:
         ("@ann", "1"), ("p:h", "2"), ("#3", "3"), ("-is:open", "35"), ("WRITE -tests", "2"), ("is:open @ann x", ""),
     ],
 )  # fmt: skip
-def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) -> None:
+def test_filter_needs_all_words(words: str, ids: str) -> None:
     tasks = [
         task(1, title="Read", owner="Ann B"),
         task(2, title="Write", priority="high", open_blockers=("1",), due=1),
@@ -122,7 +122,7 @@ def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) ->
     assert "".join(one.id for one in tasks if test is None or test(one)) == ids
 
 
-def test_what_holds_open_tasks_is_not_ready() -> None:
+def test_parent_of_open_task_is_not_ready() -> None:
     tasks = [
         task(1),
         task(2, parent="1"),
@@ -135,7 +135,7 @@ def test_what_holds_open_tasks_is_not_ready() -> None:
     assert [one.id for one in tasks if test(one)] == ["2", "4"]
 
 
-def test_lists_are_found_by_id_and_title_and_keep_their_place_in_a_section() -> None:
+def test_lists_are_filtered_and_sorted_by_creation() -> None:
     cards = [card(conversation="a", title="Bread", created_at=1), card(conversation="b", created_at=2)]
     test = build_list_test("brea -x")
     assert test is not None
