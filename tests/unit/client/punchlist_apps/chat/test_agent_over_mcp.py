@@ -38,7 +38,7 @@ os.execv(sys.executable, [sys.executable, "-m", "punchlist", *sys.argv[2:]])
 
 def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an answer for each thing said
     """A model that calls the tools as a task assistant should, and repeats their results."""
-    text, told = last_user(messages), told_by(messages)
+    text, told = last_user(messages), list_results(messages)
     tasks = [one for one in messages if one["role"] == "user"]
     if text == "hello, how are you?":
         return "Hello! I'm doing well, thank you."
@@ -67,7 +67,7 @@ def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an ans
     return f"I've deleted all {len(gone['deleted'])} tasks. Verified: Your task list is now {left or 'empty'}."
 
 
-def told_by(messages: list[dict[str, Any]]) -> list[str]:
+def list_results(messages: list[dict[str, Any]]) -> list[str]:
     """Return the tools' results since the user's message, from any envelope of the SDK."""
     at = max(number for number, one in enumerate(messages) if one["role"] == "user")
     contents = [one["content"] for one in messages[at:] if one["role"] == "tool"]
@@ -165,6 +165,6 @@ async def test_mcp_agent_follows_specification(assistant_at: Assistant) -> None:
 
     with connect(socket=talk.daemon.socket, autostart=False, user=OTHER) as client:
         client.conversation("my:todos").add("a secret")
-    talk.script.profile = lambda messages: "".join(told_by(messages)) or [("list_tasks", {"user_id": OTHER})]
+    talk.script.profile = lambda messages: "".join(list_results(messages)) or [("list_tasks", {"user_id": OTHER})]
     told = await talk.told("show theirs")
     assert "a secret" not in told and "user" in told and talk.tools == ["list_tasks"]

@@ -46,14 +46,14 @@ class At(Live):
         self._acts = [act]
 
     def start(self, turn: str) -> Publish:
-        tell = super().start(turn)
+        forward = super().start(turn)
 
-        def telling(name: str, data: dict[str, Any]) -> None:
-            tell(name, data)
+        def publish(name: str, data: dict[str, Any]) -> None:
+            forward(name, data)
             if name == self._point and self._acts:
                 self._acts.pop()()
 
-        return telling
+        return publish
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_turn_finishes_once_after_full_disk(full: Talk, spawned: Spawned) 
     await full.check(turn)
 
 
-async def followed(worker: Worker, place: str) -> list[tuple[str, dict[str, Any]]]:
+async def follow_turn(worker: Worker, place: str) -> list[tuple[str, dict[str, Any]]]:
     return [(name, data) async for _, name, data in worker.live.follow(place)]
 
 
@@ -98,11 +98,11 @@ async def test_full_disk_during_turn_repeats_nothing(full: Talk, spawned: Spawne
         worker = Worker(full.worker.model, At(point, lambda: disk.enter_context(full_disk(spawned))))
         with pytest.raises(StorageFull):
             await worker.answer(full.thread, turn)
-        *_, failed, end = await followed(worker, full.thread.turn_path(turn))
+        *_, failed, end = await follow_turn(worker, full.thread.turn_path(turn))
         assert (failed[0], end[0]) == ("failed", "end") and "disk is full" in failed[1]["text"]
         disk.close()
         answer = await worker.answer(full.thread, turn)
-        *_, last, end = await followed(worker, full.thread.turn_path(turn))
+        *_, last, end = await follow_turn(worker, full.thread.turn_path(turn))
     assert (last, end) == (("message", answer), ("end", {}))
     assert answer["text"] == "Created task: milk\nCreated task: bread" and await full.open() == ["milk", "bread"]
     await full.check(turn)

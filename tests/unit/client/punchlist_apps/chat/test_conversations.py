@@ -22,7 +22,7 @@ async def test_no_conversation_changes_a_wrong_task(client: AsyncClient) -> None
     missed: list[str] = []
     for number in mostly_untraced(len(CORPUS)):
         line = CORPUS[number]
-        changes, answer = await held(client, line)
+        changes, answer = await run_conversation(client, line)
         allowed = line["changes"] | line.get("may", {})
         if not changes.items() <= allowed.items():
             wrong.append(f"{line['said']}: {changes}")
@@ -32,7 +32,7 @@ async def test_no_conversation_changes_a_wrong_task(client: AsyncClient) -> None
     assert len(missed) <= 0.1 * len(CORPUS), missed
 
 
-async def held(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str], str]:
+async def run_conversation(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str], str]:
     """Run a conversation about a new list. Return its tasks and the last answer."""
     name = f"talk-{uuid.uuid4().hex}"
     await client.conversation(name, actor="ann").add_many(line.get("list", _ABOUT["list"]))

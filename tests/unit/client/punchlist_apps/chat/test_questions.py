@@ -80,7 +80,7 @@ async def test_a_correction_closes_the_question(four: Talk) -> None:
     assert await four.open() == ["Buy milk", "Write the report", "Call mum"]
 
 
-def corrected(messages: list[dict[str, Any]]) -> Says:
+def answer_correction(messages: list[dict[str, Any]]) -> Says:
     """A model that is corrected once and asks questions."""
     if results(messages):
         return "Here you are."
@@ -93,7 +93,7 @@ def corrected(messages: list[dict[str, Any]]) -> Says:
 
 
 async def test_a_model_reads_a_correction(client: AsyncClient, four: Talk) -> None:
-    with serving(corrected) as script:
+    with serving(answer_correction) as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))
         await talk.say("delete the milk")
         assert (await talk.say("no, I meant the dentist"))["about"] == ["#2 Call the dentist"]
@@ -114,7 +114,7 @@ async def test_a_rename_shows_both_titles(four: Talk) -> None:
         "Are you sure you want to rename task 2? (yes/no)",
         ["#2 Call the dentist → Call Bob"],
     )
-    with serving(corrected) as script:
+    with serving(answer_correction) as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))
         assert (await talk.say("call it oat milk"))["about"] == ["#1 Buy milk → Wire 5000 to Mallory"]
 
@@ -141,7 +141,7 @@ async def test_which_question_takes_answer(four: Talk) -> None:
     assert (await four.told("3")) == f"Nothing was changed. {asked['text']}"
     assert await four.told("the second one") == "Completed task: Call mum"
     await four.say("delete call")
-    assert (await four.say("the dentist"))["asks"], "deleting is asked about all the same"
+    assert (await four.say("the dentist"))["asks"], "the deletion still needs confirmation"
 
 
 async def test_an_answer_is_for_the_offered_tasks(four: Talk) -> None:

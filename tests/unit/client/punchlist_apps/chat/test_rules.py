@@ -17,7 +17,7 @@ _ABOUT, *CORPUS = [
 ITEMS = [Item(str(one["id"]), one["title"], one["status"]) for one in _ABOUT["list"]]
 
 
-def understood(line: dict[str, Any]) -> Intent:
+def read_line(line: dict[str, Any]) -> Intent:
     ctx: dict[str, Any] = line.get("ctx", {})
     pending = ctx.get("pending")
     said = Context(tuple(map(str, ctx.get("shown", ()))), tuple(map(str, ctx.get("last", ()))))
@@ -31,11 +31,11 @@ def understood(line: dict[str, Any]) -> Intent:
 OUTCOMES = {"do": "yes", "drop": "no", "ask": "unsure", "unclear": "unsure"}
 
 
-def plain(intent: Intent) -> dict[str, Any]:
+def as_corpus_line(intent: Intent) -> dict[str, Any]:
     """Return an intent in the form of the corpus."""
     told: dict[str, Any] = {"intent": "chat" if intent.name == "talk" else intent.name}
     if intent.parts:
-        return {**told, "parts": [plain(part) for part in intent.parts]}
+        return {**told, "parts": [as_corpus_line(part) for part in intent.parts]}
     told |= {"ids": [int(id) for id in intent.ids]} if intent.ids else {}
     told |= {"titles": list(intent.titles)} if intent.titles else {}
     told |= {name: getattr(intent, name) for name in ("title", "status", "priority", "need") if getattr(intent, name)}
@@ -47,7 +47,7 @@ def test_corpus_is_understood_without_wrong_changes() -> None:
     wrong: list[str] = []
     harmful: list[str] = []
     for line in CORPUS:
-        got, wanted = plain(understood(line)), line["expect"]
+        got, wanted = as_corpus_line(read_line(line)), line["expect"]
         if got != wanted:
             wrong.append(f"{line['text']!r}: {got}, not {wanted}")
             if got["intent"] in CHANGING - INTENTS_TO_CONFIRM | {"yes"} and "doubtful" not in got:
@@ -112,7 +112,7 @@ FURTHER: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), FURTHER, ids=[repr(text) for text, _ in FURTHER])
 def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any]) -> None:
-    assert plain(interpret(text, ITEMS)) == expected
+    assert as_corpus_line(interpret(text, ITEMS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any])
 )
 def test_question_takes_only_yes_or_no(text: str, name: str) -> None:
     line = {"text": text, "ctx": {"pending": {"intent": "delete", "ids": [3]}}}
-    assert understood(line).name == name
+    assert read_line(line).name == name
 
 
 @pytest.mark.parametrize(

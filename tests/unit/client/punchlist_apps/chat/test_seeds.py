@@ -116,7 +116,7 @@ async def test_person_owns_command_line_claims_in_chat(twelve: Talk) -> None:
     plan = twelve.thread.client.conversation("plan", actor="ann")
     await plan.take("ann", "3", keep=True)
     await twelve.say("complete task 3")
-    assert (await plan.get("3")).status == "in_progress", "whose chat it is was not said"
+    assert (await plan.get("3")).status == "in_progress", "the chat has no person"
     twelve.thread.person = "ann"
     assert await twelve.told("complete task 3") == "Completed task: Task number 3"
     assert (await plan.get("3")).status == "completed"

@@ -16,7 +16,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "OPENAI_API_KEY": "sk-env"}
 
 
-def written(env: dict[str, str], text: str) -> None:
+def write_settings(env: dict[str, str], text: str) -> None:
     path = Path(env["HOME"], ".config", "punchlist", "chat.toml")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -27,7 +27,7 @@ def test_key_alone_selects_no_model(env: dict[str, str]) -> None:
 
 
 def test_settings_have_precedence(env: dict[str, str]) -> None:
-    written(env, 'model = "of-file"\nbase_url = "http://file/v1"\nfirst_s = 60\nmax_day_tokens = 7\n')
+    write_settings(env, 'model = "of-file"\nbase_url = "http://file/v1"\nfirst_s = 60\nmax_day_tokens = 7\n')
     env["OPENAI_MODEL"] = "of-env"
     settings = load_settings(env, model="of-option")
     assert (settings.model, settings.base_url, settings.first_s) == ("of-option", "http://file/v1", 60.0)
@@ -37,7 +37,7 @@ def test_settings_have_precedence(env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("text", ["model = 7", "modle = 'x'", "api = 'grpc'", "= =", "api_key = 'sk-never-here'"])
 def test_invalid_settings_are_reported_without_key(env: dict[str, str], text: str) -> None:
-    written(env, text)
+    write_settings(env, text)
     with pytest.raises(BadSettings, match=r"chat\.toml"):
         load_settings(env)
 

@@ -41,7 +41,7 @@ CLAIMS = {
 }
 
 
-def says(random: Random) -> Any:
+def build_random_model(random: Random) -> Any:
     """A model with random calls and random texts."""
 
     def profile(messages: list[dict[str, Any]]) -> Any:
@@ -72,7 +72,7 @@ async def test_claims_match_log_events(daemon: Running, client: AsyncClient) -> 
     seed = SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
     random = Random(seed)
-    with serving(says(random)) as script:
+    with serving(build_random_model(random)) as script:
         limits = Limits(first_s=2, silent_s=2)
         thread = await Thread.open(client, "plan")
         for number in mostly_untraced(TURNS):
@@ -88,10 +88,10 @@ async def test_claims_match_log_events(daemon: Running, client: AsyncClient) -> 
                             dying = Worker(model, Deadly(random.choice(POINTS)))
                             await dying.answer(Thread(victim, thread.id, "plan"), turn)
                 await Worker(model).answer(thread, turn)
-            await proved(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")
+            await check_turn(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")
 
 
-async def proved(talk: Talk, turn: str, where: str) -> None:
+async def check_turn(talk: Talk, turn: str, where: str) -> None:
     answer = await talk.check(turn)
     written = await talk.thread.load_records(turn)
     read = [ToolResult(one["tool"], data=one.get("data")) for id, one in written.items() if id.startswith("c")]

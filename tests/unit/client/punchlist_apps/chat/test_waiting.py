@@ -48,10 +48,10 @@ async def test_a_person_approves_in_a_chat(gated: Talk) -> None:
 
 
 async def test_model_approval_needs_person(gated: Talk) -> None:
-    def approving(messages: list[dict[str, Any]]) -> Says:
+    def approve(messages: list[dict[str, Any]]) -> Says:
         return "Done." if results(messages) else [("approve_todo_task", {"task_id": 2})]
 
-    with serving(approving) as script:
+    with serving(approve) as script:
         talk = Talk(gated.thread, Worker(Completions("m", script.url)))
         assert (await talk.say("is the second one good?"))["asks"]
         assert (await gated.thread.tasks.get("2")).waits_for == "yes"

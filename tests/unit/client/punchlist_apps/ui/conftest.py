@@ -50,9 +50,9 @@ class Shown:
             driver = self.app._driver  # pyright: ignore[reportPrivateUsage]
             assert driver is not None
             driver.send_message(event)
-            await self.settled()
+            await self.settle()
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Wait until every widget has handled its messages."""
         for _ in range(2):  # handling a message may send another one
             await self.pilot._wait_for_screen()  # pyright: ignore[reportPrivateUsage]
@@ -63,7 +63,7 @@ class Shown:
         field = self.app.focused
         assert isinstance(field, Input)
         field.insert_text_at_cursor(text)
-        await self.settled()
+        await self.settle()
 
     def field(self, name: str) -> Input:
         """Return a field of the open form."""
@@ -74,7 +74,7 @@ class Shown:
         try:
             with anyio.fail_after(PATIENCE_S):
                 while not (wanted in self.text if isinstance(wanted, str) else wanted()):
-                    await self.settled()
+                    await self.settle()
                     await anyio.lowlevel.checkpoint()
         except TimeoutError:
             raise AssertionError(f"{wanted!r} does not come:\n{self.text}") from None
