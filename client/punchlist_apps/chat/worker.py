@@ -120,7 +120,7 @@ class Worker:
             limits=self._limits,
             stale_s=self._stale_s,
         )
-        # A stopped turn, which has no claim.
+        # Only turns that were stopped before run without a claim.
         if fence is None:
             turn.stopped.set()
         answer = None
@@ -166,7 +166,7 @@ def _unwrap_groups() -> Generator[None]:
 
 @asynccontextmanager
 async def _stop_on_pause(thread: Thread, task: Task, turn: Turn, seq: int) -> AsyncGenerator[None]:
-    """Stop the turn when its task is paused or claimed by another worker after position `seq`."""
+    """Stop the turn when its task leaves progress after position `seq`, for example because it is paused."""
 
     async def poll(after: int = seq) -> None:
         while True:
