@@ -131,7 +131,7 @@ LONGEST = (
     "tests/unit/client/punchlist_apps/cli/test_terminal.py",
     "tests/system/editors/test_emacs.py",
     "tests/unit/daemon/app/test_app.py",
-    "tests/unit/client/punchlist_apps/ui/test_one.py",
+    "tests/unit/client/punchlist_apps/ui/test_list_screen.py",
     "tests/unit/daemon/app/test_run.py",
     "tests/unit/daemon/offline/test_repair.py",
     "tests/unit/client/punchlist_apps/hosts/test_check.py",

@@ -1,13 +1,13 @@
-"""Chat over a task list: a person says what they want, and what is said back is proved by the log.
+"""Chat about a task list: reads a person's messages, changes the list, and answers from events of the log.
 
-`thread` keeps what was said, `turn` answers one message, `worker` takes turns one by one from a thread's queue,
-`receipts` are the events that a turn made and the sentences about them, `questions` what the person has to agree to,
-`rules` read a message without a model, `models` ask one. Nothing here changes a list but by the tools of `toolset`.
+`thread` stores the messages, `turn` answers one of them, `worker` runs the turns of a thread one at a time. `receipts`
+turns a turn's events into sentences, `questions` holds what a person must confirm, `rules` read messages without a
+model, and `models` ask a model. Lists are changed only by the tools of `toolset`.
 
-1. A message is appended before anything is done about it, and each answer is a message of its own; none changes.
-2. The calls that are to be made are written down before the first one is made, each with its key: whoever goes on
-   after a crash finds in the log which of them were made.
-3. What is said about changes is made from the events of these keys.
-4. What destroys or renames, or may not be meant, is done only after the person's own yes to just that.
-5. A turn is a task of the thread's own serial list: one worker has it, and pausing the task stops it.
+1. Messages are append-only: the message is stored before it is handled, and each answer is a new message.
+2. The calls of a step are stored with their keys before the first one is made, so that a worker that resumes after a
+   crash finds out from the log which of them were made.
+3. Statements about changes come from the events of these keys, never from a model.
+4. Deletions, renames and doubtful requests need the person's confirmation of exactly that request.
+5. A turn is a task of the thread's serial list: one worker claims it, and pausing the task stops it.
 """

@@ -1,14 +1,14 @@
-"""Which sentences of a model's text are not proved by the turn: changes that no event shows, counts that nobody read.
+"""Detects untrue claims in a model's text: changes without an event, and counts that no tool returned.
 
-A claim that is missed is one in words that are not here. So whatever did change is never told in a model's words:
-`receipts.sentences` tells it. This guards the turns without changes.
+Only claims in these English phrases are detected. Real changes are therefore never reported in a model's words, but by
+`receipts.format_results`; this module guards the turns without changes.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist_apps.chat.receipts import Done
+from punchlist_apps.chat.receipts import ToolResult
 
 _CHANGED = (
     r"(?:created|added|made|put|completed|marked|checked|ticked|crossed|finished|closed|deleted|removed|erased|cleared"
@@ -33,7 +33,7 @@ _CLAIMS = (
     r"\bi(?:'m| am) (?:now )?(?:creating|adding|completing|marking|deleting|removing|renaming|updating)\b",
     r"\b(?:your|the) (?:task |to-?do )?list (?:now )?(?:has|contains|includes|is)\b",
 )
-_LOOSE = (
+_HEDGES = (
     r"\?$|^(?:do|does|did|can|could|would|will|shall|should|may|have you|are you|is there|what|which|how|why|if"
     r"|when|unless"
     r"|to|let me know)\b"
@@ -50,7 +50,7 @@ _COUNT = re.compile(
     r"|remaining)\b",
     re.I,
 )
-_HERE = re.compile(
+_LISTINGS = re.compile(
     r"\b(?:here(?:'s| is| are) (?:your|the) (?:\w+ )?(?:tasks?|list|to-?dos?)|your (?:\w+ )?(?:tasks"
     r"|to-?dos)(?: \w+)? (?:are|is)\b)"
     r"|^[^\S\n]*+(?:[-*•☐☑✓●]|\d+[.)])\s+(?:#\d+|\[[ x]\])",
@@ -63,41 +63,41 @@ _NUMBERS = {
     word: number
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 } | {"no": 0}
-_ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|(?<![^\S\n])\s++but\s+", re.I)
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|(?<![^\S\n])\s++but\s+", re.I)
 
 
-def untrue(text: str, done: Iterable[Done]) -> list[str]:
-    """The sentences of a text that claim what the calls of this turn don't show."""
-    calls = list(done)
-    changed = any(one.changes for one in calls)
-    read = [one for one in calls if one.tool in ("list_todo_tasks", "get_todo_task") and not one.refused]
-    lists = [_counts(one) for one in read if isinstance(one.data, list)]
-    found: list[str] = []
-    for sentence in (part.strip() for part in _ENDS.split(text)):
+def find_untrue(text: str, results: Iterable[ToolResult]) -> list[str]:
+    """Return the sentences of a text that claim something the calls of this turn don't prove."""
+    results = list(results)
+    changed = any(result.changes for result in results)
+    reads = [result for result in results if result.tool in ("list_todo_tasks", "get_todo_task") and not result.refused]
+    counts = [_collect_counts(result) for result in reads if isinstance(result.data, list)]
+    untrue: list[str] = []
+    for sentence in (part.strip() for part in _SENTENCE_ENDS.split(text)):
         bare = sentence.replace("’", "'").strip("*_`#> -")
         if not bare:
             continue
-        if _is_claim(bare) and not changed and not _restates(bare, read):
-            found.append(sentence)
-        elif (not lists and (_HERE.search(sentence) or _EMPTY.search(bare))) or _is_miscounted(bare, lists):
-            found.append(sentence)
-        elif _EMPTY.search(bare) and lists and not any(0 in counts for counts in lists):
-            found.append(sentence)
-    return found
+        if _is_claim(bare) and not changed and not _restates(bare, reads):
+            untrue.append(sentence)
+        elif (not counts and (_LISTINGS.search(sentence) or _EMPTY.search(bare))) or _is_miscounted(bare, counts):
+            untrue.append(sentence)
+        elif _EMPTY.search(bare) and counts and not any(0 in numbers for numbers in counts):
+            untrue.append(sentence)
+    return untrue
 
 
 def _is_claim(sentence: str) -> bool:
     low = sentence.lower()
-    if re.search(_LOOSE, low):
+    if re.search(_HEDGES, low):
         return False
     return any(re.search(claim, low) for claim in _CLAIMS)
 
 
-def _restates(sentence: str, read: list[Done]) -> bool:
-    """Whether a sentence says what was read: "task 5 is completed", "your list has 3 tasks"."""
+def _restates(sentence: str, reads: list[ToolResult]) -> bool:
+    """Return whether a sentence describes a state that was read: "task 5 is completed", "your list has 3 tasks"."""
     low = sentence.lower()
     if (
-        not read
+        not reads
         or re.search(rf"\b(?:i|we)(?:'ve| have)?\b.{{0,400}}{_CHANGED}", low)
         or re.match(rf"(?:\w+[,.!] )?{_CHANGED}\b", low)
     ):
@@ -105,23 +105,24 @@ def _restates(sentence: str, read: list[Done]) -> bool:
     return re.search(r"\b(?:is|are|list (?:now )?(?:has|contains|includes|is))\b", low) is not None
 
 
-def _counts(done: Done) -> set[int]:
-    """Every number that a list proves: all of them, those that are open, completed, in progress."""
-    rows: list[dict[str, Any]] = done.rows
+def _collect_counts(result: ToolResult) -> set[int]:
+    """Return each number of tasks that a list proves: in total, open, completed, and of each status."""
+    rows: list[dict[str, Any]] = result.rows
     count = sum(int(row.get("omitted", 1)) for row in rows)
-    by = {str(row.get("status", "")) for row in rows}
+    statuses = {str(row.get("status", "")) for row in rows}
     completed = sum(1 for row in rows if row.get("completed"))
-    return {count, completed, count - completed, *(sum(1 for row in rows if row.get("status") == one) for one in by)}
+    by_status = (sum(1 for row in rows if row.get("status") == status) for status in statuses)
+    return {count, completed, count - completed, *by_status}
 
 
-def _is_miscounted(sentence: str, lists: list[set[int]]) -> bool:
-    for found in _COUNT.finditer(sentence):
-        word = found["count"].lower()
+def _is_miscounted(sentence: str, counts: list[set[int]]) -> bool:
+    for match in _COUNT.finditer(sentence):
+        word = match["count"].lower()
         if word in ("any", "some", "several", "many", "a few"):
-            if not lists and not re.search(_LOOSE, sentence.lower()):
+            if not counts and not re.search(_HEDGES, sentence.lower()):
                 return True
             continue
         number = int(word) if word.isdecimal() else _NUMBERS[word]
-        if not any(number in counts for counts in lists):
+        if not any(number in numbers for numbers in counts):
             return True
     return False

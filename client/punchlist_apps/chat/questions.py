@@ -1,4 +1,4 @@
-"""What waits for the person: the question, the calls that wait for its answer, and whether they still mean the same."""
+"""Questions to the person: confirmations with the calls that wait for them, and requests for missing details."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import msgspec
 from punchlist.base.text import one_line
 from punchlist.tools.phrases import name_of
 from punchlist_apps.chat.rules.reading import Intent
-from punchlist_apps.chat.toolset import Wanted, tasks_named
+from punchlist_apps.chat.toolset import ToolCall, task_ids_of
 
-_NAMED = 5
-"""How many of those who work on tasks a question names."""
+_MAX_OWNERS = 5
+"""Upper limit for the owners that a question names."""
 
-_DOES = {
+_ACTIONS = {
     "delete_todo_task": ("delete", "delete"),
     "update_todo_task": ("update", "rename"),
     "complete_todo_task": ("complete", "complete"),
@@ -22,11 +22,15 @@ _DOES = {
     "assign_todo_task": ("assign", "assign"),
     "set_todo_priority": ("priority", "change the priority of"),
 }
-"""Tool that may be asked about → the intent, and the verb of the question."""
+"""Tool that may need confirmation → its intent, and the verb of the question."""
 
 
-class Known(msgspec.Struct, frozen=True):
-    """A task as it was when somebody spoke of it. `owner` is who was working on it, if it was somebody else."""
+class NamedTask(msgspec.Struct, frozen=True):
+    """A task that a message named, as it was then.
+
+    Attributes:
+        owner: Who was working on it, if it was neither the person nor one of their chats.
+    """
 
     title: str
     created_at: int
@@ -34,15 +38,17 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """An open question: its text, the calls that a yes makes, the tasks they are about, and what may follow them.
+    """An open question: its text, the calls that a yes makes, and the tasks they are about.
 
-    `intent` is empty if the calls are of several kinds. `need` is empty if the question waits for yes or no; else it is
-    what is missing to do `intent`: `which` of the tasks, or the `title`. No calls wait for that.
+    Attributes:
+        intent: Name of the intent that is asked about; empty if the calls are of several kinds.
+        need: Empty if the question waits for yes or no. Otherwise the detail that `intent` lacks: `which` of the tasks,
+            or the `title`. Such a question has no calls.
     """
 
     text: str
-    calls: tuple[Wanted, ...]
-    tasks: dict[str, Known]
+    calls: tuple[ToolCall, ...]
+    tasks: dict[str, NamedTask]
     intent: str
     ids: tuple[str, ...] = ()
     title: str = ""
@@ -50,44 +56,47 @@ class Question(msgspec.Struct, frozen=True):
     need: str = ""
 
     @property
-    def pending(self) -> Intent:
+    def pending_intent(self) -> Intent:
         return Intent(self.intent, self.ids, title=self.title, priority=self.priority, need=self.need)
 
     @property
     def about(self) -> list[str]:
-        renames = [one for one in self.calls if one.tool == "update_todo_task"]
-        new = {id: one_line(str(one.arguments.get("title", ""))) for one in renames for id in tasks_named(one)}
+        renames = [call for call in self.calls if call.tool == "update_todo_task"]
+        new_titles = {
+            id: one_line(str(call.arguments.get("title", ""))) for call in renames for id in task_ids_of(call)
+        }
         return [
-            f"#{id} {one_line(task.title)}" + (f" → {new[id]}" if id in new else "") for id, task in self.tasks.items()
+            f"#{id} {one_line(task.title)}" + (f" → {new_titles[id]}" if id in new_titles else "")
+            for id, task in self.tasks.items()
         ]
 
 
-def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Question:
-    """One question for all calls of a step that have to be asked about."""
-    doomed = list(dict.fromkeys(id for one in calls if one.tool == "delete_todo_task" for id in tasks_named(one)))
-    others = [one for one in calls if one.tool != "delete_todo_task"]
-    waiting: list[Wanted] = []
+def build_question(calls: list[ToolCall], tasks: dict[str, NamedTask], count: int) -> Question:
+    """Build one question for all calls of a step that need confirmation. `count` is the number of tasks in the list."""
+    doomed = list(dict.fromkeys(id for call in calls if call.tool == "delete_todo_task" for id in task_ids_of(call)))
+    others = [call for call in calls if call.tool != "delete_todo_task"]
+    waiting: list[ToolCall] = []
     parts: list[str] = []
     if doomed:
         first, *also = doomed
         arguments: dict[str, Any] = {"task_id": first, **({"also": also} if also else {})}
-        waiting.append(Wanted("d", "delete_todo_task", arguments))
+        waiting.append(ToolCall("d", "delete_todo_task", arguments))
         if len(doomed) > 1 and len(doomed) == count:
             parts.append(f"delete all {count} tasks")
-            waiting.append(Wanted("l", "list_todo_tasks"))
+            waiting.append(ToolCall("l", "list_todo_tasks"))
         else:
             parts.append(f"delete task{'s' if len(doomed) > 1 else ''} {', '.join(doomed)}")
-    for one in others:
-        waiting.append(one)
-        parts.append(f"{_DOES[one.tool][1]} task {', '.join(tasks_named(one))}")
-    ids = (*doomed, *(id for one in others for id in tasks_named(one)))
-    intents = {_DOES[one.tool][0] for one in calls}
-    at_work = [
+    for call in others:
+        waiting.append(call)
+        parts.append(f"{_ACTIONS[call.tool][1]} task {', '.join(task_ids_of(call))}")
+    ids = (*doomed, *(id for call in others for id in task_ids_of(call)))
+    intents = {_ACTIONS[call.tool][0] for call in calls}
+    owners = [
         f"{name_of(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
     ]
-    more = f"Others are working on {len(at_work) - _NAMED} more. " if len(at_work) > _NAMED else ""
+    more = f"Others are working on {len(owners) - _MAX_OWNERS} more. " if len(owners) > _MAX_OWNERS else ""
     return Question(
-        text=f"{''.join(at_work[:_NAMED])}{more}Are you sure you want to {' and '.join(parts)}? (yes/no)",
+        text=f"{''.join(owners[:_MAX_OWNERS])}{more}Are you sure you want to {' and '.join(parts)}? (yes/no)",
         calls=tuple(waiting),
         tasks={id: tasks[id] for id in ids if id in tasks},
         intent=intents.pop() if len(intents) == 1 else "",
@@ -97,8 +106,8 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
     )
 
 
-def question_for(missing: Intent, text: str, tasks: dict[str, Known]) -> Question | None:
-    """The question for what is missing, if its answer can be told from another message."""
+def build_missing_question(missing: Intent, text: str, tasks: dict[str, NamedTask]) -> Question | None:
+    """Build the question for a missing detail, or return None if the next message can't supply it."""
     if missing.need not in ("which", "title"):
         return None
     return Question(
@@ -106,10 +115,10 @@ def question_for(missing: Intent, text: str, tasks: dict[str, Known]) -> Questio
     )
 
 
-def open_question(answer: dict[str, Any] | None) -> Question | None:
-    """The question that an answer has left open: `asks` waits for yes or no, `needs` for what is missing."""
-    given: Any = None if answer is None else answer.get("asks") or answer.get("needs")
+def parse_question(answer: dict[str, Any] | None) -> Question | None:
+    """Return the question that an answer left open: `asks` waits for yes or no, `needs` for a missing detail."""
+    content: Any = None if answer is None else answer.get("asks") or answer.get("needs")
     try:
-        return msgspec.convert(given, Question) if given else None
+        return msgspec.convert(content, Question) if content else None
     except msgspec.ValidationError:
         return None

@@ -1,4 +1,4 @@
-"""What a turn has done, as events of the log, and the sentences that are made of them and of nothing else."""
+"""Receipts: the events of the log that a turn made, and the sentences built from them alone."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -12,7 +12,11 @@ from punchlist_schemas.events import AddedTask, Recorded, StatusChanged, TaskAdd
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event that a call made: its place in the log, the call's key, and what it says about which task."""
+    """One event that a call made: its position in the log, the call's key, the task and the change.
+
+    Attributes:
+        to: The new value: a status, a due date, or the member that was edited.
+    """
 
     seq: int
     version: int
@@ -23,10 +27,12 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     to: str = ""
 
 
-class Done(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one call of a tool, as it is written into the thread.
+class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of one tool call, as stored in the thread.
 
-    `changes` are the receipts, none if it changed nothing. `question` says that the person has to agree first.
+    Attributes:
+        question: Whether the call was not made, because the person must confirm it first.
+        changes: Receipts, empty if the call changed nothing.
     """
 
     tool: str
@@ -46,14 +52,14 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
         return cast("dict[str, Any]", self.data) if isinstance(self.data, dict) else {}
 
 
-def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) -> tuple[Receipt, ...]:
+def build_receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) -> tuple[Receipt, ...]:
     """Return receipts of the events made with a key. `titles`: task titles before the change."""
-    found: list[Receipt] = []
+    receipts: list[Receipt] = []
     for recorded in events:
         event = decode_event(recorded.event)
         task, title, to = str(getattr(event, "task", "")), "", ""
         if isinstance(event, TaskAdded):
-            task, title, to = event.task.id, event.task.title, _due(event.task)
+            task, title, to = event.task.id, event.task.title, _format_due(event.task)
         elif isinstance(event, StatusChanged):
             to = event.to
         elif isinstance(event, TaskEdited):
@@ -63,68 +69,70 @@ def receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) ->
             to = f"owner {event.owner}" if to == "owner" and event.owner else to
         title = title or titles.get(task, "")
         kind = type(event).__name__
-        found.append(Receipt(recorded.seq, recorded.version, key, kind, task, title, to))
-    return tuple(found)
+        receipts.append(Receipt(recorded.seq, recorded.version, key, kind, task, title, to))
+    return tuple(receipts)
 
 
-def _due(task: AddedTask) -> str:
+def _format_due(task: AddedTask) -> str:
     try:
         return task.due_day or (f"{datetime.fromtimestamp(task.due / 1000):%Y-%m-%d %H:%M}" if task.due else "")
     except (OverflowError, ValueError, OSError):
         return ""
 
 
-def sentences(done: Iterable[Done]) -> str:
-    """What is said about the calls of a turn: changes by their receipts, lists and tasks by what was read."""
-    told: list[str] = []
-    calls = [one for one in done if not one.question]
-    for at, one in enumerate(calls):
-        said = _of(one, calls[:at])
-        if said.startswith(_ALL_GONE):  # says more than the sentence about the deletion itself
-            told.clear()
-        if said and said not in told:
-            told.append(said)
-    return "\n".join(told)
+def format_results(results: Iterable[ToolResult]) -> str:
+    """Describe the calls of a turn: changes from their receipts, lists and tasks from what was read."""
+    texts: list[str] = []
+    made = [result for result in results if not result.question]
+    for index, result in enumerate(made):
+        text = _format_result(result, made[:index])
+        # This sentence includes the one about the deletion.
+        if text.startswith(_ALL_GONE):
+            texts.clear()
+        if text and text not in texts:
+            texts.append(text)
+    return "\n".join(texts)
 
 
-def mark_of(done: Iterable[Done]) -> str:
-    """What stands with a model's words about a turn without changes, whatever these words claim."""
-    return "nothing was changed" if any(not one.refused for one in done) else "no task was read or changed"
+def mark_of(results: Iterable[ToolResult]) -> str:
+    """Return the mark shown with a model's text after a turn without changes, whatever the text claims."""
+    return "nothing was changed" if any(not result.refused for result in results) else "no task was read or changed"
 
 
 _ALL_GONE = "I've deleted all "
 
 
-def _of(done: Done, before: list[Done]) -> str:
-    if done.refused:
-        return f"That did not work: {one_line(str(done.facts.get('error') or done.text))}"
-    if done.changes:
-        return _changed(done)
-    read = _READ.get(done.tool)
-    return read(done, before) if read is not None else _nothing(done)
+def _format_result(result: ToolResult, earlier: list[ToolResult]) -> str:
+    if result.refused:
+        return f"That did not work: {one_line(str(result.facts.get('error') or result.text))}"
+    if result.changes:
+        return _format_changes(result)
+    format_read = _READ_FORMATTERS.get(result.tool)
+    return format_read(result, earlier) if format_read is not None else _format_no_change(result)
 
 
-def _changed(done: Done) -> str:
-    if done.tool in _UNDOS:
-        lines: list[str] = done.facts.get("undone", [])
-        head = _UNDOS[done.tool]
-        return "\n".join([f"{head}:", *(f"  {one_line(line)}" for line in lines)]) if lines else f"{head}."
-    gone = [one for one in done.changes if one.type == "Deleted"]
-    if len(gone) > 1:
-        return f"Deleted {len(gone)} tasks: {_named(gone)}"
-    return "\n".join(dict.fromkeys(_SENTENCES[one.type](one) for one in done.changes if one.type in _SENTENCES))
+def _format_changes(result: ToolResult) -> str:
+    if result.tool in _UNDO_HEADINGS:
+        lines: list[str] = result.facts.get("undone", [])
+        heading = _UNDO_HEADINGS[result.tool]
+        return "\n".join([f"{heading}:", *(f"  {one_line(line)}" for line in lines)]) if lines else f"{heading}."
+    deleted = [receipt for receipt in result.changes if receipt.type == "Deleted"]
+    if len(deleted) > 1:
+        return f"Deleted {len(deleted)} tasks: {_format_names(deleted)}"
+    described = (receipt for receipt in result.changes if receipt.type in _SENTENCES)
+    return "\n".join(dict.fromkeys(_SENTENCES[receipt.type](receipt) for receipt in described))
 
 
-_UNDOS = {"undo_changes": "Taken back", "redo_changes": "Redone"}
-_MOST_NAMED = 12
+_UNDO_HEADINGS = {"undo_changes": "Undone", "redo_changes": "Redone"}
+_MAX_NAMES = 12
 
 
-def _named(receipts: list[Receipt]) -> str:
-    names = ", ".join(one.title or f"task {one.task}" for one in receipts[:_MOST_NAMED])
-    return names + (f" and {len(receipts) - _MOST_NAMED} more" if len(receipts) > _MOST_NAMED else "")
+def _format_names(receipts: list[Receipt]) -> str:
+    names = ", ".join(receipt.title or f"task {receipt.task}" for receipt in receipts[:_MAX_NAMES])
+    return names + (f" and {len(receipts) - _MAX_NAMES} more" if len(receipts) > _MAX_NAMES else "")
 
 
-def _edited(receipt: Receipt) -> str:
+def _format_edit(receipt: Receipt) -> str:
     if receipt.to == "title":
         return f"Renamed task {receipt.task}: {receipt.title}"
     owner = receipt.to.partition("owner ")[2]
@@ -139,80 +147,80 @@ _STATUS = {
     "failed": "Gave up task: {title}",
 }
 _SENTENCES: dict[str, Callable[[Receipt], str]] = {
-    "TaskAdded": lambda one: f"Created task: {one.title}{f' (due {one.to})' if one.to else ''}",
-    "StatusChanged": lambda one: _STATUS[one.to].format(title=one.title or one.task),
-    "TaskEdited": _edited,
-    "Deleted": lambda one: f"Deleted task: {one.title or one.task}",
-    "ListCleared": lambda one: "The list was cleared.",
+    "TaskAdded": lambda receipt: f"Created task: {receipt.title}{f' (due {receipt.to})' if receipt.to else ''}",
+    "StatusChanged": lambda receipt: _STATUS[receipt.to].format(title=receipt.title or receipt.task),
+    "TaskEdited": _format_edit,
+    "Deleted": lambda receipt: f"Deleted task: {receipt.title or receipt.task}",
+    "ListCleared": lambda _receipt: "The list was cleared.",
 }
-"""Type of an event → the sentence about it. Events that follow from others have none."""
+"""Event type → sentence about the event. Follow-up events have none."""
 
 
-_WAITS = "waits for "
+_WAITING_PREFIX = "waits for "
 """Start of the status of a task at its gate (`tools.phrases.waiting`)."""
 _SIGNS = {"completed": "✓", "in_progress": "●", "paused": "‖", "failed": "✗"}
 _TAILS = {"waiting": " waiting for your yes"}
 _WORDS = {"pending": "pending ", "completed": "completed ", "in_progress": "running "}
 
 
-def _listed(done: Done, before: list[Done]) -> str:
-    rows = done.rows
-    left_out = sum(int(row.get("omitted", 0)) for row in rows)
+def _format_list(result: ToolResult, earlier: list[ToolResult]) -> str:
+    rows = result.rows
+    omitted = sum(int(row.get("omitted", 0)) for row in rows)
     rows = [row for row in rows if row.get("id")]
-    count = len(rows) + left_out
-    status = str(done.arguments.get("status", ""))
+    count = len(rows) + omitted
+    status = str(result.arguments.get("status", ""))
     word, tail = _WORDS.get(status, ""), _TAILS.get(status, "")
-    gone = sum(1 for one in before for change in one.changes if change.type == "Deleted")
-    if not count and gone and not (word or tail):
-        return f"{_ALL_GONE}{gone} task{'' if gone == 1 else 's'}. Verified: Your task list is now empty."
+    deleted = sum(1 for other in earlier for receipt in other.changes if receipt.type == "Deleted")
+    if not count and deleted and not (word or tail):
+        return f"{_ALL_GONE}{deleted} task{'' if deleted == 1 else 's'}. Verified: Your task list is now empty."
     if not count:
         return f"You have no {word}tasks{tail}."
-    lines = [_line(row) for row in rows]
-    lines += [f"  … and {left_out} more"] if left_out else []
+    lines = [_format_row(row) for row in rows]
+    lines += [f"  … and {omitted} more"] if omitted else []
     return "\n".join([f"You have {count} {word}task{'' if count == 1 else 's'}{tail}:", *lines])
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _format_row(row: Mapping[str, Any]) -> str:
     status = str(row.get("status", ""))
-    beside = [status] if status.startswith(_WAITS) else []
-    beside += [f"@{row['owner']}"] if row.get("owner") else []
-    sign = "‖" if status.startswith(_WAITS) else _SIGNS.get(status, "☐")
-    more = f" ({', '.join(beside)})" if beside else ""
-    return f"  {sign} #{row['id']} {clip(one_line(str(row['title'])), 200)}{more}"
+    details = [status] if status.startswith(_WAITING_PREFIX) else []
+    details += [f"@{row['owner']}"] if row.get("owner") else []
+    sign = "‖" if status.startswith(_WAITING_PREFIX) else _SIGNS.get(status, "☐")
+    suffix = f" ({', '.join(details)})" if details else ""
+    return f"  {sign} #{row['id']} {clip(one_line(str(row['title'])), 200)}{suffix}"
 
 
-def _got(done: Done, _before: list[Done]) -> str:
-    task = done.facts
+def _format_task(result: ToolResult, _earlier: list[ToolResult]) -> str:
+    task = result.facts
     status = task.get("status") or ("completed" if task.get("completed") else "pending")
     lines = [f"Task {task.get('id')}: {task.get('title')}", f"Status: {status}"]
     lines += [f"{name.capitalize()}: {task[name]}" for name in ("description", "result", "reason") if task.get(name)]
     return "\n".join(lines)
 
 
-def _nothing(done: Done) -> str:
-    data = done.facts
-    if done.tool == "undo_changes":
-        return (
-            "This thread has changed nothing that could be taken back. punch undo takes back what was done elsewhere."
-        )
-    if done.tool == "redo_changes":
-        return "This thread has taken back nothing that could be redone."
-    if done.tool == "assign_todo_task":
-        return f"Nothing changed: task {data['id']} ({data.get('title')}) has this owner already."
+def _format_no_change(result: ToolResult) -> str:
+    data = result.facts
+    if result.tool == "undo_changes":
+        return "This thread has no changes to undo. To undo changes made elsewhere, run: punch undo"
+    if result.tool == "redo_changes":
+        return "This thread has no undone changes to redo."
+    if result.tool == "assign_todo_task":
+        return f"Nothing changed: task {data['id']} ({data.get('title')}) already has this owner."
     if "id" in data:
         status = "completed" if data.get("completed") else data.get("status", "pending")
-        return f"Nothing changed: task {data['id']} ({data.get('title')}) is {status} already."
+        return f"Nothing changed: task {data['id']} ({data.get('title')}) is already {status}."
     return "Nothing changed."
 
 
-_READ: dict[str, Callable[[Done, list[Done]], str]] = {"list_todo_tasks": _listed, "get_todo_task": _got}
-"""Tool that reads → the text about what it read."""
+_READ_FORMATTERS: dict[str, Callable[[ToolResult, list[ToolResult]], str]] = {
+    "list_todo_tasks": _format_list,
+    "get_todo_task": _format_task,
+}
 
 
-def chips(done: Iterable[Done]) -> list[str]:
-    """The receipts in a line each, as faces show them: the tool, the task, and the place in the log."""
+def format_chips(results: Iterable[ToolResult]) -> list[str]:
+    """Format each receipt as one line: tool, task and position in the log."""
     return [
-        f"{one.tool} · {f'#{change.task} · ' if change.task else ''}seq {change.seq}"
-        for one in done
-        for change in one.changes
+        f"{result.tool} · {f'#{receipt.task} · ' if receipt.task else ''}seq {receipt.seq}"
+        for result in results
+        for receipt in result.changes
     ]

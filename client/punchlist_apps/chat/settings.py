@@ -1,7 +1,7 @@
-"""Which model reads messages: by options, the environment, or `chat.toml`, in this order; none unless one is named.
+"""Settings of the model that reads messages: from options, the environment and `chat.toml`, in this order.
 
-A key is never an option: it comes from systemd's credentials, a file of mode 600, a command, or the environment, and
-is only looked for when a model is named.
+No model is used unless one is named. The API key is never an option: it comes from systemd's credentials, a file of
+mode 600, a command, or the environment, and is read only if a model is named.
 """
 
 import os
@@ -16,20 +16,25 @@ from punchlist_apps.chat.models.port import Model
 from punchlist_schemas import rendezvous
 
 CREDENTIAL = "chat-api-key"
-"""Name of the key among systemd's credentials: `LoadCredentialEncrypted=chat-api-key:…`."""
+"""Name of the systemd credential with the API key: `LoadCredentialEncrypted=chat-api-key:…`."""
 
 _COMMAND_S = 20.0
-_PRIVATE = 0o077
+_OTHERS = 0o077
+"""Permission bits of other users."""
 
 
 class BadSettings(Exception):
-    """The settings can't be used; the text says which, and what would be right."""
+    """Invalid settings; the message is for the user."""
 
 
 class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings in `chat.toml`.
 
-    `max_turn_tokens` and `max_day_tokens` bound what a model may use in a turn and in a day of UTC: 0 is no bound.
+    Attributes:
+        first_s: Seconds to wait for the first byte of a response.
+        silent_s: Seconds to wait between two pieces of a response.
+        max_turn_tokens: Upper limit for one turn; 0 for none.
+        max_day_tokens: Upper limit for one UTC day; 0 for none.
     """
 
     model: str = ""
@@ -55,115 +60,110 @@ _ENV = {
 _HOSTED = "https://api.openai.com/v1"
 
 
-def settings_of(env: Mapping[str, str], **options: str | None) -> ChatSettings:
-    """The settings: options that are given, then the environment, then the file.
+def load_settings(env: Mapping[str, str], **options: str | None) -> ChatSettings:
+    """Return the settings from options, then the environment, then the file.
 
     Raises:
-        BadSettings: The file can't be read, or a value is wrong.
+        BadSettings: The file can't be read, or a value is invalid.
     """
-    path = file_of(env)
-    given: dict[str, Any] = {}
+    path = settings_path(env)
+    values: dict[str, Any] = {}
     try:
         if path.exists():
             import tomllib
 
-            given = tomllib.loads(path.read_text())
+            values = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise BadSettings(f"{path}: {error}") from None
     for name, variables in _ENV.items():
-        found = next((env[one] for one in variables if env.get(one)), None)
-        given |= {name: found} if found else {}
-    given |= {name: value for name, value in options.items() if value}
+        value = next((env[variable] for variable in variables if env.get(variable)), None)
+        values |= {name: value} if value else {}
+    values |= {name: value for name, value in options.items() if value}
     try:
-        return msgspec.convert(given, ChatSettings, strict=False)
+        return msgspec.convert(values, ChatSettings, strict=False)
     except msgspec.ValidationError as error:
-        raise BadSettings(f"the settings of the chat ({path}, options, environment): {error}") from None
+        raise BadSettings(f"settings of the chat ({path}, options, environment): {error}") from None
 
 
-def file_of(env: Mapping[str, str]) -> Path:
+def settings_path(env: Mapping[str, str]) -> Path:
     home = env.get("XDG_CONFIG_HOME") or os.path.join(rendezvous.home(env), ".config")
     return Path(home, "punchlist", "chat.toml")
 
 
-def key_of(settings: ChatSettings, env: Mapping[str, str]) -> str:
-    """The key for the model's server, empty if there is none.
+def read_key(settings: ChatSettings, env: Mapping[str, str]) -> str:
+    """Return the API key for the model's server; empty if none is configured.
 
     Raises:
-        BadSettings: The file is readable by others or can't be read, or the command fails.
+        BadSettings: The file can't be read or is readable by other users, or the command fails.
     """
     if directory := env.get("CREDENTIALS_DIRECTORY"):
         path = Path(directory, CREDENTIAL)
         if path.exists():
-            return _read(path, private=False)
+            return _read_key_file(path, private=False)
     if settings.key_file:
-        return _read(Path(settings.key_file).expanduser(), private=True)
+        return _read_key_file(Path(settings.key_file).expanduser(), private=True)
     if settings.key_command:
-        return _printed(settings.key_command)
+        return _run_key_command(settings.key_command)
     return env.get("PUNCHLIST_CHAT_KEY") or env.get("OPENAI_API_KEY", "")
 
 
-def _read(path: Path, *, private: bool) -> str:
+def _read_key_file(path: Path, *, private: bool) -> str:
     try:
         with path.open() as file:
             mode = os.fstat(file.fileno()).st_mode
-            if private and mode & _PRIVATE:
-                raise BadSettings(f"{path} holds a key and can be read by others: chmod 600 {path}")
-            return _one_line(file.read(65_536), str(path))
+            if private and mode & _OTHERS:
+                raise BadSettings(f"{path} contains a key and is readable by other users; run: chmod 600 {path}")
+            return _parse_key(file.read(65_536), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise BadSettings(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _printed(command: str) -> str:
-    """What a command prints; what it says is not repeated, since it may hold the key."""
+def _run_key_command(command: str) -> str:
+    """Return the key that a command prints. Errors don't quote its output, which may contain the key."""
     import shlex
     import subprocess
 
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise BadSettings(f"key_command: {type(error).__name__} while it ran") from None
-    if done.returncode:
-        raise BadSettings(f"key_command ended with exit code {done.returncode}")
-    return _one_line(done.stdout.decode(errors="replace"), "key_command")
+    if process.returncode:
+        raise BadSettings(f"key_command ended with exit code {process.returncode}")
+    return _parse_key(process.stdout.decode(errors="replace"), "key_command")
 
 
-def _one_line(text: str, where: str) -> str:
+def _parse_key(text: str, where: str) -> str:
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise BadSettings(f"{where} holds no key: one word on one line is expected")
+        raise BadSettings(f"{where} contains no key: expected one word on one line")
     return key
 
 
-def _check(url: str) -> None:
-    """See that a base URL can be one.
-
-    Raises:
-        BadSettings: It can't.
-    """
+def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        is_one = False
-    if not is_one or not url.isprintable() or " " in url:
-        raise BadSettings(f"base_url is {url!r}, and no URL of http or https such as http://127.0.0.1:11434/v1")
+        is_valid = False
+    if not is_valid or not url.isprintable() or " " in url:
+        raise BadSettings(f"base_url {url!r} is not an http or https URL, such as http://127.0.0.1:11434/v1")
 
 
-def model_of(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
-    """The model that is named; None: the rules alone, and nothing leaves this machine.
+def build_model(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
+    """Return the named model, or None if none is named: then only the rules are used and nothing leaves this machine.
 
     Raises:
-        BadSettings: It can't be used.
+        BadSettings: The URL, the key or the extra is missing or invalid.
     """
     if not settings.model:
         return None
-    from punchlist_apps.chat.models.requests import Limits  # http and ssl, which the rules alone do not need
+    from punchlist_apps.chat.models.requests import Limits  # loads http and ssl, which the rules don't need
 
     url = settings.base_url or _HOSTED
-    _check(url)
-    key = key_of(settings, env)
+    _check_url(url)
+    key = read_key(settings, env)
     limits = Limits(settings.connect_s, settings.first_s, settings.silent_s)
     if settings.api == "chat":
         from punchlist_apps.chat.models.completions import Completions

@@ -1,9 +1,9 @@
-"""What is said without a tool: greetings, who one talks to, what can be said here, and what was not understood."""
+"""Answers without tool calls: greetings, help, questions for missing details, and messages not understood."""
 
 import re
 
 from punchlist_apps.chat.rules import words
-from punchlist_apps.chat.rules.reading import MOST, MOST_REQUESTS, Intent
+from punchlist_apps.chat.rules.reading import MAX_CHARS, MAX_REQUESTS, Intent
 from punchlist_apps.chat.rules.references import Item
 
 HELP = """You can say, for example:
@@ -28,42 +28,40 @@ _TALK = (
     (r"^(?:bye|goodbye|good night|see you|(?:quit|exit)$)\b", "Goodbye."),
     (r"^(?:don't|do not|never)\b", "All right: nothing was changed."),
     (rf"^(?:{words.agreement()}|{words.NO})\??$", "There is no open question. Say “help” for what I understand."),
-    (r"^should\b", "That is yours to decide. Nothing was changed."),
+    (r"^should\b", "That is for you to decide. Nothing was changed."),
 )
-NOT_UNDERSTOOD = "I did not understand that, so nothing was changed. Say “help” for what I understand."
+NOT_UNDERSTOOD = "I didn't understand that, so nothing was changed. Say “help” for what I understand."
 
-_NEEDS = {
+_NEED_TEXTS = {
     "title": "What should it be called?",
-    "task": "Which task? I found none that fits. “show my tasks” lists them.",
-    "question": "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+    "task": "Which task? I found no match. “show my tasks” lists them.",
+    "question": "That was a question, so nothing was changed. To have it done, leave out the question mark.",
     "instead": "Nothing was changed. Say what to do instead, for example: delete 3.",
-    "long": "Nothing was changed: the message has {length:,} characters, and the rules read at most {most:,}. Send it"
-    " in parts, or put the tasks into a file and run: punch import FILE",
-    "many": f"Nothing was changed: a message makes at most {MOST_REQUESTS} requests. Send it in parts.",
+    "long": "Nothing was changed: the message has {length:,} characters; the limit without a model is {maximum:,}. "
+    "Send it in parts, or put the tasks into a file and run: punch import FILE",
+    "many": f"Nothing was changed: a message can contain at most {MAX_REQUESTS} requests. Send it in parts.",
 }
-_EMPTY = "There is no task on your list."
+_EMPTY = "Your list has no tasks."
 _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
 
 
 def reply(intent: Intent, text: str, items: list[Item]) -> str:
-    """The answer to what asks for no tool."""
+    """Answer a message that needs no tool."""
     if intent.name == "help":
         return HELP
     if intent.need == "which":
-        there = {item.id: item.title for item in items}
-        return "\n".join(["Which one do you mean?", *(f"  #{id} {there.get(id, '')}" for id in intent.ids)])
+        titles = {item.id: item.title for item in items}
+        return "\n".join(["Which one do you mean?", *(f"  #{id} {titles.get(id, '')}" for id in intent.ids)])
     if intent.need == "task":
-        return _absent(intent) if items else _EMPTY
+        return _explain_missing_task(intent) if items else _EMPTY
     if intent.need:
-        return _NEEDS[intent.need].format(length=len(text), most=MOST)
+        return _NEED_TEXTS[intent.need].format(length=len(text), maximum=MAX_CHARS)
     low = text.lower().replace("’", "'").strip()
-    return next((said for pattern, said in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
+    return next((answer for pattern, answer in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
 
 
-def _absent(intent: Intent) -> str:
-    """What is missing, and why if that is known."""
+def _explain_missing_task(intent: Intent) -> str:
     if intent.missing:
-        many = len(intent.missing) > 1
-        there = f"are no tasks {', '.join(intent.missing)}" if many else f"is no task {intent.missing[0]}"
-        return f"There {there}. “show my tasks” lists those that there are."
-    return f"You have no {_KINDS[intent.status]} tasks." if intent.status else _NEEDS[intent.need]
+        plural = "s" if len(intent.missing) > 1 else ""
+        return f"You have no task{plural} {', '.join(intent.missing)}. “show my tasks” lists all tasks."
+    return f"You have no {_KINDS[intent.status]} tasks." if intent.status else _NEED_TEXTS[intent.need]

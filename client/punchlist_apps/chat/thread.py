@@ -1,7 +1,8 @@
-"""One thread: its messages, which are never changed, and the queue of its turns.
+"""A chat thread: its append-only messages and the queue of its turns.
 
-The id of a turn is that of the person's message, `u…`. What belongs to it has ids made of it, so that repeating a step
-after a crash appends nothing twice: `u….s1` the calls to be made, `u….c1.2` what came of them, `u….a` the answer.
+The id of a turn is that of the person's message, `u…`. The ids of its records are derived from it, so that repeating a
+step after a crash appends nothing twice: `u….s1` is a step with its calls, `u….c1.2` the result of a call, `u….a` the
+answer.
 """
 
 import hashlib
@@ -17,13 +18,13 @@ from punchlist.errors import Forbidden, KeyConflict, NotFound, RequestRefused
 from punchlist_schemas.things import Conversation, Message, SettingsPatch
 
 SHOWN = ("user", "assistant")
-"""Roles of the messages that a person sees."""
+"""Roles of the messages shown to a person."""
 
 CONTEXT = 20
-"""So many shown messages go into what a model, or a rule, knows of what was said before."""
+"""Upper limit for the earlier messages that a model or the rules get as context."""
 
 MAX_TEXT = 100_000
-"""Longest message, in characters."""
+"""Maximum length of a message, in characters."""
 
 _PAGE = 200
 _TITLE = 80
@@ -34,18 +35,18 @@ _UNIQUE = re.compile(r"u(?:[0-9a-f]-?){32}")
 
 
 class Exchange(NamedTuple):
-    """A finished turn: what was said, and the content of the answer."""
+    """A finished turn: the text of the message and the content of the answer."""
 
     turn: str
     text: str
     answer: dict[str, Any]
 
 
-class Beginning(NamedTuple):
-    """What a turn begins with: the person's message, what an earlier try has written, and what was said before."""
+class TurnInput(NamedTuple):
+    """The input of a turn: the person's message, the records of an earlier attempt, and the exchanges before it."""
 
     message: Message
-    written: dict[str, dict[str, Any]]
+    records: dict[str, dict[str, Any]]
     past: list[Exchange]
 
 
@@ -53,11 +54,11 @@ class Thread:
     """A thread of one user.
 
     Args:
-        client: The connection; one that is confined to a user sees that user's threads alone.
+        client: The connection. If it is limited to a user, it sees only this user's threads.
 
     Attributes:
-        person: Who speaks, by their name at the command line: what they work on there is theirs here, too. Empty: only
-            what this thread has begun is.
+        person: The person's actor at the command line, whose claims count as their own here too. If empty, only the
+            thread's claims do.
     """
 
     person: str = ""
@@ -72,12 +73,12 @@ class Thread:
 
     @classmethod
     async def open(cls, client: AsyncClient, list: str, id: str | None = None, title: str = "") -> "Thread":
-        """A new thread that works on a list, or the one that is there.
+        """Create a thread that works on a list, or open the existing one.
 
         Raises:
             NotFound: The thread is another user's.
-            Forbidden: The same, on a connection that is confined to no user.
-            ValueError: The conversation of this id is a list and no thread.
+            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            ValueError: The conversation with this id is a list.
         """
         id = id or f"chat-{uuid.uuid4()}"
         opened = await client.conversation(id).open(
@@ -86,95 +87,97 @@ class Thread:
             metadata={"list": list},
             settings=SettingsPatch(execution="serial", max_attempts=0),
         )
-        return cls.of(client, opened.conversation)
+        return cls.from_conversation(client, opened.conversation)
 
     @classmethod
     async def find(cls, client: AsyncClient, id: str) -> "Thread":
-        """The thread that is there.
+        """Return an existing thread.
 
         Raises:
-            NotFound: There is none, or it is another user's.
-            Forbidden: It is a user's, and the connection is confined to none.
-            ValueError: The conversation of this id is a list and no thread.
+            NotFound: The thread doesn't exist or is another user's.
+            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            ValueError: The conversation with this id is a list.
         """
         conversation = await client.conversation(id).info()
         if not conversation.version:
-            raise NotFound("not_found", -32001, f"There is no thread {id}.", {"what": "conversation", "id": id})
-        return cls.of(client, conversation)
+            raise NotFound("not_found", -32001, f"No thread {id}.", {"what": "conversation", "id": id})
+        return cls.from_conversation(client, conversation)
 
     @classmethod
-    async def about(cls, client: AsyncClient, list: str) -> "list[Conversation]":
+    async def find_all(cls, client: AsyncClient, list: str) -> "list[Conversation]":
         page = await client.conversations(kind="chat", limit=_PAGE)
-        return [one for one in page.conversations if one.metadata.get("list") == list and is_own(client, one)]
+        return [
+            thread for thread in page.conversations if thread.metadata.get("list") == list and is_own(client, thread)
+        ]
 
     @classmethod
-    def of(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
+    def from_conversation(cls, client: AsyncClient, conversation: Conversation) -> "Thread":
         """Return a conversation as a thread.
 
-        A connection that is confined to no user may see the threads of all, but a turn that it worked on would act as
-        nobody: `my:default` is another list there.
-
         Raises:
-            Forbidden: It is a user's, and the connection is confined to none.
-            ValueError: It is a list and no thread.
+            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            ValueError: The conversation is a list.
         """
+        # A connection without a user may see all threads, but its turns would act for no user: `my:default` is another
+        # list there.
         if not is_own(client, conversation):
             id, user = conversation.conversation, conversation.user
             advice = f"punch chat --user {user}, or a link of punch web --link --user {user}"
-            message = f"{id} is a thread of the user {user}; go on with it as that user: {advice}"
+            message = f"{id} is a thread of the user {user}; continue it as that user: {advice}"
             raise Forbidden("forbidden", -32011, message, {"what": "user"})
         if conversation.kind != "chat":
-            raise ValueError(f"{conversation.conversation} is a list and no thread of a chat")
+            raise ValueError(f"{conversation.conversation} is a list, not a chat thread")
         return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
 
     async def send(self, text: str, *, turn: str | None = None) -> str:
-        """Append what a person said and queue its turn; the turn's id. Repeating it with the same `turn` does nothing.
+        """Append a person's message, queue its turn and return its id. A repeat with the same `turn` is a no-op.
 
         Raises:
             KeyConflict: The same `turn` was used for another text.
-            ValueError: The text is empty or too long, or the id is none.
+            ValueError: The text is empty or too long, or the id is invalid.
         """
-        text = checked(text)
+        text = clean_text(text)
         turn = turn or f"u{uuid.uuid4().hex}"
         if _ID.fullmatch(turn) is None:
-            raise ValueError("a message's id is u and then letters, digits and -")
-        said = await self.append(turn, "user", {"text": text})
-        if said != {"text": text}:
-            message = f"The id {turn} was used for another message of this thread; send this one under a new id."
+            raise ValueError("a message's id consists of u, then letters, digits and -")
+        stored = await self.append(turn, "user", {"text": text})
+        if stored != {"text": text}:
+            message = f"The id {turn} was used for another message of this thread; send this one with a new id."
             raise KeyConflict("key_conflict", -32007, message, {"key": turn})
         await self._enqueue(turn, text)
         return turn
 
     async def enqueue(self, turn: str) -> None:
-        """Queue the turn of a message again, as far as it is not: its sender may have died before that.
+        """Queue the turn of a message, if its sender died before it did.
 
         Raises:
-            NotFound: There is no such message.
+            NotFound: The message doesn't exist.
         """
-        await self._enqueue(turn, text_of((await self.message(turn)).content))
+        await self._enqueue(turn, text_of((await self.get_message(turn)).content))
 
     async def enqueue_all(self) -> None:
-        """Do so for the newest messages without an answer, oldest first."""
-        page = await self._newest()
-        answered = {one.message for one in page if one.role == "assistant"}
-        for one in reversed(page):
-            if one.role == "user" and _ID.fullmatch(one.message) and f"{one.message}.a" not in answered:
-                await self._enqueue(one.message, text_of(one.content))
+        """Queue the turns of the newest messages without an answer, oldest first."""
+        page = await self._list_newest()
+        answers = {message.message for message in page if message.role == "assistant"}
+        for message in reversed(page):
+            if message.role == "user" and _ID.fullmatch(message.message) and f"{message.message}.a" not in answers:
+                await self._enqueue(message.message, text_of(message.content))
 
     async def _enqueue(self, turn: str, text: str) -> None:
         await self.queue.add(clip(one_line(text), 200), metadata={"turn": turn}, key=f"turn/{turn}")
 
-    def key(self, turn: str, call: str) -> str:
-        """The key of a call of a turn in the list. An id that a client chose may name a turn of other threads, too."""
+    def call_key(self, turn: str, call: str) -> str:
+        """Return the idempotency key of a turn's call in the list."""
         key = f"{turn}/{call}"
+        # A turn's id that a client chose may be used in several threads.
         return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"
 
-    def place(self, turn: str) -> str:
-        """A turn among those of all threads: people choose ids, so several threads may have the same."""
+    def turn_path(self, turn: str) -> str:
+        """Return an id of a turn that is unique among all threads. Clients choose ids, so threads may share one."""
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Append a message under its id; if it is there, what it says stays and is given back."""
+        """Append a message with this id and return its content, or that of the existing message, which is kept."""
         try:
             return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
         except RequestRefused as error:
@@ -185,96 +188,96 @@ class Thread:
             except NotFound:
                 raise error from None
 
-    async def written(self, turn: str) -> dict[str, dict[str, Any]]:
-        """What is written of a turn behind the person's message: the part of the id behind the dot → content."""
-        found: dict[str, dict[str, Any]] = {}
+    async def load_records(self, turn: str) -> dict[str, dict[str, Any]]:
+        """Return the records of a turn: the part of the id after the dot → content."""
+        records: dict[str, dict[str, Any]] = {}
         after = turn
         while True:
             page = await self.queue.messages(after=after, limit=_PAGE)
             for message in page.messages:
                 if message.message.startswith(f"{turn}."):
-                    found[message.message.removeprefix(f"{turn}.")] = message.content
-            if "a" in found or not page.has_more:
-                return found
+                    records[message.message.removeprefix(f"{turn}.")] = message.content
+            if "a" in records or not page.has_more:
+                return records
             after = page.messages[-1].message
 
-    async def message(self, turn: str) -> Message:
-        """The message of a turn.
+    async def get_message(self, turn: str) -> Message:
+        """Return the message of a turn.
 
         Raises:
-            NotFound: There is none.
+            NotFound: The message doesn't exist.
         """
         return await self.queue.message(turn)
 
-    async def begin(self, turn: str) -> Beginning:
-        """What a turn begins with, by one call for a new one.
+    async def load_turn(self, turn: str) -> TurnInput:
+        """Return the input of a turn. A new turn needs one call.
 
         Raises:
-            NotFound: There is no such message.
+            NotFound: The message doesn't exist.
         """
-        page = await self._newest()
-        message = next((one for one in page if one.message == turn), None)
-        is_new = message is not None and not any(one.message.startswith(f"{turn}.") for one in page)
-        message = message or await self.message(turn)
-        return Beginning(message, {} if is_new else await self.written(turn), _exchanges(page, message.seq))
+        page = await self._list_newest()
+        message = next((message for message in page if message.message == turn), None)
+        is_new = message is not None and not any(record.message.startswith(f"{turn}.") for record in page)
+        message = message or await self.get_message(turn)
+        return TurnInput(message, {} if is_new else await self.load_records(turn), _pair_exchanges(page, message.seq))
 
-    async def before(self, turn: str | None) -> list[Exchange]:
-        """The newest finished turns that were queued before this one, oldest first."""
-        at = None if turn is None else (await self.message(turn)).seq
-        return _exchanges(await self._newest(), at)
+    async def list_exchanges(self, turn: str | None) -> list[Exchange]:
+        """Return the newest finished turns before this one, oldest first."""
+        before = None if turn is None else (await self.get_message(turn)).seq
+        return _pair_exchanges(await self._list_newest(), before)
 
-    async def answers(self) -> list[dict[str, Any]]:
+    async def list_answers(self) -> list[dict[str, Any]]:
         page = await self.queue.messages(limit=_NEWEST, order="desc", roles=("assistant",))
-        return [one.content for one in page.messages]
+        return [message.content for message in page.messages]
 
-    async def _newest(self) -> tuple[Message, ...]:
-        """The newest messages of those that say what was said and begun, newest first."""
+    async def _list_newest(self) -> tuple[Message, ...]:
+        """Return the newest messages, answers and steps, newest first."""
         return (await self.queue.messages(limit=_NEWEST, order="desc", roles=(*SHOWN, "step"))).messages
 
-    async def answer(self, turn: str) -> dict[str, Any] | None:
-        """The answer's content, if the turn is over."""
+    async def find_answer(self, turn: str) -> dict[str, Any] | None:
+        """Return the answer's content if the turn has finished."""
         try:
             return (await self.queue.message(f"{turn}.a")).content
         except NotFound:
             return None
 
     async def stop(self, turn: str | None = None) -> bool:
-        """Stop a turn, by default the one that is being worked on, from wherever one is; whether there was any."""
+        """Stop a turn, by default the running one, whatever process runs it. Return whether a turn was stopped."""
         stopped = False
         for task in await self.queue.list(status=("pending", "in_progress")):
-            mine = task.metadata.get("turn") == turn if turn else task.status == "in_progress"
-            if mine:
+            is_target = task.metadata.get("turn") == turn if turn else task.status == "in_progress"
+            if is_target:
                 await self.queue.pause(task.id)
                 stopped = True
         return stopped
 
 
-def checked(text: str) -> str:
-    """What a person said, as it is kept.
+def clean_text(text: str) -> str:
+    """Return a message's text as it is stored, without lone surrogates.
 
     Raises:
-        ValueError: It is empty or too long.
+        ValueError: The text is empty or too long.
     """
     text = _SURROGATE.sub("\ufffd", text)
     if not text.strip():
         raise ValueError("say something: the message is empty")
     if len(text) > MAX_TEXT:
-        raise ValueError(f"the message has {len(text):,} characters; at most {MAX_TEXT:,} are taken")
+        raise ValueError(f"the message has {len(text):,} characters; the limit is {MAX_TEXT:,}")
     return text
 
 
 def is_own(client: AsyncClient, conversation: Conversation) -> bool:
-    """Whether a conversation belongs to the user that a connection is confined to, or to nobody where it is not."""
+    """Return whether a conversation belongs to the connection's user; without a user, whether it belongs to none."""
     return conversation.user == client.options.get("user", "")
 
 
-def _exchanges(page: Sequence[Message], until: int | None) -> list[Exchange]:
-    """The newest finished turns of a page whose message stands before a position, oldest first."""
-    answers = {one.message.removesuffix(".a"): one.content for one in page if one.role == "assistant"}
+def _pair_exchanges(page: Sequence[Message], before: int | None) -> list[Exchange]:
+    """Pair messages with their answers: the newest finished turns before a position, oldest first."""
+    answers = {message.message.removesuffix(".a"): message.content for message in page if message.role == "assistant"}
     pairs = [
-        Exchange(one.message, text_of(one.content), answers[one.message])
-        for one in page
-        if one.role == "user" and one.message in answers and (until is None or one.seq < until)
+        Exchange(message.message, text_of(message.content), answers[message.message])
+        for message in page
+        if message.role == "user" and message.message in answers and (before is None or message.seq < before)
     ]
     return pairs[: CONTEXT // 2][::-1]
 
@@ -288,7 +291,7 @@ def thread_title(text: str) -> str:
 
 
 def marked_text_of(content: dict[str, Any]) -> str:
-    """The same with the tasks that its question is about and its mark: for faces that show nothing but the text."""
-    text = "\n".join([text_of(content), *(f"  {one}" for one in content.get("about", ()))])
+    """Return an answer's text with its mark and the tasks of its question, for clients that show only the text."""
+    text = "\n".join([text_of(content), *(f"  {task}" for task in content.get("about", ()))])
     mark = f"({content['mark']})" if content.get("mark") else ""
     return "\n\n".join(filter(None, (text, mark)))

@@ -1,6 +1,6 @@
-"""The tools of a chat: the dialect `todo`, with confirmation in our hands instead of the model's, and a few more.
+"""The tools of a chat: the dialect `todo` with a few more tools. The turn controls confirmations, not the model.
 
-A call is made with a key. Whatever it changed is found in the log by that key, also by whoever goes on after a crash.
+Calls are made with a key, by which their events are found in the log, also after a crash.
 """
 
 import time
@@ -40,13 +40,13 @@ from punchlist_schemas.things import Name, Priority, Status, Task, Title
 
 TaskId = Annotated[str, Meta(description="The task's number", extra_json_schema={NUMBER: True, "minimum": 1})]
 Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
-Words = Annotated[str, Hidden]
-_MOST_WORDS = 500
-_MOST_DIGITS = 15
+UserWords = Annotated[str, Hidden]
+_MAX_QUOTE = 500
+_MAX_DIGITS = 15
 
 
 class CreateTodo(Arguments, frozen=True):
-    """What create_todo_task takes."""
+    """Arguments of create_todo_task."""
 
     title: Annotated[str, limited(Title)]
     priority: Annotated[Priority, Hidden] = "normal"
@@ -55,81 +55,82 @@ class CreateTodo(Arguments, frozen=True):
 
 
 class ListTodos(Listing, frozen=True):
-    """What list_todo_tasks takes."""
+    """Arguments of list_todo_tasks."""
 
     status: Annotated[str, Hidden] = "all"
 
 
 class OneTask(Arguments, frozen=True):
-    """What the tools for one task take."""
+    """Arguments of tools for one task."""
 
     task_id: TaskId
 
 
 class RenameTodo(OneTask, frozen=True):
-    """What update_todo_task takes."""
+    """Arguments of update_todo_task."""
 
     title: Annotated[str, limited(Title)]
-    user_words: Words = ""
+    user_words: UserWords = ""
 
 
 class ApproveTodo(OneTask, frozen=True):
-    """What approve_todo_task takes."""
+    """Arguments of approve_todo_task."""
 
-    user_words: Words = ""
+    user_words: UserWords = ""
 
 
 class AssignTodo(OneTask, frozen=True):
-    """What assign_todo_task takes."""
+    """Arguments of assign_todo_task."""
 
     owner: Annotated[str, Meta(description="Name of a person or an agent"), limited(Name)]
 
 
 class DeleteTodo(OneTask, frozen=True):
-    """What delete_todo_task takes."""
+    """Arguments of delete_todo_task."""
 
     also: Also = ()
-    user_words: Words = ""
+    user_words: UserWords = ""
 
 
 class PriorityTodo(OneTask, frozen=True):
-    """What set_todo_priority takes."""
+    """Arguments of set_todo_priority."""
 
     priority: Priority
 
 
 class UndoTurn(Arguments, frozen=True):
-    """What undo_changes and redo_changes take: how many calls, which we fill in."""
+    """Arguments of undo_changes and redo_changes."""
 
     count: Annotated[int, Hidden] = 1
+    """Number of calls to undo, set by the turn."""
 
 
 def _row(context: ToolContext, task: Task) -> dict[str, Any]:
     row = {**todo.row(task), "id": int(task.id), "status": waiting(task) or task.status}
-    by = (
-        ", ".join(one for one in (name_of(task.owner), departed(task)) if one)
+    owner = (
+        ", ".join(text for text in (name_of(task.owner), departed(task)) if text)
         if task.owner not in (None, "", context.actor)
         else ""
     )
-    return row | ({"owner": by} if by else {})
+    return row | ({"owner": owner} if owner else {})
 
 
-_WANTED: dict[str, tuple[Status, ...]] = {
+_STATUSES: dict[str, tuple[Status, ...]] = {
     "pending": ("pending", "in_progress", "paused", "failed"),
     "completed": ("completed",),
     "in_progress": ("in_progress",),
 }
-"""Filter → the statuses that it keeps."""
+"""Filter → statuses of the tasks it lists."""
 
 
 def _list(context: ToolContext, args: ListTodos) -> Steps:
     waits_for = "yes" if args.status == "waiting" else None
-    tasks: TaskList = yield context.calls.list(status=_WANTED.get(args.status), waits_for=waits_for, offset=args.offset)
+    tasks: TaskList = yield context.calls.list(
+        status=_STATUSES.get(args.status), waits_for=waits_for, offset=args.offset
+    )
     shown, left_out = fitting(tasks, partial(_row, context), BUDGET)
     if left_out:
-        shown.append(
-            {"id": 0, "title": f"… {left_out} more tasks are left out", "completed": False, "omitted": left_out}
-        )
+        shown.append({"id": 0, "title": f"… {left_out} more tasks omitted", "completed": False, "omitted": left_out})
     return Reply(text=compact(shown), data=shown)
 
 
@@ -147,11 +148,13 @@ def _rename(context: ToolContext, args: RenameTodo) -> Steps:
 
 def _delete(context: ToolContext, args: DeleteTodo) -> Steps:
     ids = dict.fromkeys((args.task_id, *args.also))
-    gone: tuple[str, ...] = yield context.calls.delete(*ids, ask=True, quote=args.user_words)
-    return _reply({"deleted": [int(one) for one in gone]})
+    deleted: tuple[str, ...] = yield context.calls.delete(*ids, ask=True, quote=args.user_words)
+    return _reply({"deleted": [int(id) for id in deleted]})
 
 
-def _sets(change: Callable[[ConversationCalls, str], Call[SetStatusResult]]) -> Callable[[ToolContext, Any], Steps]:
+def _build_status_handler(
+    change: Callable[[ConversationCalls, str], Call[SetStatusResult]],
+) -> Callable[[ToolContext, Any], Steps]:
     """Return the handler of a tool that sets a task's status."""
 
     def run(context: ToolContext, args: OneTask) -> Steps:
@@ -164,19 +167,19 @@ def _sets(change: Callable[[ConversationCalls, str], Call[SetStatusResult]]) -> 
 def _assign(context: ToolContext, args: AssignTodo) -> Steps:
     task: Task = yield context.calls.get(args.task_id)
     if task.status == "in_progress":
-        raise Problem("illegal_transition", f"task {task.id} is in progress: reopen it before it is assigned")
+        raise Problem("illegal_transition", f"task {task.id} is in progress: reopen it before assigning it")
     owner = " ".join(args.owner.split())
     if " to " in owner:
-        raise Problem("invalid_arguments", "assign tasks to one owner at a time, such as: assign 1 to ann")
-    task = yield context.calls.edit(args.task_id, owner=None if owner.casefold() in _NOBODY else owner)
+        raise Problem("invalid_arguments", "assign a task to one owner at a time, such as: assign 1 to ann")
+    task = yield context.calls.edit(args.task_id, owner=None if owner.casefold() in _NO_OWNER else owner)
     return _reply(_row(context, task))
 
 
-_NOBODY = ("nobody", "no one", "anybody", "anyone")
+_NO_OWNER = ("nobody", "no one", "anybody", "anyone")
 """Words for no owner."""
 
 
-def _prioritise(context: ToolContext, args: PriorityTodo) -> Steps:
+def _set_priority(context: ToolContext, args: PriorityTodo) -> Steps:
     task: Task = yield context.calls.edit(args.task_id, priority=args.priority)
     return _reply({**_row(context, task), "priority": task.priority})
 
@@ -214,32 +217,39 @@ DIALECT = Dialect(
         Tool("update_todo_task", "Rename a to-do; the user is asked first.", RenameTodo, _rename),
         *(tool for tool in todo.DIALECT.tools if tool.name == "complete_todo_task"),
         Tool("delete_todo_task", "Delete to-dos; the user is asked first.", DeleteTodo, _delete, "destroys"),
-        Tool("start_todo_task", "Begin a to-do.", OneTask, _sets(ConversationCalls.start)),
-        Tool("reopen_todo_task", "Mark a to-do as not completed.", OneTask, _sets(ConversationCalls.reopen)),
+        Tool("start_todo_task", "Begin a to-do.", OneTask, _build_status_handler(ConversationCalls.start)),
+        Tool(
+            "reopen_todo_task",
+            "Mark a to-do as not completed.",
+            OneTask,
+            _build_status_handler(ConversationCalls.reopen),
+        ),
         Tool(
             "approve_todo_task",
             "Say yes to a to-do that waits for it; the user is asked first.",
             ApproveTodo,
-            _sets(ConversationCalls.approve),
+            _build_status_handler(ConversationCalls.approve),
         ),
         Tool("assign_todo_task", "Reserve a to-do for a person or an agent.", AssignTodo, _assign),
-        Tool("set_todo_priority", "Set how urgent a to-do is.", PriorityTodo, _prioritise),
-        Tool("undo_changes", "Take back the changes of the last turn that changed something.", UndoTurn, _undo),
-        Tool("redo_changes", "Redo what was taken back last.", UndoTurn, _redo),
+        Tool("set_todo_priority", "Set how urgent a to-do is.", PriorityTodo, _set_priority),
+        Tool("undo_changes", "Undo the changes of the last turn that changed something.", UndoTurn, _undo),
+        Tool("redo_changes", "Redo what was undone last.", UndoTurn, _redo),
     ),
 )
 
-ASKING = frozenset({"delete_todo_task", "update_todo_task", "approve_todo_task"})
-"""Tools that do nothing before the person has agreed."""
+TOOLS_TO_CONFIRM = frozenset({"delete_todo_task", "update_todo_task", "approve_todo_task"})
+"""Tools that need the person's confirmation."""
 
-OURS = ("user_words", "confirm", "count", "answered", "quote")
-"""Arguments that a model may not give."""
+RESERVED_ARGUMENTS = ("user_words", "confirm", "count", "answered", "quote")
+"""Arguments that a model must not set."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """A call of a tool that is to be made; `words` are the person's own by which they agreed to it.
+class ToolCall(msgspec.Struct, frozen=True):
+    """A tool call.
 
-    `doubtful` is a call that the person may not have meant.
+    Attributes:
+        words: The person's own words that confirm it; empty if it isn't confirmed.
+        doubtful: Whether the person may have meant something else.
     """
 
     id: str
@@ -249,12 +259,12 @@ class Wanted(msgspec.Struct, frozen=True):
     doubtful: bool = False
 
     @property
-    def waits(self) -> bool:
-        return not self.words and (self.doubtful or self.tool in ASKING)
+    def needs_confirmation(self) -> bool:
+        return not self.words and (self.doubtful or self.tool in TOOLS_TO_CONFIRM)
 
 
-def cleaned(arguments: object) -> dict[str, Any]:
-    """A model's arguments without those that are not its to give."""
+def clean_arguments(arguments: object) -> dict[str, Any]:
+    """Return a model's arguments without the reserved ones."""
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments or "{}")
@@ -262,34 +272,34 @@ def cleaned(arguments: object) -> dict[str, Any]:
             return {"": str(arguments)[:200]}
     if not isinstance(arguments, dict):
         return {"": str(arguments)[:200]}
-    given = cast("dict[Any, Any]", arguments)
-    return {str(name): value for name, value in given.items() if name not in OURS}
+    pairs = cast("dict[Any, Any]", arguments)
+    return {str(name): value for name, value in pairs.items() if name not in RESERVED_ARGUMENTS}
 
 
-def tasks_named(wanted: Wanted) -> tuple[str, ...]:
-    """The tasks that a call is about, as far as its arguments have the right form."""
-    also = wanted.arguments.get("also")
-    given: list[Any] = [wanted.arguments.get("task_id")]
-    given += cast("list[Any]", also) if isinstance(also, list | tuple) else []
-    texts = [str(one).removeprefix("#") for one in given if isinstance(one, str | int)]
-    return tuple(dict.fromkeys(one for one in texts if one.isdecimal() and len(one) <= _MOST_DIGITS))
+def task_ids_of(call: ToolCall) -> tuple[str, ...]:
+    """Return the ids of the tasks that a call names, without invalid ones."""
+    also = call.arguments.get("also")
+    values: list[Any] = [call.arguments.get("task_id")]
+    values += cast("list[Any]", also) if isinstance(also, list | tuple) else []
+    ids = [str(value).removeprefix("#") for value in values if isinstance(value, str | int)]
+    return tuple(dict.fromkeys(id for id in ids if id.isdecimal() and len(id) <= _MAX_DIGITS))
 
 
-async def made(thread: Thread, wanted: Wanted, key: str) -> Reply:
-    """Make a call with a key; what refuses it is told in the reply."""
-    arguments = dict(wanted.arguments)
-    if wanted.tool in ASKING and wanted.words:
-        arguments["user_words"] = wanted.words[:_MOST_WORDS]
+async def make_call(thread: Thread, tool_call: ToolCall, key: str) -> Reply:
+    """Make a tool call with an idempotency key. A rejection is returned as a reply."""
+    arguments = dict(tool_call.arguments)
+    if tool_call.tool in TOOLS_TO_CONFIRM and tool_call.words:
+        arguments["user_words"] = tool_call.words[:_MAX_QUOTE]
     caller = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
     memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing
 
     async def run(call: Call[Any]) -> Any:
-        # Each tool makes at most one call that changes something, so it gets the key as it is.
+        # Each tool makes at most one change, so the key needs no suffix.
         if METHODS[call.method].kind == "write" and call.method != "task.renew":
             params: Any = call.request.params
             call.request = Request.of(call.method, msgspec.structs.replace(params, key=key))
         return await thread.client.run(call)
 
-    return await drive(steps(caller, DIALECT, wanted.tool, arguments, memory, epoch), run)
+    return await drive(steps(caller, DIALECT, tool_call.tool, arguments, memory, epoch), run)

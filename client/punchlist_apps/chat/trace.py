@@ -1,6 +1,6 @@
-"""What `--verbose` of `punch chat` and `punch web` prints: the tools that the agent has, and each call's outcome.
+"""Trace of `punch chat --verbose` and `punch web --verbose`: the agent's tools, and each call with its outcome.
 
-It goes to the logger `punchlist_apps.chat`, so programs that embed a chat get it too. Texts of tasks are in it.
+It is written to the logger `punchlist_apps.chat`, also for programs that embed a chat. It contains texts of tasks.
 """
 
 import logging
@@ -9,16 +9,16 @@ import sys
 import msgspec
 
 from punchlist.base.text import clip, safe
-from punchlist_apps.chat.receipts import Done
-from punchlist_apps.chat.toolset import DIALECT, Wanted
+from punchlist_apps.chat.receipts import ToolResult
+from punchlist_apps.chat.toolset import DIALECT, ToolCall
 
 _LOG = logging.getLogger("punchlist_apps.chat")
-_MOST = 300
+_MAX_CHARS = 300
 """Maximum length of a call's arguments and of its outcome in the log, in characters."""
 
 
 def print_to_stderr() -> None:
-    """Print what is logged from now on to standard error, a line each with its time."""
+    """Print log records to standard error from now on, one line each, with the time."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     _LOG.addHandler(handler)
@@ -27,14 +27,14 @@ def print_to_stderr() -> None:
 
 
 def log_tools(reader: str) -> None:
-    """Log which tools the agent has, and what reads messages: a model by its name, or the rules."""
+    """Log the agent's tools. `reader` is the name of the model that reads messages, or "the rules"."""
     _LOG.info("tools available to the agent (%s): [%s]", safe(reader), ", ".join(tool.name for tool in DIALECT.tools))
 
 
-def log_call(thread: str, id: str, wanted: Wanted, done: Done) -> None:
+def log_call(thread: str, id: str, call: ToolCall, result: ToolResult) -> None:
     if not _LOG.isEnabledFor(logging.INFO):
         return
-    arguments = msgspec.json.encode(wanted.arguments).decode("utf-8", "replace")
-    outcome = "asks the user" if done.question else "refused" if done.refused else "done"
-    texts = [clip(safe(text), _MOST) for text in (thread, id, wanted.tool, arguments, outcome, done.text)]
+    arguments = msgspec.json.encode(call.arguments).decode("utf-8", "replace")
+    outcome = "asks the user" if result.question else "refused" if result.refused else "done"
+    texts = [clip(safe(text), _MAX_CHARS) for text in (thread, id, call.tool, arguments, outcome, result.text)]
     _LOG.info("%s %s: %s %s -> %s %s", *texts)

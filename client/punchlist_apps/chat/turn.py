@@ -1,9 +1,9 @@
-"""One turn: from what a person said to one answer, whatever crashes in between.
+"""One turn: from a person's message to one answer, whatever crashes in between.
 
-The order is fixed: what was said before is fetched, the message is appended (`Thread.send` has done that), the model or
-the rules say which calls they want, the calls are written down, made, and what came of each is written down; then the
-answer is made from the receipts and written down; then it is told. Whoever goes on after a crash reads what is written
-and does the rest: calls that were made are found in the log by their keys.
+The order is fixed. The earlier exchanges are read; `Thread.send` has appended the message. The model or the rules
+choose calls, which are stored, then made, and the result of each is stored. The answer is built from the receipts,
+stored, and published. A worker that resumes after a crash reads the stored records and does the rest: it finds calls
+that were made in the log, by their keys.
 """
 
 import re
@@ -18,46 +18,55 @@ from punchlist.base import dates
 from punchlist.base.actors import belongs_to_person
 from punchlist.calls.cursor import TaskList
 from punchlist_apps.chat import small_talk
-from punchlist_apps.chat.live import Tell
-from punchlist_apps.chat.models.away import Circuit, note_of
-from punchlist_apps.chat.models.port import Away, Model
-from punchlist_apps.chat.questions import Known, Question, open_question, question_for, question_of
-from punchlist_apps.chat.receipts import Done, chips, mark_of, receipts, sentences
+from punchlist_apps.chat.live import Publish
+from punchlist_apps.chat.models.circuit import Circuit, describe_error
+from punchlist_apps.chat.models.port import Model, ModelError
+from punchlist_apps.chat.questions import (
+    NamedTask,
+    Question,
+    build_missing_question,
+    build_question,
+    parse_question,
+)
+from punchlist_apps.chat.receipts import ToolResult, build_receipts, format_chips, format_results, mark_of
 from punchlist_apps.chat.rules.reading import Context, Intent, interpret
 from punchlist_apps.chat.rules.references import Item
 from punchlist_apps.chat.rules.replies import Reply, read_reply
 from punchlist_apps.chat.thread import Exchange, Thread, text_of
-from punchlist_apps.chat.toolset import ASKING, DIALECT, Wanted, made, tasks_named
+from punchlist_apps.chat.toolset import DIALECT, TOOLS_TO_CONFIRM, ToolCall, make_call, task_ids_of
 from punchlist_apps.chat.trace import log_call
-from punchlist_apps.chat.usage import Limits, day_of, used
+from punchlist_apps.chat.usage import Limits, day_of, read_usage
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
-"""After so many seconds nothing new is begun for a message: what was begun is told, and what was not."""
+"""Maximum age of a message, in seconds. For an older one no new calls are made; the answer reports what was done."""
 
-MOST_STEPS, MOST_CALLS = 8, 32
-"""So many steps a model may take in a turn, and so many calls in one of them."""
+MAX_STEPS, MAX_CALLS = 8, 32
+"""Upper limits for a model: steps in a turn, and calls in a step."""
 
-CONTEXT_CHARACTERS, MESSAGE_CHARACTERS = 24_000, 4_000
-"""How much goes to a model: together, and of each message that was said before. The oldest is left out first.
+MAX_CONTEXT_CHARS, MAX_MESSAGE_CHARS = 24_000, 4_000
+"""Upper limits for the text sent to a model: in total, and of each earlier message. The oldest are dropped first.
 
-A message that is longer than all of it is not sent: a model that has read its half does half of what is wanted.
+A message above the first limit is not sent to the model at all: with half of a message it would do half of the work.
 """
 
-_FOR_MODELS = ("new", "unclear")
-"""Outcomes of a reply that a model reads, if there is one."""
+_READ_BY_MODEL = ("new", "unclear")
+"""Outcomes of a reply that are left to the model, if there is one."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The calls that are to be made together, as it is written down before the first of them.
+    """The calls of one step, stored before the first of them is made.
 
-    `known` are the tasks that they name, as they were; `count` is how many tasks the list had; `left_out` is how many
-    more calls the model wanted.
+    Attributes:
+        source: Who chose the calls: `model`, `rules`, or `answer` for the calls of a question that was confirmed.
+        known: The tasks that the calls name, as they were before.
+        count: Number of tasks in the list.
+        left_out: Number of calls beyond `MAX_CALLS`, which are not made.
     """
 
-    calls: tuple[Wanted, ...]
+    calls: tuple[ToolCall, ...]
     source: str
-    known: dict[str, Known] = {}
+    known: dict[str, NamedTask] = {}
     count: int = 0
     usage: dict[str, int] = {}
     intent: str = ""
@@ -71,10 +80,10 @@ class Turn:
 
     Args:
         id: The turn, which is the id of the person's message.
-        model: Who reads the message; None: the rules alone.
-        circuit: Whether that model is worth asking.
-        tell: Hears what happens, at once. What it raises ends the turn as a crash would.
-        stale_s: After so many seconds nothing new is begun.
+        model: Reads the message; None for the rules alone.
+        circuit: Circuit breaker of the model.
+        publish: Receives the events of the turn. An exception from it ends the turn as a crash would.
+        stale_s: Maximum age of the message, in seconds, as `STALE_S`.
     """
 
     def __init__(  # noqa: PLR0913 - what a turn is made of
@@ -84,7 +93,7 @@ class Turn:
         *,
         model: Model | None = None,
         circuit: Circuit | None = None,
-        tell: Tell | None = None,
+        publish: Publish | None = None,
         limits: Limits | None = None,
         stale_s: float = STALE_S,
     ) -> None:
@@ -93,183 +102,189 @@ class Turn:
         self.stopped = anyio.Event()
         self._model = model
         self._circuit = circuit or Circuit()
-        self._tell: Tell = tell or (lambda _name, _data: None)
+        self._publish: Publish = publish or (lambda _name, _data: None)
         self._limits = limits or Limits()
         self._stale_s = stale_s
         self._text = ""
         self._past: list[Exchange] = []
         self._question: Question | None = None
         self._steps: list[Step] = []
-        self._done: dict[str, Done] = {}
-        self._said = ""
+        self._results: dict[str, ToolResult] = {}
+        self._model_text = ""
         self._usage: dict[str, int] = {}
         self._notes: list[str] = []
-        self._new = 1
-        self._calling = anyio.Lock()
-        self._listed: TaskList | None = None
+        self._first_new_step = 1
+        self._call_lock = anyio.Lock()
+        self._list: TaskList | None = None
 
     # what a model is offered (`models.port.Work`)
 
     @property
     def history(self) -> list[dict[str, str]]:
-        shown = [{"role": "user", "content": self._text}]
-        room = CONTEXT_CHARACTERS - len(self._text)
+        messages = [{"role": "user", "content": self._text}]
+        room = MAX_CONTEXT_CHARS - len(self._text)
         for past in reversed(self._past):
-            pair = [past.text[:MESSAGE_CHARACTERS], str(past.answer.get("text", ""))[:MESSAGE_CHARACTERS]]
-            room -= sum(map(len, pair))
+            question, answer = past.text[:MAX_MESSAGE_CHARS], str(past.answer.get("text", ""))[:MAX_MESSAGE_CHARS]
+            room -= len(question) + len(answer)
             if room < 0:
                 break
-            shown[:0] = [{"role": "user", "content": pair[0]}, {"role": "assistant", "content": pair[1]}]
-        return shown
+            messages[:0] = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        return messages
 
     @property
-    def taken(self) -> list[tuple[list[Wanted], list[str]]]:
+    def finished_steps(self) -> list[tuple[list[ToolCall], list[str]]]:
         return [
-            (list(step.calls), [self._done[f"c{n}.{m}"].text for m in range(1, len(step.calls) + 1)])
+            (list(step.calls), [self._results[f"c{n}.{m}"].text for m in range(1, len(step.calls) + 1)])
             for n, step in enumerate(self._steps, start=1)
         ]
 
     @property
-    def is_over(self) -> bool:
-        return self.stopped.is_set() or any(one.question for one in self._done.values())
+    def is_finished(self) -> bool:
+        return self.stopped.is_set() or any(result.question for result in self._results.values())
 
-    async def step(self, calls: list[Wanted], usage: dict[str, int]) -> None:
-        self._use(usage)
-        self._tell("model", {})
-        if len(self._steps) >= MOST_STEPS:
-            raise Away("steps", f"the model wanted more than {MOST_STEPS} steps")
+    async def plan_step(self, calls: list[ToolCall], usage: dict[str, int]) -> None:
+        self._add_usage(usage)
+        self._publish("model", {})
+        if len(self._steps) >= MAX_STEPS:
+            raise ModelError("steps", f"the model requested more than {MAX_STEPS} steps")
         if 0 < self._limits.turn_tokens <= sum(self._usage.values()):
-            raise Away("budget", f"the model used {sum(self._usage.values()):,} tokens in this turn")
+            raise ModelError("budget", f"the model used {sum(self._usage.values()):,} tokens in this turn")
         kept = [
-            msgspec.structs.replace(one, words=self._agreement(one) if one.tool in ASKING else "")
-            for one in calls[:MOST_CALLS]
+            msgspec.structs.replace(call, words=self._find_agreement(call) if call.tool in TOOLS_TO_CONFIRM else "")
+            for call in calls[:MAX_CALLS]
         ]
-        await self._plan(kept, "model", usage=usage, left_out=len(calls) - len(kept))
+        await self._store_step(kept, "model", usage=usage, left_out=len(calls) - len(kept))
         self._note_left_out(self._steps[-1])
 
-    async def call(self, id: str) -> str:
+    async def make_call(self, id: str) -> str:
         number = len(self._steps)
-        for place, wanted in enumerate(self._steps[-1].calls, start=1):
-            if wanted.id == id:
-                async with self._calling:  # some models' loops make all calls of a step at once
-                    for one in range(1, place):
-                        await self._make(number, one)
+        for place, call in enumerate(self._steps[-1].calls, start=1):
+            if call.id == id:
+                # The loops of some models make all calls of a step concurrently: keep their order.
+                async with self._call_lock:
+                    for earlier in range(1, place):
+                        await self._make(number, earlier)
                     return (await self._make(number, place)).text
-        return '{"status":"error","error":"too many calls at once: this one was not made"}'
+        return '{"status":"error","error":"too many calls in one step: this one was not made"}'
 
-    def delta(self, text: str) -> None:
-        self._said += text
-        self._tell("delta", {"text": text})
+    def add_delta(self, text: str) -> None:
+        self._model_text += text
+        self._publish("delta", {"text": text})
 
     @property
-    def _results(self) -> list[Done]:
-        return [self._done[id] for id in sorted(self._done, key=lambda id: [int(one) for one in id[1:].split(".")])]
+    def _sorted_results(self) -> list[ToolResult]:
+        ids = sorted(self._results, key=lambda id: [int(number) for number in id[1:].split(".")])
+        return [self._results[id] for id in ids]
 
     # the turn
 
     async def run(self) -> dict[str, Any]:
-        """Answer, or find the answer that is there: the content of the message."""
-        message, written, self._past = await self.thread.begin(self.id)
-        if "a" in written:
-            return written["a"]
+        """Return the content of the answer, the stored one if the turn has finished before."""
+        message, records, self._past = await self.thread.load_turn(self.id)
+        if "a" in records:
+            return records["a"]
         self._text = text_of(message.content)
-        self._question = open_question(self._past[-1].answer if self._past else None)
-        self._read(written)
-        self._tell("turn.started", {"turn": self.id})
-        late = time.time() - message.at / 1000 > self._stale_s
+        self._question = parse_question(self._past[-1].answer if self._past else None)
+        self._load_records(records)
+        self._publish("turn.started", {"turn": self.id})
+        is_stale = time.time() - message.at / 1000 > self._stale_s
         for number, step in enumerate(self._steps, start=1):
             for place in range(1, len(step.calls) + 1):
-                await self._make(number, place, settle=late)
-        if late and not self._steps:
+                await self._make(number, place, settle=is_stale)
+        if is_stale and not self._steps:
             return await self._answer(
                 "This was not answered in time, so nothing was done. Please say it again.", "late"
             )
-        if self.stopped.is_set() or late:
+        if self.stopped.is_set() or is_stale:
             return await self._respond()
-        return await self._go_on()
+        return await self._continue()
 
-    def _read(self, written: dict[str, dict[str, Any]]) -> None:
-        while (content := written.get(f"s{len(self._steps) + 1}")) is not None:
+    def _load_records(self, records: dict[str, dict[str, Any]]) -> None:
+        while (content := records.get(f"s{len(self._steps) + 1}")) is not None:
             self._steps.append(msgspec.convert(content, Step))
             self._note_left_out(self._steps[-1])
-        self._new = len(self._steps) + 1
-        for id, content in written.items():
+        self._first_new_step = len(self._steps) + 1
+        for id, content in records.items():
             if id.startswith("c"):
-                self._done[id] = msgspec.convert(content, Done)
+                self._results[id] = msgspec.convert(content, ToolResult)
 
-    async def _go_on(self) -> dict[str, Any]:
+    async def _continue(self) -> dict[str, Any]:
         source = self._steps[-1].source if self._steps else ""
-        if source in ("rules", "answer") or self.is_over:
+        if source in ("rules", "answer") or self.is_finished:
             return await self._respond()
         if self._model is None:
-            return await (self._by_rules() if not self._steps else self._respond())
-        # An answer is the rules' to take: a model could take it for another one.
-        if not self._steps and self._question is not None and (await self._read_message()).outcome not in _FOR_MODELS:
-            return await self._by_rules()
-        return await self._by_model(self._model)
+            return await (self._answer_by_rules() if not self._steps else self._respond())
+        # Replies to a question are read by the rules, because a model could misread them.
+        is_reply = not self._steps and self._question is not None
+        if is_reply and (await self._read_message()).outcome not in _READ_BY_MODEL:
+            return await self._answer_by_rules()
+        return await self._answer_by_model(self._model)
 
     # who decides
 
-    async def _by_model(self, model: Model) -> dict[str, Any]:
-        text, false = "", list[str]()
-        if len(self._text) > CONTEXT_CHARACTERS:
-            self._note(f"the model was not asked: it is sent at most {CONTEXT_CHARACTERS:,} characters of a message")
+    async def _answer_by_model(self, model: Model) -> dict[str, Any]:
+        text, untrue = "", list[str]()
+        if len(self._text) > MAX_CONTEXT_CHARS:
+            self._note(f"the model was not asked: the message has more than {MAX_CONTEXT_CHARS:,} characters")
         elif self._circuit.is_open:
-            self._note(f"rules only ({self._circuit.why})")
+            self._note(f"rules only ({self._circuit.reason})")
         else:
             try:
-                text, usage = await self._asked(model)
-            except Away as away:
-                self._circuit.failed(away)
+                text, usage = await self._ask_model(model)
+            except ModelError as error:
+                self._circuit.record_failure(error)
                 if not self.stopped.is_set():
-                    self._note(note_of(away))
-                if self._steps:  # of the calls that are written down none is left out
+                    self._note(describe_error(error))
+                # All stored calls must be made.
+                if self._steps:
                     await self._make_all()
             else:
-                self._circuit.answered()
-                from punchlist_apps.chat.claims import untrue  # its many patterns are a model's alone
+                self._circuit.record_success()
+                from punchlist_apps.chat.claims import find_untrue  # compiles many patterns, only needed with a model
 
-                self._use(usage)
-                false = untrue(text, self._results)
-        changed = any(one.changes for one in self._done.values())
-        if text.strip() and not (false or changed or self.is_over):
-            failed = sentences(one for one in self._results if one.refused)
-            told = "\n".join(filter(None, (text.strip(), failed)))
-            return await self._answer(told, "model", model_text=failed and text, mark=mark_of(self._results))
-        if self._steps or self.is_over:  # what it did must not be done a second time
-            return await self._respond(model_text=text, untrue=false)
-        if false:
-            self._note("what the model said was not so, and is left out")
-        return await self._by_rules(model_text=text, untrue=false)
+                self._add_usage(usage)
+                untrue = find_untrue(text, self._sorted_results)
+        has_changed = any(result.changes for result in self._results.values())
+        if text.strip() and not (untrue or has_changed or self.is_finished):
+            results = self._sorted_results
+            failures = format_results(result for result in results if result.refused)
+            answer = "\n".join(filter(None, (text.strip(), failures)))
+            return await self._answer(answer, "model", model_text=failures and text, mark=mark_of(results))
+        # The rules must not repeat what the model has done.
+        if self._steps or self.is_finished:
+            return await self._respond(model_text=text, untrue=untrue)
+        if untrue:
+            self._note("the model's answer was not true and is omitted")
+        return await self._answer_by_rules(model_text=text, untrue=untrue)
 
-    async def _asked(self, model: Model) -> tuple[str, dict[str, int]]:
-        """Ask the model until it has answered or the turn is stopped. A call that has begun is never cut off."""
+    async def _ask_model(self, model: Model) -> tuple[str, dict[str, int]]:
+        """Run the model until it has answered or the turn is stopped. Calls in flight are always finished."""
         from punchlist.tools.schema import definitions
 
-        bound = self._limits.day_tokens
+        limit = self._limits.day_tokens
         today = day_of(time.time())
-        if bound and sum((await used(self.thread.client, day=today)).get(today, {}).values()) >= bound:
-            raise Away("budget", f"models have used {bound:,} tokens today")
+        if limit and sum((await read_usage(self.thread.client, day=today)).get(today, {}).values()) >= limit:
+            raise ModelError("budget", f"models have used {limit:,} tokens today")
         answer: tuple[str, dict[str, int]] | None = None
-        fault = Away("timeout", "it took too long")
+        failure = ModelError("timeout", "it took too long")
         async with anyio.create_task_group() as group:
 
-            async def poll() -> None:
+            async def cancel_when_stopped() -> None:
                 await self.stopped.wait()
                 group.cancel_scope.cancel()
 
-            group.start_soon(poll)
+            group.start_soon(cancel_when_stopped)
             group.cancel_scope.deadline = anyio.current_time() + self._limits.turn_s
             try:
                 answer = await model.run(self, DIALECT.prompt, definitions(DIALECT, "openai"))
-            except Away as away:
-                fault = away
+            except ModelError as error:
+                failure = error
             group.cancel_scope.cancel()
         if answer is None:
-            raise Away("stopped") if self.stopped.is_set() else fault
+            raise ModelError("stopped") if self.stopped.is_set() else failure
         return answer
 
-    async def _by_rules(self, **members: Any) -> dict[str, Any]:
+    async def _answer_by_rules(self, **members: Any) -> dict[str, Any]:
         reply = await self._read_message()
         question, intent = self._question, reply.intent
         if question is not None and reply.outcome != "new":
@@ -279,60 +294,64 @@ class Turn:
                 lead = "Nothing was changed." if question.need else "Please answer yes or no; nothing was changed."
                 return await self._answer(f"{lead} {question.text}", "rules", asks=question, **members)
             asked = question.tasks if reply.outcome == "do" else {id: question.tasks.get(id) for id in intent.ids}
-            known = await self._known(asked)
-            moved = ", ".join(id for id, task in asked.items() if known.get(id) != task)
-            if moved:
-                text = f"Nothing was changed: task {moved} is not what it was when I asked."
+            current = await self._find_named(asked)
+            changed = ", ".join(id for id, task in asked.items() if current.get(id) != task)
+            if changed:
+                text = f"Nothing was changed: task {changed} has changed since I asked."
                 return await self._answer(text, "rules", **members)
             if reply.outcome == "do":
                 words = self._text.strip()
-                await self._plan([msgspec.structs.replace(one, words=words) for one in question.calls], "answer")
+                calls = [msgspec.structs.replace(call, words=words) for call in question.calls]
+                await self._store_step(calls, "answer")
                 await self._make_all()
                 return await self._respond(**members)
-        calls = self._calls_of(intent)
+        calls = self._build_calls(intent)
         if not calls:
             text = small_talk.reply(intent, self._text, self._items)
             members["refused"] = bool(intent.need) or text == small_talk.NOT_UNDERSTOOD
-            members["asks"] = question_for(intent, text, await self._known(intent.ids))
+            members["asks"] = build_missing_question(intent, text, await self._find_named(intent.ids))
             return await self._answer(text, "rules", **members)
-        await self._plan(calls, "rules", intent=intent)
+        await self._store_step(calls, "rules", intent=intent)
         await self._make_all()
         return await self._respond(**members)
 
     async def _read_message(self) -> Reply:
-        """What the rules make of the message: what it does to the open question, or else what it asks for."""
-        tasks = await self._tasks()
+        """Read the message by the rules: as a reply to the open question, or as a request."""
+        tasks = await self._list_tasks()
         self._items = [Item(task.id, task.title, task.status) for task in tasks]
         last = self._past[-1].answer if self._past else {}
-        said = Context(tuple(map(str, last.get("shown", ()))), tuple(map(str, last.get("last", ()))))
-        return read_reply(self._text, self._items, said, None if self._question is None else self._question.pending)
+        context = Context(tuple(map(str, last.get("shown", ()))), tuple(map(str, last.get("last", ()))))
+        pending = None if self._question is None else self._question.pending_intent
+        return read_reply(self._text, self._items, context, pending)
 
-    def _calls_of(self, intent: Intent) -> list[Wanted]:
-        parts = intent.parts or (intent,)
-        calls: list[Wanted] = []
-        for part in parts:
+    def _build_calls(self, intent: Intent) -> list[ToolCall]:
+        calls: list[ToolCall] = []
+        for part in intent.parts or (intent,):
             if part.name in ("undo", "redo"):
-                calls.append(Wanted("", f"{part.name}_changes"))
-            else:
-                made = _CALLS[part.name](part) if part.name in _CALLS else []
+                calls.append(ToolCall("", f"{part.name}_changes"))
+            elif part.name in _CALL_BUILDERS:
                 words = {"words": self._text.strip()} if part.name == "approve" and not part.doubtful else {}
-                calls += [msgspec.structs.replace(one, doubtful=part.doubtful, **words) for one in made]
-        return [msgspec.structs.replace(one, id=str(at)) for at, one in enumerate(calls, start=1)]
+                calls += [
+                    msgspec.structs.replace(call, doubtful=part.doubtful, **words)
+                    for call in _CALL_BUILDERS[part.name](part)
+                ]
+        return [msgspec.structs.replace(call, id=str(place)) for place, call in enumerate(calls, start=1)]
 
-    def _agreement(self, wanted: Wanted) -> str:
-        """The person's own words in this message by which they agree to just this call."""
-        intent = interpret(self._text, [Item(id, f"\0{id}", "pending") for id in tasks_named(wanted)])
-        same = set(tasks_named(wanted)) == set(intent.ids)
+    def _find_agreement(self, call: ToolCall) -> str:
+        """Return the words of this message that confirm exactly this call; empty if there are none."""
+        intent = interpret(self._text, [Item(id, f"\0{id}", "pending") for id in task_ids_of(call)])
+        is_same = set(task_ids_of(call)) == set(intent.ids)
         tools = {"delete": "delete_todo_task", "update": "update_todo_task", "approve": "approve_todo_task"}
-        if not same or tools.get(intent.name) != wanted.tool:
+        if not is_same or tools.get(intent.name) != call.tool:
             return ""
-        return self._text.strip() if intent.name == "approve" else intent.confirmed  # to say so is to agree
+        # Asking for an approval confirms it.
+        return self._text.strip() if intent.name == "approve" else intent.confirmed
 
     # steps and calls
 
-    async def _plan(
+    async def _store_step(
         self,
-        calls: list[Wanted],
+        calls: list[ToolCall],
         source: str,
         *,
         usage: dict[str, int] | None = None,
@@ -340,214 +359,224 @@ class Turn:
         left_out: int = 0,
     ) -> None:
         number = len(self._steps) + 1
-        for at, one in enumerate(calls):
-            if one.tool == "undo_changes":
-                calls[at] = msgspec.structs.replace(one, arguments={"count": await self._last_changes()})
-        named = any(one.tool in ASKING or tasks_named(one) for one in calls)
+        for index, call in enumerate(calls):
+            if call.tool == "undo_changes":
+                calls[index] = msgspec.structs.replace(call, arguments={"count": await self._count_last_changes()})
+        names_tasks = any(call.tool in TOOLS_TO_CONFIRM or task_ids_of(call) for call in calls)
         step = Step(
             calls=tuple(calls),
             source=source,
-            known=await self._known(id for one in calls for id in tasks_named(one)),
-            count=(await self._tasks()).total if named else 0,
+            known=await self._find_named(id for call in calls for id in task_ids_of(call)),
+            count=(await self._list_tasks()).total if names_tasks else 0,
             usage=usage or {},
             intent="" if intent is None else intent.name,
             left_out=left_out,
         )
+        # Another worker may have stored this step first: its calls are the ones to make.
         content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
         self._steps.append(msgspec.convert(content, Step))
-        self._tell("step", {"calls": len(calls)})
+        self._publish("step", {"calls": len(calls)})
 
-    async def _last_changes(self) -> int:
+    async def _count_last_changes(self) -> int:
         """Return how many calls changed something in the newest turn that was not undone yet."""
-        taken_back = 0
-        for answer in await self.thread.answers():
+        undone_turns = 0
+        for answer in await self.thread.list_answers():
             undos = set(answer.get("undos", ()))
-            changes = {one.get("key") for one in answer.get("receipts", ())} - undos
-            if changes and not taken_back:
+            changes = {receipt.get("key") for receipt in answer.get("receipts", ())} - undos
+            if changes and not undone_turns:
                 return len(changes)
-            taken_back += len(undos) - bool(changes)
+            undone_turns += len(undos) - bool(changes)
         return 1
 
-    async def _known(self, ids: Iterable[str]) -> dict[str, Known]:
-        names = set(ids)
-        if not names:
+    async def _find_named(self, ids: Iterable[str]) -> dict[str, NamedTask]:
+        ids = set(ids)
+        if not ids:
             return {}
         return {
-            task.id: Known(task.title, task.created_at, self._at_work(task))
-            for task in await self._tasks()
-            if task.id in names
+            task.id: NamedTask(task.title, task.created_at, self._find_worker(task))
+            for task in await self._list_tasks()
+            if task.id in ids
         }
 
-    def _at_work(self, task: Task) -> str:
-        """Who works on a task, if that is neither the person nor a chat of theirs."""
+    def _find_worker(self, task: Task) -> str:
+        """Return who works on a task; empty if it is the person or one of their chats."""
         is_own = task.owner == self.thread.actor or belongs_to_person(task.owner, self.thread.person)
         return "" if task.status != "in_progress" or is_own else task.owner
 
-    async def _tasks(self) -> TaskList:
-        """The list as it is since this turn's last call."""
-        if self._listed is None:
-            self._listed = await self.thread.tasks.list()
-        return self._listed
+    async def _list_tasks(self) -> TaskList:
+        """Return the list, cached until this turn's next call."""
+        if self._list is None:
+            self._list = await self.thread.tasks.list()
+        return self._list
 
     async def _make_all(self) -> None:
         number = len(self._steps)
         for place in range(1, len(self._steps[-1].calls) + 1):
             await self._make(number, place)
 
-    async def _make(self, number: int, place: int, *, settle: bool = False) -> Done:
-        """Make one call, or find what came of it. Nobody can stop it between the call and its receipt."""
+    async def _make(self, number: int, place: int, *, settle: bool = False) -> ToolResult:
+        """Make a step's call once and store its result.
+
+        Args:
+            settle: Only find out whether the call was made before; don't make it now.
+        """
         id = f"c{number}.{place}"
-        if id in self._done:
-            return self._done[id]
+        if id in self._results:
+            return self._results[id]
         step = self._steps[number - 1]
-        wanted = step.calls[place - 1]
-        done = Done(wanted.tool)
+        call = step.calls[place - 1]
+        result = ToolResult(call.tool)
+        # A call and its receipt must not be separated by a cancellation.
         with anyio.CancelScope(shield=True):
-            if wanted.waits:
-                done = await self._asking(step, wanted)
+            if call.needs_confirmation:
+                result = _build_unconfirmed(step, call)
             elif self.stopped.is_set() or settle:
-                done = await self._found(id, step, wanted) or _not_made(
-                    wanted, "it was stopped" if not settle else "it is too late"
-                )
+                reason = "it is too late" if settle else "it was stopped"
+                result = await self._find_made(id, step, call) or _build_not_made(call, reason)
             else:
-                self._tell("tool.started", {"id": id, "tool": wanted.tool, "arguments": wanted.arguments})
-                # Of what this try has written down itself nothing was made before.
-                found = await self._found(id, step, wanted) if number < self._new else None
-                done = found or await self._called(id, step, wanted)
-                self._tell("tool", {"tool": wanted.tool})
-            content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(done))
-            done = self._done[id] = msgspec.convert(content, Done)
-            log_call(self.thread.id, id, wanted, done)
-            told = {"id": id, "tool": wanted.tool, "arguments": wanted.arguments, "chips": chips([done])}
-            self._tell("tool.completed", told if done.question else {**told, "result": done.text})
-        return done
+                self._publish("tool.started", {"id": id, "tool": call.tool, "arguments": call.arguments})
+                # Only the calls of steps stored by an earlier attempt can have been made before.
+                made = await self._find_made(id, step, call) if number < self._first_new_step else None
+                result = made or await self._call(id, step, call)
+                self._publish("tool", {"tool": call.tool})
+            content = await self.thread.append(f"{self.id}.{id}", "tool", msgspec.to_builtins(result))
+            result = self._results[id] = msgspec.convert(content, ToolResult)
+            log_call(self.thread.id, id, call, result)
+            event = {"id": id, "tool": call.tool, "arguments": call.arguments, "chips": format_chips([result])}
+            self._publish("tool.completed", event if result.question else {**event, "result": result.text})
+        return result
 
-    async def _asking(self, step: Step, wanted: Wanted) -> Done:
-        named = tasks_named(wanted)
-        missing = [one for one in named if one not in step.known]
-        if missing or not named:
-            data = {"status": "error", "error": f"task {', '.join(missing) or '?'} not found"}
-            return Done(wanted.tool, wanted.arguments, msgspec.json.encode(data).decode(), data, refused=True)
-        text = '{"status":"confirmation_required","note":"The user is being asked. Say nothing more."}'
-        return Done(wanted.tool, wanted.arguments, text, question=True)
-
-    async def _found(self, id: str, step: Step, wanted: Wanted) -> Done | None:
-        """What the log has of a call that an earlier try has made."""
-        changes = await self._receipts(id, step)
+    async def _find_made(self, id: str, step: Step, call: ToolCall) -> ToolResult | None:
+        """Return the result of a call whose events are in the log already."""
+        changes = await self._find_receipts(id, step)
         if not changes:
             return None
-        return Done(wanted.tool, wanted.arguments, '{"status":"done"}', changes=changes)
+        return ToolResult(call.tool, call.arguments, '{"status":"done"}', changes=changes)
 
-    async def _called(self, id: str, step: Step, wanted: Wanted) -> Done:
-        self._listed = None
-        reply = await made(self.thread, wanted, self.thread.key(self.id, id))
-        return Done(
-            wanted.tool,
-            wanted.arguments,
+    async def _call(self, id: str, step: Step, call: ToolCall) -> ToolResult:
+        self._list = None
+        reply = await make_call(self.thread, call, self.thread.call_key(self.id, id))
+        return ToolResult(
+            call.tool,
+            call.arguments,
             reply.text,
             reply.data,
             refused=reply.refused,
-            changes=await self._receipts(id, step),
+            changes=await self._find_receipts(id, step),
         )
 
-    async def _receipts(self, id: str, step: Step) -> Any:
-        key = self.thread.key(self.id, id)
-        titles = {name: task.title for name, task in step.known.items()}
+    async def _find_receipts(self, id: str, step: Step) -> Any:
+        key = self.thread.call_key(self.id, id)
+        titles = {task_id: task.title for task_id, task in step.known.items()}
         # An earlier call of this step may have added the task, or renamed it.
         prefix = f"{id.partition('.')[0]}."
-        earlier = [done for name, done in self._done.items() if name.startswith(prefix)]
-        titles |= {change.task: change.title for done in earlier for change in done.changes if change.title}
-        return receipts(await self.thread.tasks.find(key), key, titles)
+        earlier = [result for other, result in self._results.items() if other.startswith(prefix)]
+        titles |= {change.task: change.title for result in earlier for change in result.changes if change.title}
+        return build_receipts(await self.thread.tasks.find(key), key, titles)
 
     # the answer
 
     async def _respond(self, **members: Any) -> dict[str, Any]:
-        """The answer from what was done: the receipts' sentences, and the question if there is one."""
-        done = self._results
-        text = sentences(done)
-        waiting = [
+        """Answer from the results of the calls, with the question about unconfirmed ones."""
+        text = format_results(self._sorted_results)
+        unconfirmed = [
             step.calls[place - 1]
             for number, step in enumerate(self._steps, start=1)
             for place in range(1, len(step.calls) + 1)
-            if self._done[f"c{number}.{place}"].question
+            if self._results[f"c{number}.{place}"].question
         ]
-        if waiting and not self.stopped.is_set():
+        if unconfirmed and not self.stopped.is_set():
             known = {id: task for step in self._steps for id, task in step.known.items()}
-            asks = question_of(waiting, known, self._steps[-1].count)
+            asks = build_question(unconfirmed, known, self._steps[-1].count)
             text = "\n".join(filter(None, (text, asks.text)))
             members["asks"] = asks
         if self.stopped.is_set():
             text = "\n".join(filter(None, (text, "Stopped.")))
-            members["model_text"] = members.get("model_text") or self._said
+            members["model_text"] = members.get("model_text") or self._model_text
         return await self._answer(
             text or "Nothing was changed.", "stopped" if self.stopped.is_set() else "receipts", **members
         )
 
     async def _answer(self, text: str, source: str, *, asks: Question | None = None, **members: Any) -> dict[str, Any]:
-        done = self._results
+        """Store and publish the answer. Empty members are omitted."""
+        results = self._sorted_results
         last = self._past[-1].answer if self._past else {}
-        shown = [str(row["id"]) for one in done for row in one.rows if row.get("id")]
-        named = list(dict.fromkeys(change.task for one in done for change in one.changes if change.task))
-        named = named or [str(one.facts["id"]) for one in done if one.facts.get("id")]
+        shown = [str(row["id"]) for result in results for row in result.rows if row.get("id")]
+        named = list(dict.fromkeys(change.task for result in results for change in result.changes if change.task))
+        named = named or [str(result.facts["id"]) for result in results if result.facts.get("id")]
         if asks is not None and asks.need != "which":
             named = named or list(asks.ids)
-        undos = [change.key for one in done if one.tool == "undo_changes" for change in one.changes]
+        undos = [change.key for result in results if result.tool == "undo_changes" for change in result.changes]
         content: dict[str, Any] = {
             "text": text,
             "source": source,
-            "receipts": [msgspec.to_builtins(change) for one in done for change in one.changes],
+            "receipts": [msgspec.to_builtins(change) for result in results for change in result.changes],
             "shown": shown or last.get("shown", []),
             "last": named or ([] if shown else last.get("last", [])),
             "usage": self._usage,
             "notes": self._notes,
-            "refused": any(one.refused for one in done) or any(step.left_out for step in self._steps),
+            "refused": any(result.refused for result in results) or any(step.left_out for step in self._steps),
             "undos": list(dict.fromkeys(undos)),
-            **_open(asks),
+            **_build_question_members(asks),
             **{name: value for name, value in members.items() if value},
         }
-        self._tell("answer", {})
+        self._publish("answer", {})
         content = await self.thread.append(f"{self.id}.a", "assistant", {k: v for k, v in content.items() if v})
-        self._tell("message", content)
+        self._publish("message", content)
         return content
 
-    def _use(self, usage: dict[str, int]) -> None:
+    def _add_usage(self, usage: dict[str, int]) -> None:
         for name, count in usage.items():
             self._usage[name] = self._usage.get(name, 0) + count
 
     def _note_left_out(self, step: Step) -> None:
         if step.left_out:
-            wanted = len(step.calls) + step.left_out
-            self._note(f"the model wanted {wanted} calls at once: only the first {len(step.calls)} were made")
+            count = len(step.calls) + step.left_out
+            self._note(f"the model requested {count} calls in one step: only the first {len(step.calls)} were made")
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
-        self._tell("notice", {"text": text})
+        self._publish("notice", {"text": text})
 
 
-def _open(question: Question | None) -> dict[str, Any]:
-    """The members of an answer that leave a question open: faces show buttons for `asks`, which waits for yes or no."""
+def _build_question_members(question: Question | None) -> dict[str, Any]:
+    """Return the members of an answer with an open question. Clients show buttons for `asks`, a yes-or-no question."""
     if question is None:
         return {}
     members = msgspec.to_builtins(question)
     return {"needs": members} if question.need else {"asks": members, "about": question.about}
 
 
-def _not_made(wanted: Wanted, why: str) -> Done:
-    data = {"status": "error", "error": f"{wanted.tool} was not called, since {why}"}
-    return Done(wanted.tool, wanted.arguments, msgspec.json.encode(data).decode(), data, refused=True)
+def _build_unconfirmed(step: Step, call: ToolCall) -> ToolResult:
+    """Return the result of a call that waits for confirmation, or an error if it names a task that doesn't exist."""
+    ids = task_ids_of(call)
+    missing = [id for id in ids if id not in step.known]
+    if missing or not ids:
+        return _build_error(call, f"task {', '.join(missing) or '?'} not found")
+    text = '{"status":"confirmation_required","note":"The user is being asked. Say nothing more."}'
+    return ToolResult(call.tool, call.arguments, text, question=True)
 
 
-_Calls = Callable[[Intent], list[Wanted]]
+def _build_not_made(call: ToolCall, reason: str) -> ToolResult:
+    return _build_error(call, f"{call.tool} was not called, since {reason}")
 
 
-def _each(tool: str) -> _Calls:
-    return lambda intent: [Wanted("", tool, {"task_id": id}) for id in intent.ids]
+def _build_error(call: ToolCall, error: str) -> ToolResult:
+    data = {"status": "error", "error": error}
+    return ToolResult(call.tool, call.arguments, msgspec.json.encode(data).decode(), data, refused=True)
 
 
-def _new(title: str, intent: Intent) -> dict[str, Any]:
-    found = _DUE.fullmatch(title)
-    due = dates.parse(found["due"]) if found is not None else None
-    members = {} if found is None or due is None else due.members("due") | {"title": found["title"]}
+_CallBuilder = Callable[[Intent], list[ToolCall]]
+
+
+def _for_each_task(tool: str) -> _CallBuilder:
+    return lambda intent: [ToolCall("", tool, {"task_id": id}) for id in intent.ids]
+
+
+def _build_new_task(title: str, intent: Intent) -> dict[str, Any]:
+    match = _DUE.fullmatch(title)
+    due = dates.parse(match["due"]) if match is not None else None
+    members = {} if match is None or due is None else due.members("due") | {"title": match["title"]}
     return {"title": title, **({"priority": intent.priority} if intent.priority else {}), **members}
 
 
@@ -555,30 +584,34 @@ _DUE = re.compile(r"(?P<title>.*[^\s,]),? \(?due(?: (?:on|by|at))? (?P<due>[^()]
 """A title that ends in a due date."""
 
 
-def _deletion(intent: Intent) -> list[Wanted]:
+def _build_deletion(intent: Intent) -> list[ToolCall]:
     first, *also = intent.ids
     arguments: dict[str, Any] = {"task_id": first, **({"also": also} if also else {})}
-    deletion = Wanted("", "delete_todo_task", arguments, words=intent.confirmed)
-    return [deletion, Wanted("", "list_todo_tasks")] if intent.all and intent.confirmed else [deletion]
+    deletion = ToolCall("", "delete_todo_task", arguments, words=intent.confirmed)
+    return [deletion, ToolCall("", "list_todo_tasks")] if intent.all and intent.confirmed else [deletion]
 
 
-_CALLS: dict[str, _Calls] = {
-    "create": lambda intent: [Wanted("", "create_todo_task", _new(title, intent)) for title in intent.titles],
-    "get": _each("get_todo_task"),
-    "list": lambda intent: [Wanted("", "list_todo_tasks", {} if intent.status == "all" else {"status": intent.status})],
-    "update": lambda intent: [
-        Wanted("", "update_todo_task", {"task_id": intent.ids[0], "title": intent.title}, words=intent.confirmed)
+_CALL_BUILDERS: dict[str, _CallBuilder] = {
+    "create": lambda intent: [
+        ToolCall("", "create_todo_task", _build_new_task(title, intent)) for title in intent.titles
     ],
-    "complete": _each("complete_todo_task"),
-    "reopen": _each("reopen_todo_task"),
-    "start": _each("start_todo_task"),
-    "approve": _each("approve_todo_task"),
+    "get": _for_each_task("get_todo_task"),
+    "list": lambda intent: [
+        ToolCall("", "list_todo_tasks", {} if intent.status == "all" else {"status": intent.status})
+    ],
+    "update": lambda intent: [
+        ToolCall("", "update_todo_task", {"task_id": intent.ids[0], "title": intent.title}, words=intent.confirmed)
+    ],
+    "complete": _for_each_task("complete_todo_task"),
+    "reopen": _for_each_task("reopen_todo_task"),
+    "start": _for_each_task("start_todo_task"),
+    "approve": _for_each_task("approve_todo_task"),
     "assign": lambda intent: [
-        Wanted("", "assign_todo_task", {"task_id": id, "owner": intent.title}) for id in intent.ids
+        ToolCall("", "assign_todo_task", {"task_id": id, "owner": intent.title}) for id in intent.ids
     ],
     "priority": lambda intent: [
-        Wanted("", "set_todo_priority", {"task_id": id, "priority": intent.priority}) for id in intent.ids
+        ToolCall("", "set_todo_priority", {"task_id": id, "priority": intent.priority}) for id in intent.ids
     ],
-    "delete": _deletion,
+    "delete": _build_deletion,
 }
-"""The decision table: what is wanted → the calls that do it."""
+"""The decision table: intent → calls."""

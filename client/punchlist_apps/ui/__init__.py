@@ -1,1 +1,1 @@
-"""`punch ui`: every list on a full screen, live, with textual (the extra `ui`)."""
+"""`punch ui`: live full-screen view of all lists, with textual (the extra `ui`)."""

@@ -1,4 +1,4 @@
-"""`punch ui` as a program: what it follows, and which screen shows it."""
+"""The program of `punch ui`: its subscriptions and its screens."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
@@ -11,18 +11,18 @@ from punchlist.calls.cursor import BoardStart, BoardView, Cursor
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist_apps.ui.board import Board
-from punchlist_apps.ui.face import Face
-from punchlist_apps.ui.keymap import load
-from punchlist_apps.ui.one import OneList
-from punchlist_apps.ui.palette import Everything
+from punchlist_apps.ui.keymap import load_keymap
+from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.list_screen import ListScreen
+from punchlist_apps.ui.palette import Palette
 from punchlist_apps.ui.program import Program, Setup
 from punchlist_apps.ui.who import Who
 from punchlist_schemas.results import BoardPush
 
 T = TypeVar("T")
 _PAUSE_S = 1.0
-_PATIENCE_S = 3.0
-"""How long a call or a watch waits for a daemon that went away before it says so."""
+_TIMEOUT_S = 3.0
+"""Time that a call or a watch waits for the daemon before it fails, in seconds."""
 _PAGE = 500
 _THEME = Theme(
     "punchlist",
@@ -37,7 +37,7 @@ _THEME = Theme(
     surface="#1a1f22",
     panel="#22292e",
 )
-"""In progress is blue-green, blocked amber, failed red; every other theme of textual can be chosen in the palette."""
+"""In progress is blue-green, blocked amber, failed red. The palette offers textual's other themes."""
 
 
 class PunchApp(Program):
@@ -47,30 +47,30 @@ class PunchApp(Program):
         setup: See `Setup`.
 
     Raises:
-        BadKeys: The file of keys can't be used.
+        BadKeys: The file of keys is invalid.
     """
 
     CSS_PATH = "ui.tcss"
     TITLE = "punchlist"
-    COMMANDS: ClassVar[set[Any]] = {Everything}
+    COMMANDS: ClassVar[set[Any]] = {Palette}
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, setup: Setup) -> None:
         super().__init__()
         self.setup = setup
-        self.keys = load(setup.keys)
+        self.keys = load_keymap(setup.keys)
         self.cards = {}
-        self.client = AsyncClient(**{"timeout_s": _PATIENCE_S, **setup.options})
+        self.client = AsyncClient(**{"timeout_s": _TIMEOUT_S, **setup.options})
         self.board = Board(self.cards)
-        self._absent: dict[object, str] = {}
-        self._place = Cursor(None, BoardView())
+        self._failures: dict[object, str] = {}
+        self._board_cursor = Cursor(None, BoardView())
         self._pushed: set[str] = set()
 
     def on_mount(self) -> None:
         self.register_theme(_THEME)
         self.theme = _THEME.name
         self.push_screen(self.board)
-        self.run_worker(self._known(), exclusive=True, group="known")
+        self.run_worker(self._load_lists(), exclusive=True, group="lists")
         if self.setup.conversation is not None:
             self.open_list(self.setup.conversation)
 
@@ -80,13 +80,13 @@ class PunchApp(Program):
     def open_list(self, name: str) -> None:
         while len(self.screen_stack) > 1 and not isinstance(self.screen, Board):
             self.pop_screen()
-        self.push_screen(OneList(self.client.conversation(name, actor=self.setup.actor)))
+        self.push_screen(ListScreen(self.client.conversation(name, actor=self.setup.actor)))
 
     def open_who(self) -> None:
         self.push_screen(Who(self.client))
 
     async def follow_board(self) -> None:
-        await self.follow(self._place, self._dealt)
+        await self.follow(self._board_cursor, self._take_push)
 
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         watch = self.client.follow(cursor)
@@ -95,37 +95,40 @@ class PunchApp(Program):
                 try:
                     item = await watch.next()
                 except PunchlistError as error:
-                    self._is_away(cursor, str(error))
+                    self._set_failure(cursor, str(error))
                     await anyio.sleep(_PAUSE_S)
                     continue
-                self._is_away(cursor, "")
+                self._set_failure(cursor, "")
                 take(item)
         finally:
-            self._absent.pop(cursor, None)
+            self._failures.pop(cursor, None)
             await watch.aclose()
 
-    def _is_away(self, whom: object, why: str) -> None:
-        if self._absent.get(whom, "") == why:
+    def _set_failure(self, cursor: object, reason: str) -> None:
+        """Record why a subscription fails; an empty reason clears it."""
+        if self._failures.get(cursor, "") == reason:
             return
-        self._absent[whom] = why
-        self.away = next(filter(None, self._absent.values()), "")
-        if isinstance(self.screen, Face) and self.screen.is_mounted:
-            self.screen.report(*([f"This is the last picture. {self.away}"] if self.away else []))
+        self._failures[cursor] = reason
+        self.connection_error = next(filter(None, self._failures.values()), "")
+        if isinstance(self.screen, LineScreen) and self.screen.is_mounted:
+            self.screen.report(
+                *([f"This is the last picture. {self.connection_error}"] if self.connection_error else [])
+            )
             self.screen.draw_frame()
 
-    def _dealt(self, push: BoardPush | BoardStart) -> None:
+    def _take_push(self, push: BoardPush | BoardStart) -> None:
         if isinstance(push, BoardStart):
-            self.run_worker(self._known(), exclusive=True, group="known")
+            self.run_worker(self._load_lists(), exclusive=True, group="lists")
             return
         self._pushed.add(push.card.conversation)
         if push.gone:
             self.cards.pop(push.card.conversation, None)
-            self.board.dealt(None)
+            self.board.update_card(None)
         else:
-            self.board.dealt(push.card)
+            self.board.update_card(push.card)
 
-    async def _known(self) -> None:
-        """The lists that there are when the board begins. What was shown before stays until they are known."""
+    async def _load_lists(self) -> None:
+        """Load all lists when the board's subscription starts. Lists shown before stay until the last page arrives."""
         cursor: str | None = None
         self._pushed.clear()
         listed: set[str] = set()
@@ -137,13 +140,13 @@ class PunchApp(Program):
                 continue
             listed.update(card.conversation for card in page.conversations)
             for card in page.conversations:
-                known = self.cards.get(card.conversation)
-                if known is None or known.version < card.version or card.conversation not in self._pushed:
+                shown = self.cards.get(card.conversation)
+                if shown is None or shown.version < card.version or card.conversation not in self._pushed:
                     self.cards[card.conversation] = card
             cursor = page.next_cursor
             if not cursor:
                 for name in self.cards.keys() - listed - self._pushed:
                     del self.cards[name]
-            self.board.dealt(None)
+            self.board.update_card(None)
             if not cursor:
                 return

@@ -1,4 +1,4 @@
-"""The board: every list in a line, those that need somebody first."""
+"""The board: one line per list, those that need attention first."""
 
 from typing import ClassVar
 
@@ -6,20 +6,24 @@ from textual.worker import Worker
 
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
-from punchlist_apps.ui.dialogs import Ask
-from punchlist_apps.ui.face import Face
-from punchlist_apps.ui.filters import of_lists
-from punchlist_apps.ui.parts import Item, Part, board_items, card_parts, section
+from punchlist_apps.ui.dialogs import Prompt
+from punchlist_apps.ui.filters import build_list_test
+from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.parts import Item, Part, build_board_items, draw_card, section_of
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Conversation
 
-_NAMES = 36
+_MAX_NAME_WIDTH = 36
 
 
-class Board(Face):
-    """Every list. `cards` is kept by the program."""
+class Board(LineScreen):
+    """Screen of all lists.
 
-    place: ClassVar[str] = "board"
+    Args:
+        cards: The lists by id, updated by the program.
+    """
+
+    screen_name: ClassVar[str] = "board"
     hints: ClassVar[dict[str, str]] = {
         **{"open": "open", "filter": "filter", "palette": "go to", "add": "new list", "help": "all keys"},
         "quit": "quit",
@@ -29,87 +33,86 @@ class Board(Face):
         super().__init__()
         self.cards = cards
         self._changed: set[str] = set()
-        self._following: Worker[None] | None = None
-        self._rearranged = True
+        self._follow_worker: Worker[None] | None = None
+        self._needs_rearrange = True
 
     def draw(self, item: Item, width: int) -> list[Part]:
         card = self.cards.get(item.key)
         if card is None:
             return []
-        called = short_name(card.conversation, self.cards)
-        return card_parts(card, self.draw_context(width), min(_NAMES, max(width // 3, 8)), called)
+        name = short_name(card.conversation, self.cards)
+        return draw_card(card, self.draw_context(width), min(_MAX_NAME_WIDTH, max(width // 3, 8)), name)
 
-    def items(self) -> list[Item]:
-        test = of_lists(self.words)
-        return board_items(card for card in self.cards.values() if test is None or test(card))
+    def build_items(self) -> list[Item]:
+        test = build_list_test(self.filter_text)
+        return build_board_items(card for card in self.cards.values() if test is None or test(card))
 
-    def head(self) -> list[Part]:
+    def draw_bar(self) -> list[Part]:
         counts = [card.counts for card in self.cards.values()]
-        running, failed = sum(one.in_progress for one in counts), sum(one.failed for one in counts)
+        running, failed = sum(count.in_progress for count in counts), sum(count.failed for count in counts)
         parts: list[Part] = [("title", "punchlist"), ("dim", f"   {len(counts)} lists")]
         parts += [("dim", " · "), ("in_progress", f"{running} in progress")] if running else []
         parts += [("dim", " · "), ("failed", f"{failed} failed")] if failed else []
         return parts
 
-    def empty(self) -> str:
-        if self.words:
-            return "No list has these words; Esc in the filter shows all."
-        return "There is no list yet.\nAn agent makes one when it plans its work, and a makes one here."
+    def describe_empty(self) -> str:
+        if self.filter_text:
+            return "No list matches the filter; Esc in the filter shows all."
+        return "No lists yet.\nAgents create lists when they plan their work; press a to create one here."
 
-    def spins(self, key: str) -> bool:
+    def has_spinner(self, key: str) -> bool:
         card = self.cards.get(key)
         return card is not None and card.counts.in_progress > 0
 
-    def dealt(self, card: Conversation | None) -> None:
-        """A card changed; None: any of them, or one went."""
-        known = None if card is None else self.cards.get(card.conversation)
-        if card is not None and known is not None and known.version > card.version:
+    def update_card(self, card: Conversation | None) -> None:
+        """Update the card of one list, or all of them for None. Cards older than the shown one are ignored."""
+        shown = None if card is None else self.cards.get(card.conversation)
+        if card is not None and shown is not None and shown.version > card.version:
             return
-        if card is None or known is None or (section(known), known.title) != (section(card), card.title):
-            self._rearranged = True
+        if card is None or shown is None or (section_of(shown), shown.title) != (section_of(card), card.title):
+            self._needs_rearrange = True
         if card is not None:
             self.cards[card.conversation] = card
             self._changed.add(card.conversation)
-        if self.face.screen is self:
-            self.soon()
+        if self.program.screen is self:
+            self.schedule_draw()
 
     def draw_changes(self) -> None:
-        """Draw the cards that changed, or all where one has another place."""
         changed = self._changed
         self._changed = set()
-        if self._rearranged:
-            self._rearranged = False
-            self.arranged()
+        if self._needs_rearrange:
+            self._needs_rearrange = False
+            self.rearrange()
         else:
-            self.lines.changed(changed)
+            self.lines.refresh_keys(changed)
             self.draw_frame()
 
     def on_screen_resume(self) -> None:
-        self._following = self.run_worker(self.face.follow_board, group="board", exclusive=True)
+        self._follow_worker = self.run_worker(self.program.follow_board, group="board", exclusive=True)
 
     def on_screen_suspend(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
+        if self._follow_worker is not None:
+            self._follow_worker.cancel()
 
     def do_open(self) -> None:
         if self.lines.key:
-            self.face.open_list(self.lines.key)
+            self.program.open_list(self.lines.key)
 
     def on_lines_opened(self) -> None:
         self.do_open()
 
     def do_back(self) -> None:
-        self._leave_words(keep=False)
+        self._close_filter(keep=False)
 
     def do_add(self) -> None:
-        """Open a list of another name; it begins with its first task."""
+        """Ask for a name and open the list. It is created with its first task."""
 
-        def named(name: str | None) -> None:
+        def open_named(name: str | None) -> None:
             if not name:
                 return
             try:
-                self.face.open_list(name)
+                self.program.open_list(name)
             except PunchlistError as error:
                 self.report(safe(str(error)))
 
-        self.face.push_screen(Ask("Name of the list (letters, digits, . _ : -)"), named)
+        self.program.push_screen(Prompt("Name of the list (letters, digits, . _ : -)"), open_named)

@@ -1,4 +1,4 @@
-"""What the keys change: one table from an action to the call that it makes for a task."""
+"""Changes made by keys: a table from actions to the calls they make for a task."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -7,82 +7,90 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist_schemas.things import PRIORITIES, Task
 
 CLAIM_MS = 3_600_000
-"""How long a claim made here lasts: nobody renews it."""
+"""Lease of claims made here, in milliseconds. They are not renewed."""
 
 
-class Wish(NamedTuple):
-    """A change as it is asked for: the text that came with it, and who claims."""
+class Request(NamedTuple):
+    """Input of a change: the text that was entered, and the owner of a claim."""
 
     text: str
     owner: str
 
 
-Call = Callable[[AsyncConversation, Task, Wish], Awaitable[Any]]
+Call = Callable[[AsyncConversation, Task, Request], Awaitable[Any]]
 
 
 class Change(NamedTuple):
-    """One action: the call for a task, what is said when it is done, and what is asked for before.
+    """An action on a task.
 
-    `needs_text` tells whether the question has to be answered; `leaves_gates` whether the change is one that would take
-    back what waits for a person's yes.
+    Attributes:
+        result: Shown when it is done.
+        question: Asked before; empty for none.
+        needs_text: Whether the question must be answered.
+        leaves_gates: Whether the change is rejected for a task that waits for approval.
     """
 
     call: Call
-    said: str
-    asks: str = ""
+    result: str
+    question: str = ""
     needs_text: bool = False
     leaves_gates: bool = False
 
 
-def _change(call: Call, said: str, asks: str = "", *, needs_text: bool = False, leaves_gates: bool = False) -> Change:
-    """A row of the table. From this signature pyright infers the types in the lambdas, from a named tuple's not."""
-    return Change(call, said, asks, needs_text, leaves_gates)
+# From this signature pyright infers the types of the lambdas, but not from the constructor of a named tuple.
+def _row(
+    call: Call, result: str, question: str = "", *, needs_text: bool = False, leaves_gates: bool = False
+) -> Change:
+    return Change(call, result, question, needs_text, leaves_gates)
 
 
-def _urgency(step: int) -> Call:
-    def call(plan: AsyncConversation, task: Task, wish: Wish) -> Awaitable[Any]:
-        at = PRIORITIES.index(task.priority) + step
-        return plan.edit(task.id, priority=PRIORITIES[max(0, min(at, len(PRIORITIES) - 1))])
+def _shift_priority(step: int) -> Call:
+    def call(list: AsyncConversation, task: Task, request: Request) -> Awaitable[Any]:
+        index = PRIORITIES.index(task.priority) + step
+        return list.edit(task.id, priority=PRIORITIES[max(0, min(index, len(PRIORITIES) - 1))])
 
     return call
 
 
 CHANGES: dict[str, Change] = {
-    "start": _change(lambda plan, task, wish: plan.start(task.id), "started", leaves_gates=True),
-    "done": _change(
-        lambda plan, task, wish: plan.complete(task.id, wish.text or None),
+    "start": _row(lambda list, task, request: list.start(task.id), "started", leaves_gates=True),
+    "done": _row(
+        lambda list, task, request: list.complete(task.id, request.text or None),
         "done",
-        "What came of it? Enter for nothing",
+        "Result (Enter to leave it empty)",
         leaves_gates=True,
     ),
-    "fail": _change(
-        lambda plan, task, wish: plan.fail(task.id, wish.text or None),
+    "fail": _row(
+        lambda list, task, request: list.fail(task.id, request.text or None),
         "failed",
-        "Why did it fail? Enter for nothing",
+        "Why did it fail? (Enter to leave it empty)",
         leaves_gates=True,
     ),
-    "pause": _change(lambda plan, task, wish: plan.pause(task.id), "paused", leaves_gates=True),
-    "reopen": _change(lambda plan, task, wish: plan.reopen(task.id), "open again", leaves_gates=True),
-    "approve": _change(lambda plan, task, wish: plan.approve(task.id, version=task.version), "approved"),
-    "reject": _change(
-        lambda plan, task, wish: plan.reject(task.id, wish.text, version=task.version),
+    "pause": _row(lambda list, task, request: list.pause(task.id), "paused", leaves_gates=True),
+    "reopen": _row(lambda list, task, request: list.reopen(task.id), "reopened", leaves_gates=True),
+    "approve": _row(lambda list, task, request: list.approve(task.id, version=task.version), "approved"),
+    "reject": _row(
+        lambda list, task, request: list.reject(task.id, request.text, version=task.version),
         "rejected",
-        "Why not? The task is open again with this reason",
+        "Why not? The task is reopened with this reason",
         needs_text=True,
     ),
-    "claim": _change(
-        lambda plan, task, wish: plan.take(wish.owner, task.id, lease_ms=CLAIM_MS, keep=True),
+    "claim": _row(
+        lambda list, task, request: list.take(request.owner, task.id, lease_ms=CLAIM_MS, keep=True),
         "claimed for an hour",
         leaves_gates=True,
     ),
-    "release": _change(lambda plan, task, wish: plan.release(task.id, task.owner), "given back"),
-    "note": _change(
-        lambda plan, task, wish: plan.note(task.id, wish.text), "noted", "Note, which stays as it is", needs_text=True
+    "release": _row(lambda list, task, request: list.release(task.id, task.owner), "released"),
+    "note": _row(
+        lambda list, task, request: list.note(task.id, request.text),
+        "noted",
+        "Note (can't be changed later)",
+        needs_text=True,
     ),
-    "raise": _change(_urgency(1), "more urgent"),
-    "lower": _change(_urgency(-1), "less urgent"),
+    "raise": _row(_shift_priority(1), "more urgent"),
+    "lower": _row(_shift_priority(-1), "less urgent"),
 }
-"""Action → what it does to each task that is meant."""
+"""Action → its change of each target task."""
 
 WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "redo", "repeat", "own"}
-"""Actions that change something, or may: none of them works with `--read-only` or in the past."""
+"""Actions that may change something. They are disabled with `--read-only` and in the past."""

@@ -1,4 +1,4 @@
-"""What stands over a screen for a moment: a question, a preview, a form, a text."""
+"""Dialogs over a screen: a question, a confirmation with a preview, a notice, a form."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, cast
@@ -16,11 +16,10 @@ from punchlist.errors import PunchlistError
 from punchlist_apps.ui.parts import Part
 
 
-class Ask(ModalScreen[str | None]):
-    """Asks for one line; Escape answers None.
+class Prompt(ModalScreen[str | None]):
+    """Dialog for one line of text; its result is None for Escape.
 
     Args:
-        question: What is asked.
         value: Initial text.
     """
 
@@ -40,12 +39,11 @@ class Ask(ModalScreen[str | None]):
         self.dismiss(event.value.strip())
 
 
-class Sure(ModalScreen[bool]):
-    """Shows what would happen; Enter or y does it, everything else does not.
+class Confirm(ModalScreen[bool]):
+    """Dialog that shows a preview. Enter or y confirms, other keys cancel.
 
     Args:
-        question: What is asked.
-        lines: What would happen, harmless for a terminal.
+        lines: The preview, escaped for the terminal.
     """
 
     def __init__(self, question: str, lines: Sequence[str] = ()) -> None:
@@ -69,11 +67,10 @@ class Sure(ModalScreen[bool]):
 
 
 class Notice(ModalScreen[None]):
-    """Shows a text until a key is pressed; the arrows scroll it.
+    """Dialog that shows a text until a key is pressed. The arrow keys scroll it.
 
     Args:
-        title: Its heading.
-        text: Gives the text, harmless for a terminal; asked again by `refresh_text`.
+        text: Returns the text, escaped for the terminal. Called again by `refresh_text`.
     """
 
     def __init__(self, title: str, text: Callable[[], Text]) -> None:
@@ -81,24 +78,24 @@ class Notice(ModalScreen[None]):
         self._title = title
         self._text = text
 
-    def _folded(self) -> Text:
+    def _fold_text(self) -> Text:
         text = self._text()
         text.no_wrap, text.overflow = False, "fold"
         return text
 
     def refresh_text(self) -> None:
-        for shown in self.query("#told Static").results(Static):  # none before it is mounted
-            shown.update(self._folded())
+        for static in self.query("#notice Static").results(Static):  # none before it is mounted
+            static.update(self._fold_text())
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="wide"):
             yield Label(Text(self._title, "bold"))
-            with VerticalScroll(id="told"):
-                yield Static(self._folded())
+            with VerticalScroll(id="notice"):
+                yield Static(self._fold_text())
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
-        scroll = self.query_one("#told")
+        scroll = self.query_one("#notice")
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}
         if event.key in steps:
             scroll.scroll_relative(y=steps[event.key], animate=False)
@@ -107,7 +104,7 @@ class Notice(ModalScreen[None]):
 
 
 class Field(NamedTuple):
-    """A field of a form: its name, what stands above it, its text, and how many lines it has."""
+    """A field of a form: name, label, text, and height in lines."""
 
     name: str
     label: str
@@ -116,14 +113,12 @@ class Field(NamedTuple):
 
 
 class Form(ModalScreen[None]):
-    """Asks for several members; Ctrl+S or Enter in a line saves, Escape does not.
+    """Form with several fields. Ctrl+S, or Enter in a single line, saves; Escape cancels.
 
-    What is refused is said in the form, which stays as it was filled in.
+    If saving fails, the form shows the error and keeps the texts.
 
     Args:
-        title: Its heading.
-        fields: What is asked for.
-        save: Takes the texts that were changed, by their names.
+        save: Receives the changed texts by name.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss"), ("ctrl+s", "save")]
@@ -149,10 +144,10 @@ class Form(ModalScreen[None]):
                     area.styles.height = field.height
                     yield area
             yield Static(id="refusal")
-            yield Label(Text("Enter or Ctrl+S: save   Esc: leave it   Tab: next", "dim"))
+            yield Label(Text("Enter or Ctrl+S: save   Esc: cancel   Tab: next", "dim"))
 
     def on_mount(self) -> None:
-        """Begin in the first line, with the heading in view: focused otherwise, it is scrolled to before the layout."""
+        # Focus would otherwise scroll to the line before the layout, and hide the heading.
         self.query(Input).first().focus(scroll_visible=False)
 
     def on_input_submitted(self) -> None:
@@ -178,5 +173,5 @@ class Form(ModalScreen[None]):
             self.dismiss()
 
 
-def painted(parts: Iterable[Part], styles: Mapping[str, str]) -> Text:
+def render_parts(parts: Iterable[Part], styles: Mapping[str, str]) -> Text:
     return Text.assemble(*((words, styles.get(name, "")) for name, words in parts), no_wrap=True, overflow="ellipsis")

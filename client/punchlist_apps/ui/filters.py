@@ -1,4 +1,4 @@
-"""What of a list is shown: words such as `is:blocked @ann p:high +web parser`, `-` in front of one for all others."""
+"""Filters for tasks and lists: words such as `is:blocked @ann p:high +web parser`. A leading `-` negates a word."""
 
 import time
 from collections.abc import Callable, Container
@@ -11,7 +11,7 @@ Test = Callable[[Any], bool]
 
 
 def is_deferred(task: Task) -> bool:
-    """Whether a task is put off until a time that has not come."""
+    """Return whether an unfinished task is deferred to a later time."""
     return task.status not in FINISHED and (task.not_before or 0) > time.time() * 1000
 
 
@@ -20,7 +20,7 @@ def is_overdue(task: Task) -> bool:
 
 
 def label_word(label: str) -> str:
-    """The word that a label is filtered by: a blank would end it, so a dot stands for one."""
+    """Return the filter word of a label. Dots replace blanks, which would end the word."""
     return "+" + ".".join(label.casefold().split())
 
 
@@ -35,43 +35,44 @@ STATES: dict[str, Callable[[Task], bool]] = {
     "deferred": is_deferred,
     "late": is_overdue,
 }
-"""The words behind `is:`; Tab goes through them."""
+"""States for `is:`, in the order in which Tab cycles through them."""
 
 
-def of_tasks(words: str, holding: Container[str | None] = ()) -> Test | None:
-    """A test for tasks that all words agree with; None: there are none, and every task is shown.
+def build_task_test(words: str, parents: Container[str | None] = ()) -> Test | None:
+    """Build a test that a task passes if it matches all words; None for no words.
 
-    `holding` are the tasks with open tasks below them: nobody works on those, so they are not ready.
+    Args:
+        parents: Ids of tasks with open subtasks. Agents don't work on those, so they are not ready.
     """
 
-    def word_of(word: str) -> Test:
-        test = _task_word(word)
+    def parse(word: str) -> Test:
+        test = _parse_task_word(word)
         if not word.startswith("is:r") or not "is:ready".startswith(word):
             return test
         return lambda task: (
-            test(task) and (task.status != "pending" or (task.id not in holding and not is_heading(task.metadata)))
+            test(task) and (task.status != "pending" or (task.id not in parents and not is_heading(task.metadata)))
         )
 
-    return _all([_signed(word, word_of) for word in words.casefold().split()])
+    return _combine([_parse_word(word, parse) for word in words.casefold().split()])
 
 
-def of_lists(words: str) -> Test | None:
-    """The same for lists, by id and title."""
-    return _all([_signed(word, _list_word) for word in words.casefold().split()])
+def build_list_test(words: str) -> Test | None:
+    """Build a test for lists, by id and title; None for no words."""
+    return _combine([_parse_word(word, _parse_list_word) for word in words.casefold().split()])
 
 
-def _all(tests: list[Test]) -> Test | None:
+def _combine(tests: list[Test]) -> Test | None:
     return (lambda thing: all(test(thing) for test in tests)) if tests else None
 
 
-def _signed(word: str, test: Callable[[str], Test]) -> Test:
+def _parse_word(word: str, parse: Callable[[str], Test]) -> Test:
     if len(word) > 1 and word[0] == "-":
-        unwanted = test(word[1:])
-        return lambda thing: not unwanted(thing)
-    return test(word)
+        negated = parse(word[1:])
+        return lambda thing: not negated(thing)
+    return parse(word)
 
 
-def _task_word(word: str) -> Test:
+def _parse_task_word(word: str) -> Test:
     head, _, rest = word.partition(":")
     if head == "is" and rest:
         states = [test for name, test in STATES.items() if name.startswith(rest)]
@@ -87,7 +88,7 @@ def _task_word(word: str) -> Test:
     return lambda task: word in task.title.casefold()
 
 
-def _list_word(word: str) -> Test:
+def _parse_list_word(word: str) -> Test:
     def test(card: Conversation) -> bool:
         return word in card.conversation.casefold() or word in card.title.casefold()
 

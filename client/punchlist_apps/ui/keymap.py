@@ -1,4 +1,4 @@
-"""The keys of `punch ui`: those of `keys.toml`, which all faces share, and over them a file of the user's own."""
+"""The keys of `punch ui`: those of `keys.toml`, which all interfaces share, overridden by a file of the user's."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ FACE = "ui"
 _KeyName = Annotated[str, msgspec.Meta(min_length=1)]
 SHARED = Path(__file__).parents[1] / "keys.toml"
 
-_SIGNS = {
+_KEY_LABELS = {
     **{"down": "↓", "up": "↑", "enter": "⏎", "escape": "Esc", "space": "Space", "tab": "Tab"},
     **{"pagedown": "PgDn", "pageup": "PgUp", "home": "Home", "end": "End"},
 }
 
 
 class BadKeys(ValueError):
-    """A file of keys that can't be used; the message says why."""
+    """Invalid file of keys; the message is for the user."""
 
 
 class Key(NamedTuple):
-    """One action: its keys, what it does in words, and the screens that know it."""
+    """An action: its keys, its description, and the screens that have it."""
 
     name: str
     keys: tuple[str, ...]
@@ -33,18 +33,18 @@ class Key(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Its keys as people write them."""
-        return " ".join(sign(key) for key in self.keys)
+        """The keys as people write them."""
+        return " ".join(format_key(key) for key in self.keys)
 
 
 class Keymap:
-    """Which key does what.
+    """The actions of keys on each screen.
 
     Args:
-        keys: Every action of this face.
+        keys: All actions of this interface.
 
     Raises:
-        BadKeys: One key stands for two actions of a screen.
+        BadKeys: A key has two actions on one screen.
     """
 
     def __init__(self, keys: list[Key]) -> None:
@@ -55,52 +55,51 @@ class Keymap:
                 if (other := self._actions.setdefault(place, row.name)) != row.name:
                     raise BadKeys(f"the key {place[1]!r} can't be both {other} and {row.name}")
 
-    def action(self, screen: str, key: str) -> str | None:
-        """The action of a key on a screen; None: it does nothing there."""
+    def find_action(self, screen: str, key: str) -> str | None:
         return self._actions.get((screen, key))
 
     def hint(self, name: str) -> str:
-        """The first key of an action, as people write it."""
+        """Return the first key of an action as people write it; empty if it has none."""
         row = self.keys.get(name)
-        return sign(row.keys[0]) if row and row.keys else ""
+        return format_key(row.keys[0]) if row and row.keys else ""
 
 
-def sign(key: str) -> str:
-    """A key as people write it: `Esc`, `^k`, `j`."""
-    return _SIGNS.get(key, f"^{key[5:]}" if key.startswith("ctrl+") else key)
+def format_key(key: str) -> str:
+    """Return a key as people write it: `Esc`, `^k`, `j`."""
+    return _KEY_LABELS.get(key, f"^{key[5:]}" if key.startswith("ctrl+") else key)
 
 
-def load(own: Path | None = None) -> Keymap:
-    """The shared keys, where `own` does not say otherwise: its lines are `start = "S"` or `down = ["n", "down"]`.
+def load_keymap(own: Path | None = None) -> Keymap:
+    """Load the shared keys, overridden by the file `own` with lines such as `start = "S"` or `down = ["n", "down"]`.
 
     Raises:
-        BadKeys: The file can't be read, names no action of this face, or gives one key to two actions.
+        BadKeys: The file can't be read, names an unknown action, or assigns a key to two actions.
     """
-    replaced = _own(own) if own is not None else {}
-    taken = {key for given in replaced.values() for key in given}
+    overrides = _read_own_keys(own) if own is not None else {}
+    own_keys = {key for keys in overrides.values() for key in keys}
     keys: list[Key] = []
     for group in tomllib.loads(SHARED.read_text("utf-8"))["group"]:
         for row in group["keys"]:
             if FACE in row.get("faces", (FACE,)):
-                shared = tuple(key for key in row["keys"] if not (row.get("yields") and key in taken))
-                given = replaced.pop(row["name"], shared)
-                keys.append(Key(row["name"], given, row["does"], tuple(row["in"]), group["title"]))
-    if replaced:
-        name = next(iter(replaced))
+                shared = tuple(key for key in row["keys"] if not (row.get("yields") and key in own_keys))
+                assigned = overrides.pop(row["name"], shared)
+                keys.append(Key(row["name"], assigned, row["does"], tuple(row["in"]), group["title"]))
+    if overrides:
+        name = next(iter(overrides))
         near = get_close_matches(name, [key.name for key in keys], n=1)
-        raise BadKeys(f"{own}: there is no action {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        raise BadKeys(f"{own}: unknown action {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
     return Keymap(keys)
 
 
-def _own(path: Path) -> dict[str, tuple[str, ...]]:
+def _read_own_keys(path: Path) -> dict[str, tuple[str, ...]]:
     try:
-        found: Mapping[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        values: Mapping[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadKeys(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     keys: dict[str, tuple[str, ...]] = {}
-    for name, value in found.items():
+    for name, value in values.items():
         try:
             keys[name] = msgspec.convert([value] if isinstance(value, str) else value, tuple[_KeyName, ...])
         except msgspec.ValidationError:
-            raise BadKeys(f"{path}: {name} is a key or a list of keys") from None
+            raise BadKeys(f"{path}: {name} must be a key or a list of keys") from None
     return keys

@@ -1,4 +1,4 @@
-"""One list on the screen: its tasks live, or as they were at a version; what is chosen and marked in it."""
+"""The tasks of one list on the screen, live or at a version, with selection and marks."""
 
 from typing import ClassVar
 
@@ -10,122 +10,132 @@ from punchlist.base.tree import find_open_parents
 from punchlist.calls.cursor import Cursor, FoldView
 from punchlist.calls.rows import Rows
 from punchlist.clients.aio import AsyncConversation
-from punchlist_apps.ui.detail import detail
-from punchlist_apps.ui.dialogs import painted
-from punchlist_apps.ui.face import Face
-from punchlist_apps.ui.filters import STATES, of_tasks
-from punchlist_apps.ui.parts import Item, Part, bar, fitted, shared_text, tally, task_parts, text, tree
-from punchlist_apps.ui.past import Picture, at_version
+from punchlist_apps.ui.detail import draw_detail
+from punchlist_apps.ui.dialogs import render_parts
+from punchlist_apps.ui.filters import STATES, build_task_test
+from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.parts import (
+    Item,
+    Part,
+    build_tree,
+    draw_counts,
+    draw_progress,
+    draw_task,
+    fit_parts,
+    format_sharing,
+    sanitize,
+)
+from punchlist_apps.ui.past import PastList, load_version
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
 WIDE = 110
-"""From so many columns on the detail stands beside the list."""
-RUNNING = 3
-"""How many tasks in progress are shown that are not in view."""
+"""Minimum width for showing details next to the list, in columns."""
+MAX_NAMED = 3
+"""Upper limit for the invisible tasks in progress shown below the list, and for tasks and errors in a message."""
 
 
-class ListView(Face):
-    """Shows the tasks of a list.
+class ListView(LineScreen):
+    """Base of the screen of a list: shows its tasks, without changing them."""
 
-    Args:
-        plan: The list.
-    """
+    screen_name: ClassVar[str] = "list"
 
-    place: ClassVar[str] = "list"
-
-    def __init__(self, plan: AsyncConversation) -> None:
+    def __init__(self, conversation: AsyncConversation) -> None:
         super().__init__()
-        self.plan = plan
+        self.conversation = conversation
         self.rows = Rows()
-        self.past: Picture | None = None
+        self.past: PastList | None = None
         self.marked: set[str] = set()
-        self._test = of_tasks("")
-        self._known = False
-        self._underway = set[str]()
+        self._test = build_task_test("")
+        self._is_loaded = False
+        self._running_ids = set[str]()
         self._detail: list[Part] = []
-        self._numbers = 1
+        self._id_width = 1
 
     @property
-    def picture(self) -> Rows | Picture:
+    def shown_list(self) -> Rows | PastList:
         return self.past or self.rows
 
-    def beside(self) -> ComposeResult:
+    def compose_side(self) -> ComposeResult:
         with VerticalScroll(id="detail", can_focus=False):
             yield Static(id="task")
 
     def on_mount(self) -> None:
         view = FoldView()
         self.rows = view.rows
-        self.run_worker(self.face.follow(Cursor(self.plan.id, view), self._came))
+        self.run_worker(self.program.follow(Cursor(self.conversation.id, view), lambda _rows: self.schedule_draw()))
 
     # what is shown
-
-    def _came(self, rows: Rows) -> None:
-        self.soon()
 
     def draw_changes(self) -> None:
         rows = self.rows
         changed = rows.take_changes()
         if changed is None:
-            self._underway = {task.id for task in rows.order if task.status == "in_progress"}
+            self._running_ids = {task.id for task in rows.order if task.status == "in_progress"}
         else:
-            self._underway -= changed
-            self._underway |= {key for key in changed if rows.by_id[key].status == "in_progress"}
-        first, self._known = not self._known, True
+            self._running_ids -= changed
+            self._running_ids |= {key for key in changed if rows.by_id[key].status == "in_progress"}
+        is_first, self._is_loaded = not self._is_loaded, True
         if self.past is not None:
             self.draw_frame()
             return
         index = self.lines.index
-        # The state of a part is also that of its parent, for those who look for what is ready.
-        moved = self._test and any(
+        # A subtask's state also decides whether its parent matches `is:ready`.
+        is_moved = self._test and any(
             rows.by_id[key].parent or self._test(rows.by_id[key]) != (key in index) for key in changed or ()
         )
-        if changed is None or moved:
-            self.arranged()
-            if first:
-                self._choose_something()
+        if changed is None or is_moved:
+            self.rearrange()
+            if is_first:
+                self._select_start()
             return
-        self.lines.changed(changed)
+        self.lines.refresh_keys(changed)
         self.draw_frame()
 
-    def _choose_something(self) -> None:
-        """Begin at what is being worked on, or at the first task that is open."""
+    def _select_start(self) -> None:
+        """Select the first task in progress, or else the first open task."""
         for name in ("running", "open"):
             for task in self.rows.order:
                 if STATES[name](task):
-                    self.lines.find(task.id)
+                    self.lines.select_key(task.id)
                     return
 
-    def items(self) -> list[Item]:
-        order = self.picture.order
-        self._test = of_tasks(self.words, find_open_parents(order)) if self.words else None
-        self._numbers = max((len(task.id) for task in order), default=1)
-        return tree(order if self._test is None else [task for task in order if self._test(task)])
+    def build_items(self) -> list[Item]:
+        order = self.shown_list.order
+        self._test = build_task_test(self.filter_text, find_open_parents(order)) if self.filter_text else None
+        self._id_width = max((len(task.id) for task in order), default=1)
+        return build_tree(order if self._test is None else [task for task in order if self._test(task)])
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        task = self.picture.by_id.get(item.key)
+        task = self.shown_list.by_id.get(item.key)
         if task is None:
             return []
-        marked = item.key in self.marked
+        is_marked = item.key in self.marked
         context = self.draw_context(width) if self.past is None else self.draw_context(width)._replace(now=0)
-        return task_parts(task, context, depth=item.depth, numbers=self._numbers, marked=marked)
+        return draw_task(task, context, depth=item.depth, id_width=self._id_width, marked=is_marked)
 
-    def head(self) -> list[Part]:
-        """The list's name, how it stands; of a list of the past which one it is."""
-        name = text(short_name(self.plan.id, self.face.cards))
+    def draw_bar(self) -> list[Part]:
+        name = sanitize(short_name(self.conversation.id, self.program.cards))
         if self.past is not None:
-            when: list[Part] = [("title", name), ("failed", f"   version {self.past.version} of {self.rows.version}")]
-            return [*when, ("", f"   {self.past.made}"), ("dim", f"   {self.face.keys.hint('now')} now")]
-        parts: list[Part] = [("title", f"{name}  "), *bar(self.rows.counts), ("", " "), *tally(self.rows.counts)]
-        if self.words:
-            parts.append(("marked", f"   [{text(self.words)}]"))
+            version: list[Part] = [
+                ("title", name),
+                ("failed", f"   version {self.past.version} of {self.rows.version}"),
+            ]
+            return [*version, ("", f"   {self.past.change}"), ("dim", f"   {self.program.keys.hint('now')} now")]
+        parts: list[Part] = [
+            ("title", f"{name}  "),
+            *draw_progress(self.rows.counts),
+            ("", " "),
+            *draw_counts(self.rows.counts),
+        ]
+        if self.filter_text:
+            parts.append(("marked", f"   [{sanitize(self.filter_text)}]"))
         if self.marked:
             parts.append(("marked", f"   {len(self.marked)} marked"))
         if self.rows.damaged is not None:
             parts.append(("failed", "   damaged: not the whole list"))
         if self.rows.shared is not None:
-            parts.append(("paused", f"   {shared_text(self.rows.shared)}"))
+            parts.append(("paused", f"   {format_sharing(self.rows.shared)}"))
         return parts
 
     def draw_frame(self) -> None:
@@ -134,64 +144,66 @@ class ListView(Face):
         self.set_class(self.size.width >= WIDE, "wide-enough")
         if self.is_mounted and self.size.width >= WIDE:
             task = self.selected
-            parts = detail(task, self.picture.by_id, self.draw_context(0)) if task else []
+            parts = draw_detail(task, self.shown_list.by_id, self.draw_context(0)) if task else []
             if parts != self._detail:
                 self._detail = parts
-                shown = painted(parts, self.styles_by_name())
-                shown.no_wrap, shown.overflow = False, "fold"
-                self.query_one("#task", Static).update(shown)
+                text = render_parts(parts, self.styles_by_name())
+                text.no_wrap, text.overflow = False, "fold"
+                self.query_one("#task", Static).update(text)
 
-    def under(self) -> list[list[Part]]:
-        seen = {item.key for item in self.lines.in_view} if self._underway and self.past is None else self._underway
-        hidden = sorted((self.rows.by_id[key] for key in self._underway - seen), key=lambda task: (task.rank, task.id))
-        most = 1 if self.size.height < 20 else RUNNING  # noqa: PLR2004 - a low window has no room for three
+    def draw_running(self) -> list[list[Part]]:
+        if not self._running_ids or self.past is not None:
+            return []
+        invisible = self._running_ids - {item.key for item in self.lines.visible_items}
+        hidden = sorted((self.rows.by_id[key] for key in invisible), key=lambda task: (task.rank, task.id))
+        count = 1 if self.size.height < 20 else MAX_NAMED  # noqa: PLR2004 - a low window has no room for three
         context = self.draw_context(self.size.width)
-        lines = [task_parts(task, context, numbers=self._numbers) for task in hidden[:most]]
-        if len(hidden) > most:
-            lines[-1] = [*fitted(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - most} more")]
+        lines = [draw_task(task, context, id_width=self._id_width) for task in hidden[:count]]
+        if len(hidden) > count:
+            lines[-1] = [*fit_parts(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - count} more")]
         return lines
 
-    def spins(self, key: str) -> bool:
+    def has_spinner(self, key: str) -> bool:
         task = None if self.past else self.rows.by_id.get(key)
         return task is not None and task.status == "in_progress"
 
-    def empty(self) -> str:
-        if not self._known:
+    def describe_empty(self) -> str:
+        if not self._is_loaded:
             return ""
-        if self.words:
-            return "No task has these words; Esc in the filter shows all."
-        return "No tasks." if self.past else "This list has no tasks yet: a adds one."
+        if self.filter_text:
+            return "No task matches the filter; Esc in the filter shows all."
+        return "No tasks." if self.past else "This list has no tasks yet; press a to add one."
 
-    # what is meant
+    # the targets of an action
 
     @property
     def selected(self) -> Task | None:
-        return self.picture.by_id.get(self.lines.key)
+        return self.shown_list.by_id.get(self.lines.key)
 
     @property
-    def meant(self) -> list[Task]:
-        """The marked tasks in their order, or else the chosen one."""
+    def targets(self) -> list[Task]:
+        """The marked tasks in their order, or else the selected one."""
         if self.marked:
-            return [task for task in self.picture.order if task.id in self.marked]
+            return [task for task in self.shown_list.order if task.id in self.marked]
         return [self.selected] if self.selected else []
 
     # the past
 
     def show_version(self, version: int) -> None:
-        """Show the list as it stood right after a version."""
+        """Show the list as it was right after a version."""
         if version >= self.rows.version:
             self.do_now()
             return
 
         async def read() -> None:
-            self.past = await at_version(self.plan, max(version, 1))
+            self.past = await load_version(self.conversation, max(version, 1))
             self.marked = set()
-            self.arranged()
+            self.rearrange()
 
-        self.calls(read(), "past", exclusive=True)
+        self.run_calls(read(), "past", exclusive=True)
 
     def do_older(self) -> None:
-        self.show_version(self.picture.version - 1)
+        self.show_version(self.shown_list.version - 1)
 
     def do_newer(self) -> None:
         if self.past is not None:
@@ -199,4 +211,4 @@ class ListView(Face):
 
     def do_now(self) -> None:
         self.past = None
-        self.arranged()
+        self.rearrange()

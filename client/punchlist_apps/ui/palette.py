@@ -1,4 +1,4 @@
-"""The palette: every list and every command by a few letters of its name."""
+"""The palette: finds lists and commands by a few letters of their names."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
@@ -6,39 +6,39 @@ from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Provider
 
-from punchlist_apps.ui.face import Face
-from punchlist_apps.ui.parts import text
+from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.parts import sanitize
 from punchlist_apps.ui.program import Program
 from punchlist_schemas.repository import short_name
 
-_FIRST = 8
+_SUGGESTIONS = 8
 
 
-class Everything(Provider):
-    """Lists and commands of the screen below."""
+class Palette(Provider):
+    """All lists, and the commands of the screen below."""
 
     async def search(self, query: str) -> AsyncGenerator[Hit]:
         matcher = self.matcher(query)
-        for name, does, run in self._found():
+        for name, description, run in self._list_commands():
             if (score := matcher.match(name)) > 0:
-                yield Hit(score, matcher.highlight(name), run, help=does)
+                yield Hit(score, matcher.highlight(name), run, help=description)
 
     async def discover(self) -> AsyncGenerator[DiscoveryHit]:
-        for name, does, run in self._found()[:_FIRST]:
-            yield DiscoveryHit(name, run, help=does)
+        for name, description, run in self._list_commands()[:_SUGGESTIONS]:
+            yield DiscoveryHit(name, run, help=description)
 
-    def _found(self) -> list[tuple[str, str, Callable[[], Awaitable[None] | None]]]:
+    def _list_commands(self) -> list[tuple[str, str, Callable[[], Awaitable[None] | None]]]:
         app = cast(Program, self.app)
-        found: list[tuple[str, str, Callable[[], Awaitable[None] | None]]] = []
+        commands: list[tuple[str, str, Callable[[], Awaitable[None] | None]]] = []
         for card in app.cards.values():
-            called = text(short_name(card.conversation, app.cards))
-            name = text(card.title) or called
+            short = sanitize(short_name(card.conversation, app.cards))
+            name = sanitize(card.title) or short
             counts = card.counts
-            does = f"list {called} · {counts.completed} done, {counts.in_progress} in progress"
-            found.append((name, does, partial(app.open_list, card.conversation)))
+            description = f"list {short} · {counts.completed} done, {counts.in_progress} in progress"
+            commands.append((name, description, partial(app.open_list, card.conversation)))
         screen = self.screen
-        if isinstance(screen, Face):
+        if isinstance(screen, LineScreen):
             for key in app.keys.keys.values():
-                if screen.place in key.screens:
-                    found.append((f"{key.does}", f"key {key.shown}", partial(screen.act, key.name)))
-        return found
+                if screen.screen_name in key.screens:
+                    commands.append((key.does, f"key {key.shown}", partial(screen.act, key.name)))
+        return commands

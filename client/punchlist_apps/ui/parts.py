@@ -1,4 +1,4 @@
-"""What a row shows, as parts: pairs of a colour's name and a text that is harmless for a terminal."""
+"""Draws rows as parts: pairs of a style's name and a text that is escaped for the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,12 +15,18 @@ from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Tas
 
 Part = tuple[str, str]
 _BAR = 10
-_MOST = 600
-"""No line is wider than so many characters of one text."""
+_MAX_CHARS = 600
+"""Maximum length of a text in a row. No terminal is wider."""
 
 
 class DrawContext(NamedTuple):
-    """How rows are drawn: the signs, the time in milliseconds (0 in the past), the spinner's frame, the columns."""
+    """How rows are drawn.
+
+    Attributes:
+        now: The time in milliseconds; 0 for a list of the past.
+        frame: Number of the spinner's frame.
+        width: Width of a row in columns.
+    """
 
     glyphs: Mapping[str, str]
     now: int
@@ -29,13 +35,13 @@ class DrawContext(NamedTuple):
 
     @property
     def spinner(self) -> str:
-        """The sign of what is in progress: it turns where the terminal shows it, and stands in the past."""
-        turns = self.now and self.glyphs is UNICODE_GLYPHS
-        return FRAMES[self.frame % len(FRAMES)] if turns else self.glyphs["in_progress"]
+        """The glyph of tasks in progress: animated with Unicode, except in the past."""
+        is_animated = self.now and self.glyphs is UNICODE_GLYPHS
+        return FRAMES[self.frame % len(FRAMES)] if is_animated else self.glyphs["in_progress"]
 
 
 class Item(NamedTuple):
-    """A line of a list: the key of what it shows (empty: a heading), its indentation, and a heading's text."""
+    """A line of a screen: the key of its task or list (empty for a heading), its indentation, a heading's text."""
 
     key: str
     depth: int = 0
@@ -46,99 +52,99 @@ def state(task: Task) -> str:
     return state_of({"status": task.status, "open_blockers": task.open_blockers})
 
 
-def time_text(at: int | None, day: str | None) -> str:
-    """When a task is due or deferred until, a day or a moment; empty for never."""
-    return text(day or "") or (moment(at) if at else "")
+def format_time(at: int | None, day: str | None) -> str:
+    """Format a due or not-before time, which is a day or a moment; empty for none."""
+    return sanitize(day or "") or (moment(at) if at else "")
 
 
-def text(value: str) -> str:
-    """A text of somebody else's on one line."""
-    return safe(one_line(clip(value, _MOST)))
+def sanitize(value: str) -> str:
+    """Return untrusted text on one line, escaped for the terminal."""
+    return safe(one_line(clip(value, _MAX_CHARS)))
 
 
 def width_of(parts: Iterable[Part]) -> int:
     return sum(cells(words) for _, words in parts)
 
 
-def tree(tasks: Iterable[Task]) -> list[Item]:
+def build_tree(tasks: Iterable[Task]) -> list[Item]:
     """Return tasks in tree order with their depth."""
-    given = list(tasks)
-    if not any(task.parent for task in given):
-        return [Item(task.id) for task in given]
-    rows = as_tree({"id": task.id, "parent": task.parent} for task in given)
+    tasks = list(tasks)
+    if not any(task.parent for task in tasks):
+        return [Item(task.id) for task in tasks]
+    rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)
     return [Item(row["id"], depth) for depth, row in rows]
 
 
-def below_first(tasks: Sequence[Task]) -> list[Task]:
-    """Return tasks in the order in which they can be completed: those below a task before it."""
+def sort_children_first(tasks: Sequence[Task]) -> list[Task]:
+    """Sort tasks for completion: subtasks before their parents."""
     by_id = {task.id: task for task in tasks}
-    done: list[Task] = []
-    above: list[Task] = []
-    for item in tree(tasks):
-        while len(above) > item.depth:
-            done.append(above.pop())
-        above.append(by_id[item.key])
-    return [*done, *reversed(above)]
+    ordered: list[Task] = []
+    ancestors: list[Task] = []
+    for item in build_tree(tasks):
+        while len(ancestors) > item.depth:
+            ordered.append(ancestors.pop())
+        ancestors.append(by_id[item.key])
+    return [*ordered, *reversed(ancestors)]
 
 
-def task_parts(
-    task: Task, context: DrawContext, *, depth: int = 0, numbers: int = 0, marked: bool = False
+def draw_task(
+    task: Task, context: DrawContext, *, depth: int = 0, id_width: int = 0, marked: bool = False
 ) -> list[Part]:
     shown = state(task)
     glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
     urgency = "" if task.priority == "normal" or shown in FINISHED else context.glyphs[task.priority]
     head: list[Part] = [("marked", "▎" if marked else " "), (shown, f"{glyph} ")]
-    head.append(("dim", f"#{text(task.id)}".ljust(numbers + 1) + " "))
+    head.append(("dim", f"#{sanitize(task.id)}".ljust(id_width + 1) + " "))
     head += [(task.priority, f"{urgency:<2}"), ("", "  " * min(depth, 8))]
-    tail = _annotations(task, shown, context)
+    tail = _draw_annotations(task, shown, context)
     room = max(context.width - width_of(head), 8)
-    title = text(task.title)
+    title = sanitize(task.title)
     if cells(title) + width_of(tail) > room:
-        tail = fitted(tail, max(room - cells(title), room // 2))
+        tail = fit_parts(tail, max(room - cells(title), room // 2))
         title = cut(title, room - width_of(tail), context.glyphs["cut"])
     style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
     return [*head, (style, title), *tail]
 
 
-def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
+def _draw_annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
     tail: list[Part] = []
     if shown == "in_progress":
-        doing = text(task.active_form)
+        doing = sanitize(task.active_form)
         elapsed = since(context.now - task.status_changed_at) if context.now else ""
         tail += [("note", f"  {doing}")] if doing else []
         tail += [("note", f" {context.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
     if shown == "failed" and task.fail_reason:
-        tail.append(("failed", f"  {text(task.fail_reason)}"))
+        tail.append(("failed", f"  {sanitize(task.fail_reason)}"))
     if shown not in FINISHED and task.open_blockers:
-        names = ", ".join(f"#{text(one)}" for one in task.open_blockers)
+        names = ", ".join(f"#{sanitize(id)}" for id in task.open_blockers)
         tail.append(("blocked", f"  {context.glyphs['arrow']} {names}"))
     if task.waits_for is not None:
-        tail.append(("paused", f"  waits for {gate_wait(task)}"))
+        tail.append(("paused", f"  waits for {describe_gate(task)}"))
     if task.owner and shown != "completed":
-        tail.append(("owner", f"  @{text(task.owner)}"))
-    if gone := departure(facts_of(task), context.now):
-        tail.append(("failed", f"  {gone}"))
+        tail.append(("owner", f"  @{sanitize(task.owner)}"))
+    if left := departure(facts_of(task), context.now):
+        tail.append(("failed", f"  {left}"))
     if shown in FINISHED:
         return tail
-    tail += [("label", f"  +{text(label)}") for label in task.labels]
+    tail += [("label", f"  +{sanitize(label)}") for label in task.labels]
     if task.due:
         late = context.now and is_late(task.due, task.due_day, context.now)
-        tail.append(("failed" if late else "note", f"  due {time_text(task.due, task.due_day)}"))
+        tail.append(("failed" if late else "note", f"  due {format_time(task.due, task.due_day)}"))
     if task.not_before:
-        tail.append(("note", f"  not before {time_text(task.not_before, task.not_before_day)}"))
+        tail.append(("note", f"  not before {format_time(task.not_before, task.not_before_day)}"))
     return tail
 
 
-def gate_wait(task: Task) -> str:
-    """Return what a completed task waits for at its gate, for people."""
+def describe_gate(task: Task) -> str:
+    """Describe what a completed task waits for at its gate."""
     by = task.gate.by if task.gate is not None else ""
     if task.waits_for == "yes":
-        return f"{text(by)}'s yes" if by else "your yes"
-    return f"the check {text(task.gate.check)}" if task.gate is not None else "a check"
+        return f"{sanitize(by)}'s yes" if by else "your yes"
+    return f"the check {sanitize(task.gate.check)}" if task.gate is not None else "a check"
 
 
-def fitted(parts: Iterable[Part], width: int) -> list[Part]:
-    """Parts in at most `width` columns."""
+def fit_parts(parts: Iterable[Part], width: int) -> list[Part]:
+    """Cut parts to at most `width` columns."""
     kept: list[Part] = []
     for style, words in parts:
         room = width - width_of(kept)
@@ -148,74 +154,74 @@ def fitted(parts: Iterable[Part], width: int) -> list[Part]:
     return kept
 
 
-def bar(counts: Counts, width: int = _BAR) -> list[Part]:
-    """How far a list is: what is done, failed, in progress, and left."""
+def draw_progress(counts: Counts, width: int = _BAR) -> list[Part]:
+    """Draw a progress bar: completed, failed, in progress, and the rest."""
     values = {"completed": counts.completed, "failed": counts.failed, "in_progress": counts.in_progress}
     total = sum(values.values()) + counts.pending + counts.paused
     parts: list[Part] = []
-    passed = used = 0
+    count = used = 0
     for name, value in values.items():
-        passed += value
-        upto = max(used, passed * width // total) if total else 0
+        count += value
+        end = max(used, count * width // total) if total else 0
         if value:
-            upto = max(upto, min(used + 1, width))
-        parts.append((name, "━" * (upto - used)))
-        used = upto
+            end = max(end, min(used + 1, width))
+        parts.append((name, "━" * (end - used)))
+        used = end
     return [*parts, ("dim", "─" * (width - used))]
 
 
-def tally(counts: Counts) -> list[Part]:
-    """`3/12 · 1 failed · 2 in progress`: how a list stands, in words."""
-    numbered = msgspec.structs.asdict(counts)
+def draw_counts(counts: Counts) -> list[Part]:
+    """Draw the counts of a list: `3/12 · 1 failed · 2 in progress`."""
+    by_status = msgspec.structs.asdict(counts)
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
     parts: list[Part] = [("title", f"{counts.completed}/{total}")]
     for name in ("failed", "in_progress", "blocked", "paused"):
-        if numbered[name]:
-            parts += [("dim", " · "), (name, f"{numbered[name]} {name.replace('_', ' ')}")]
+        if by_status[name]:
+            parts += [("dim", " · "), (name, f"{by_status[name]} {name.replace('_', ' ')}")]
     return parts
 
 
-def shared_text(shared: Shared) -> str:
-    """What is said of a list of a space while its newest changes may be missing."""
+def format_sharing(shared: Shared) -> str:
+    """Format the note on a shared list while its latest changes may be missing."""
     return shared_note(msgspec.to_builtins(shared))
 
 
-def card_parts(card: Conversation, context: DrawContext, names: int, called: str = "") -> list[Part]:
-    """One list in a line. `names` is how many columns its name may take, `called` its short name."""
+def draw_card(card: Conversation, context: DrawContext, name_width: int, short_name: str = "") -> list[Part]:
+    """Draw one list as a row. Its name is cut to `name_width` columns."""
     counts = card.counts
-    name = text(card.title) or text(called or card.conversation)
+    name = sanitize(card.title) or sanitize(short_name or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
-    name = cut(name, names, context.glyphs["cut"])
+    name = cut(name, name_width, context.glyphs["cut"])
     parts: list[Part] = [("", " "), glyph, ("", " ")]
-    parts += [("title" if counts.in_progress else "", name + " " * (names - cells(name) + 1))]
-    parts += [*bar(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
+    parts += [("title" if counts.in_progress else "", name + " " * (name_width - cells(name) + 1))]
+    parts += [*draw_progress(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
     if card.damaged is not None:
         parts.append(("failed", "damaged: not the whole list  "))
     if card.shared is not None:
-        parts.append(("paused", f"{shared_text(card.shared)}  "))
-    numbered: dict[str, Any] = msgspec.structs.asdict(counts)
-    numbered["paused"] -= card.waiting
+        parts.append(("paused", f"{format_sharing(card.shared)}  "))
+    by_status: dict[str, Any] = msgspec.structs.asdict(counts)
+    by_status["paused"] -= card.waiting
     if card.waiting:
         parts.append(("paused", f"{card.waiting} {'waits' if card.waiting == 1 else 'wait'} for a yes  "))
     for word in ("failed", "paused", "blocked"):
-        if numbered[word]:
-            parts.append((word, f"{numbered[word]} {word}  "))
-    for one in card.running:
-        doing = text(one.active_form) or text(one.title)
+        if by_status[word]:
+            parts.append((word, f"{by_status[word]} {word}  "))
+    for task in card.running:
+        doing = sanitize(task.active_form) or sanitize(task.title)
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
-        elapsed = f" {since(context.now - one.since)}" if context.now else ""
-        parts += [("owner", f" @{text(one.owner)}" if one.owner else ""), ("dim", f"{elapsed}  ")]
-        if gone := departure(facts_of(one), context.now):
-            parts.append(("failed", f"{gone}  "))
+        elapsed = f" {since(context.now - task.since)}" if context.now else ""
+        parts += [("owner", f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
+        if left := departure(facts_of(task), context.now):
+            parts.append(("failed", f"{left}  "))
     return parts
 
 
 SECTIONS = ("Needs you", "Being worked on", "Waiting", "Quiet")
 
 
-def section(card: Conversation) -> str:
-    """The part of the board that a list belongs to."""
+def section_of(card: Conversation) -> str:
+    """Return the section of the board that a list belongs to."""
     counts = card.counts
     if counts.failed or counts.paused or card.damaged is not None:
         return SECTIONS[0]
@@ -224,15 +230,18 @@ def section(card: Conversation) -> str:
     return SECTIONS[2] if counts.pending else SECTIONS[3]
 
 
-def board_items(cards: Iterable[Conversation]) -> list[Item]:
-    """The lines of the board: sections, in each the newest list first; a list keeps its place while it is used."""
-    found: dict[str, list[Conversation]] = {name: [] for name in SECTIONS}
+def build_board_items(cards: Iterable[Conversation]) -> list[Item]:
+    """Build the lines of the board: sections, each with the newest list first.
+
+    Lists are sorted by creation, so that changes don't move them within a section.
+    """
+    sections: dict[str, list[Conversation]] = {name: [] for name in SECTIONS}
     for card in cards:
-        found[section(card)].append(card)
+        sections[section_of(card)].append(card)
     items: list[Item] = []
-    for name, mine in found.items():
-        if mine:
-            items.append(Item("", 0, f"{name} {len(mine)}"))
-            mine.sort(key=lambda card: (-card.created_at, card.conversation))
-            items += [Item(card.conversation) for card in mine]
+    for name, section in sections.items():
+        if section:
+            items.append(Item("", 0, f"{name} {len(section)}"))
+            section.sort(key=lambda card: (-card.created_at, card.conversation))
+            items += [Item(card.conversation) for card in section]
     return items

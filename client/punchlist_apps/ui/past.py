@@ -1,4 +1,4 @@
-"""What a list was: the list as it stood at a version, who made that version, and what happened, newest first."""
+"""The past of a list: its state at a version, and the screen of its history."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -9,76 +9,78 @@ from punchlist.calls.cursor import Change, TaskList
 from punchlist.clients.aio import AsyncConversation
 from punchlist_apps.common.terminal.event_lines import EventFormatter
 from punchlist_apps.common.terminal.style import Style
-from punchlist_apps.ui.face import Face
+from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.parts import Item, Part
 from punchlist_schemas.events import UnknownEvent
 from punchlist_schemas.things import Counts, Damage, Task
 
-_EVENTS = 500
+_MAX_EVENTS = 500
 _PAGE = 10_000
+_ACTIONS = frozenset("down up first last page_down page_up open undo back filter palette help quit".split())
 
 
-class Picture(NamedTuple):
-    """A list as it is drawn; `Rows` has the same members."""
+class PastList(NamedTuple):
+    """A list at a version. `Rows` has the same members, except `change`, the event that made the version."""
 
     by_id: Mapping[str, Task]
     order: list[Task]
     counts: Counts
     version: int
     damaged: Damage | None
-    made: str
+    change: str
 
     @classmethod
-    def of(cls, tasks: TaskList, made: str) -> "Picture":
-        """The list as it was; `made` says who made it so."""
+    def of(cls, tasks: TaskList, change: str) -> "PastList":
         by_id = {task.id: task for task in tasks}
-        return cls(by_id, list(tasks), tasks.counts, tasks.version, tasks.damaged, made)
+        return cls(by_id, list(tasks), tasks.counts, tasks.version, tasks.damaged, change)
 
 
-async def at_version(plan: AsyncConversation, version: int) -> Picture:
-    tasks = await plan.list(at_version=version)
-    events = await plan.client.read(max(tasks.seq - 1, 0), plan.id, limit=1)
-    made = [sentence(event) for event in events if event.version == version]
-    return Picture.of(tasks, made[0] if made else "")
+async def load_version(conversation: AsyncConversation, version: int) -> PastList:
+    tasks = await conversation.list(at_version=version)
+    events = await conversation.client.read(max(tasks.seq - 1, 0), conversation.id, limit=1)
+    change = next((format_change(event) for event in events if event.version == version), "")
+    return PastList.of(tasks, change)
 
 
-async def latest(plan: AsyncConversation, upto: int) -> list[Change]:
-    """The last events of a list, newest first, as far as they are found without reading the whole log."""
+async def read_latest(conversation: AsyncConversation, upto: int) -> list[Change]:
+    """Return the last events of a list, newest first.
+
+    Reads a window at the end of the log, and larger ones while it contains too few events of the list.
+    """
     window = _PAGE
     while True:
         after = max(upto - window, 0)
-        found: list[Change] = []
+        changes: list[Change] = []
         position = after
-        while page := await plan.client.read(position, plan.id, limit=_PAGE):
-            found += page
+        while page := await conversation.client.read(position, conversation.id, limit=_PAGE):
+            changes += page
             position = page[-1].seq
-        if len(found) >= _EVENTS or not after:
-            return found[: -_EVENTS - 1 : -1]
+        if len(changes) >= _MAX_EVENTS or not after:
+            return changes[: -_MAX_EVENTS - 1 : -1]
         window *= 8
 
 
-def sentence(change: Change, formatter: EventFormatter | None = None) -> str:
-    """One event as a line, harmless for a terminal."""
+def format_change(change: Change, formatter: EventFormatter | None = None) -> str:
+    """Format an event as one line, escaped for the terminal."""
     event = change.event
     value: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
     head = {"conversation": change.conversation, "at": change.at, "actor": change.actor, "event": value}
     return (formatter or EventFormatter(Style(), dated=False)).line(head)
 
 
-class History(Face):
-    """What happened to a list, newest first; Enter looks at the list as it was then, `undo` undoes a change.
+class History(LineScreen):
+    """Screen of a list's events, newest first. Enter shows the list at that version, `undo` undoes the change.
 
     Args:
-        name: What the list is called.
+        name: The list's name.
         changes: The events, newest first.
-        show_version: Shows the list at a version.
-        undo: Asks whether to undo the call that begins with a version, and its actor.
+        undo: Called with the first version of the call to undo, and its actor.
     """
 
-    place: ClassVar[str] = "list"
+    screen_name: ClassVar[str] = "list"
     hints: ClassVar[dict[str, str]] = {
-        "open": "look at it",
-        "undo": "undo it",
+        "open": "view",
+        "undo": "undo",
         "back": "back",
         "filter": "filter",
         "help": "all keys",
@@ -92,46 +94,45 @@ class History(Face):
         undo: Callable[[int, str], None],
     ) -> None:
         super().__init__()
-        self._whose = name
+        self._list_name = name
         self._show_version = show_version
         self._undo = undo
         self._actors = {str(change.version): change.actor for change in changes}
         formatter = EventFormatter(Style())
-        lines = [sentence(change, formatter) for change in reversed(changes)]
+        lines = [format_change(change, formatter) for change in reversed(changes)]
         self._lines = {str(change.version): line for change, line in zip(changes, reversed(lines), strict=True)}
 
     def draw(self, item: Item, width: int) -> list[Part]:
         return [("dim", f" v{item.key:<6} "), ("", self._lines[item.key])]
 
-    def items(self) -> list[Item]:
-        words = self.words.casefold().split()
+    def build_items(self) -> list[Item]:
+        words = self.filter_text.casefold().split()
         return [Item(key) for key, line in self._lines.items() if all(word in line.casefold() for word in words)]
 
-    def head(self) -> list[Part]:
-        return [("title", self._whose), ("dim", f"   what happened, newest first · {len(self._lines)} events")]
+    def draw_bar(self) -> list[Part]:
+        return [("title", self._list_name), ("dim", f"   what happened, newest first · {len(self._lines)} events")]
 
-    def spins(self, key: str) -> bool:
+    def has_spinner(self, key: str) -> bool:
         return False
 
     def draw_changes(self) -> None:
-        """What happened stays so."""
+        """Past events don't change."""
 
     async def act(self, action: str) -> None:
-        known = "down up first last page_down page_up open undo back filter palette help quit".split()
-        if action in known:
+        if action in _ACTIONS:
             await super().act(action)
 
     def do_open(self) -> None:
         key = self.lines.key
-        self.face.pop_screen()
+        self.program.pop_screen()
         if key:
             self._show_version(int(key))
 
     def do_undo(self) -> None:
         key = self.lines.key
-        self.face.pop_screen()
+        self.program.pop_screen()
         if key:
             self._undo(int(key), self._actors[key])
 
     def do_back(self) -> None:
-        self.face.pop_screen()
+        self.program.pop_screen()

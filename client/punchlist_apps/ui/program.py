@@ -1,4 +1,4 @@
-"""What the screens know of the program that shows them."""
+"""The interface of the program that its screens use."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 
 class Setup(NamedTuple):
-    """How `punch ui` was called.
+    """Options of `punch ui`.
 
     Attributes:
-        options: How to connect.
-        glyphs: The signs that the terminal can show.
-        conversation: The list to open first; None: the board.
-        actor: Who makes the changes, by default the connection's name.
-        owner: For whom tasks are claimed.
-        read_only: Whether nothing may be changed.
-        keys: A file of the user's own keys.
+        options: Options of the connection.
+        glyphs: The glyphs that the terminal can show.
+        conversation: The list to open first; None for the board.
+        actor: Actor of the changes, by default the connection's name.
+        owner: Owner of claims.
+        read_only: Whether changes are disabled.
+        keys: File of the user's own keys.
     """
 
     options: Options
@@ -38,32 +38,30 @@ class Setup(NamedTuple):
 
 
 class Program(App[None]):
-    """What every screen may ask of the program.
+    """The program as its screens see it.
 
     Attributes:
-        setup: How it was called.
-        keys: Which key does what.
-        cards: Every list, by id.
-        away: Why the daemon does not answer; empty: it does.
+        cards: All lists by id.
+        connection_error: Why the daemon doesn't respond; empty while it does.
     """
 
     setup: Setup
     keys: Keymap
     cards: dict[str, Conversation]
-    away: str = ""
+    connection_error: str = ""
 
     @abstractmethod
     def open_list(self, name: str) -> None:
-        """Show one list over the board."""
+        """Open the screen of a list over the board."""
 
     @abstractmethod
     def open_who(self) -> None:
-        """Show the agents over this screen."""
+        """Open the screen of agents over this one."""
 
     @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
-        """Take what a subscription hands out, for ever. While the daemon is away the last picture stays."""
+        """Pass the items of a subscription to `take`, forever. Reconnects after the daemon has been away."""
 
     @abstractmethod
     async def follow_board(self) -> None:
-        """Keep the cards as they are now, for ever. It goes on where it was when it was left."""
+        """Keep the cards current, forever. After a cancellation, the next call resumes at its position."""

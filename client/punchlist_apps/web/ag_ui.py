@@ -239,12 +239,12 @@ async def _answer(thread: Thread, turn: str, resume: list[_Resume]) -> str:
     said = agreed if isinstance(agreed, str) else "yes" if agreed is True else "no"
     text = said if entry.status == "resolved" else "no"
     try:
-        await thread.message(turn)
+        await thread.get_message(turn)
     except NotFound:
         pass
     else:
         return text  # the run is repeated
-    past = await thread.before(None)
+    past = await thread.list_exchanges(None)
     if more or not past or not past[-1].answer.get("asks") or f"{past[-1].turn}.a" != entry.interrupt_id:
         raise ValueError("resume must answer the question that is open, and no other is")
     return text
@@ -284,7 +284,7 @@ def _text(message: _Message) -> str:
 
 
 def _digest(thread: Thread, text: str) -> str:
-    return hashlib.sha256(thread.place(text).encode("utf-8", "replace")).hexdigest()[:32]
+    return hashlib.sha256(thread.turn_path(text).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _sent(event: Event) -> bytes:

@@ -68,7 +68,7 @@ class Panel:
     async def threads(self, request: Request) -> Response:
         client, scope = await self.caller(request)
         name = named(request.query_params.get("list"), scope)
-        found = await Thread.about(client, name)
+        found = await Thread.find_all(client, name)
         return json_response({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
 
     async def begin(self, request: Request) -> Response:
@@ -109,7 +109,7 @@ class Panel:
         """
         thread = await self._thread(request)
         turn = request.path_params["turn"]
-        await thread.message(turn)
+        await thread.get_message(turn)
         after = request.headers.get("last-event-id", "0")
         if self._access.scope(request).mode == "rw":
             self.work(thread, turn, request)
@@ -122,9 +122,9 @@ class Panel:
         self, thread: Thread, turn: str, after: int = 0
     ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
         """The events of a turn behind number `after`, to its end; None when it was quiet for long."""
-        place, seq = thread.place(turn), 0
-        while not self._worker.live.knows(place):
-            if (answer := await thread.answer(turn)) is not None:
+        place, seq = thread.turn_path(turn), 0
+        while not self._worker.live.has(place):
+            if (answer := await thread.find_answer(turn)) is not None:
                 yield 1, "message", answer
                 yield 2, "end", {}
                 return
@@ -133,7 +133,9 @@ class Panel:
             if self._ending.is_set():
                 return
             # Another program works on it, or none does: its answer comes by the log.
-            wait = EventWait(after=seq or (await thread.message(turn)).seq, conversation=thread.id, timeout_ms=_LOOK_MS)
+            wait = EventWait(
+                after=seq or (await thread.get_message(turn)).seq, conversation=thread.id, timeout_ms=_LOOK_MS
+            )
             seq = (await thread.client.run(Call("event.wait", wait, itself))).next
             yield None
         events = self._worker.live.follow(place, after)
@@ -169,9 +171,9 @@ class Panel:
     def work(self, thread: Thread, turn: str, request: Request) -> None:
         """Work on a turn beside the request, once, for whom the request speaks for, and while its token is valid."""
         thread.person = self._access.person(self._access.scope(request))
-        place = thread.place(turn)
+        place = thread.turn_path(turn)
         if place not in self._turns:
-            self._worker.live.restart(place)
+            self._worker.live.discard_unanswered(place)
             task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn, request))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
@@ -194,7 +196,7 @@ class Panel:
                 last = "message", await self._worker.answer(thread, turn)
             except PunchlistError as error:  # such as a full disk: a client that follows it again restarts it
                 last = "failed", {"text": str(error)}
-            self._worker.live.finish(thread.place(turn), *last)
+            self._worker.live.finish(thread.turn_path(turn), *last)
             group.cancel_scope.cancel()
 
     async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:

@@ -39,7 +39,7 @@ from punchlist.base.project import own
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
-from punchlist_apps.chat.thread import SHOWN, Thread, checked, is_own, marked_text_of, thread_title
+from punchlist_apps.chat.thread import SHOWN, Thread, clean_text, is_own, marked_text_of, thread_title
 from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.common.http.revocation import ENDED, end_with
 from punchlist_apps.web import bodies
@@ -105,7 +105,7 @@ class ChatKit(ChatKitServer[Caller]):
         if (id := getattr(asked.params, "thread_id", None)) is not None:
             await _thread(context, id)
         if (said := getattr(asked.params, "input", None)) is not None:
-            checked("".join(part.text for part in said.content))
+            clean_text("".join(part.text for part in said.content))
             if said.attachments:
                 raise ValueError("there are no attachments")
         return await super().process(request, context)

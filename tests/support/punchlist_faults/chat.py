@@ -31,7 +31,7 @@ class _Deadly(Live):
         super().__init__()
         self._point = point
 
-    def teller(self, turn: str) -> Any:
+    def start(self, turn: str) -> Any:
         def tell(name: str, _data: dict[str, Any]) -> None:
             if name == self._point:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import anyio
 
 from punchlist import AsyncClient
-from punchlist_apps.chat.live import Live, Tell
+from punchlist_apps.chat.live import Live, Publish
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_testing.scripted_model import Says, honest, last_user
@@ -36,19 +36,19 @@ class Talk:
         return [task.title for task in await self.thread.tasks.list()]
 
     async def tools(self) -> list[tuple[str, dict[str, Any]]]:
-        written = await self.thread.written(self.turn)
+        written = await self.thread.load_records(self.turn)
         steps = [written[id] for id in sorted(written) if id.startswith("s")]
         return [(call["tool"], call.get("arguments", {})) for step in steps for call in step["calls"]]
 
     async def check(self, turn: str) -> dict[str, Any]:
         """See that an answer is proved by the log: each receipt is an event of the list with its key, and all are."""
-        answer = await self.thread.answer(turn)
+        answer = await self.thread.find_answer(turn)
         assert answer is not None
-        written = await self.thread.written(turn)
+        written = await self.thread.load_records(turn)
         seqs = set[int]()
         for id in written:
             if id.startswith("c"):
-                seqs |= {event.seq for event in await self.thread.tasks.find(self.thread.key(turn, id))}
+                seqs |= {event.seq for event in await self.thread.tasks.find(self.thread.call_key(turn, id))}
         for receipt in answer.get("receipts", ()):
             found = await self.thread.tasks.find(receipt["key"])
             assert receipt["key"].startswith(f"{turn}/")
@@ -73,7 +73,7 @@ async def transcript(talk: Talk) -> str:
     lines: list[str] = []
     for text in SAID:
         answer = await talk.say(text)
-        written = await talk.thread.written(talk.turn)
+        written = await talk.thread.load_records(talk.turn)
         words = answer.get("model_text") or (answer["text"] if answer["source"] == "model" else "")
         spoken = [f"  model  {words}"] if words else []
         lines += [f"› {text}", *(spoken if answer.get("untrue") else ())]
@@ -110,9 +110,9 @@ class Deadly(Live):
         self.point = point
         self.has_killed = False
 
-    def teller(self, turn: str) -> Tell:
+    def start(self, turn: str) -> Publish:
         """What the turn says its events to, until it dies."""
-        tell = super().teller(turn)
+        tell = super().start(turn)
 
         def dying(name: str, data: dict[str, Any]) -> None:
             tell(name, data)

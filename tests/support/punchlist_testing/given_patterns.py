@@ -34,5 +34,5 @@ GIVEN = {
 }
 """`(module, expression) → patterns`."""
 
-BOUNDED = {"client/punchlist_apps/chat/rules/": reading.MOST}
+BOUNDED = {"client/punchlist_apps/chat/rules/": reading.MAX_CHARS}
 """The patterns below a place see texts of at most so many characters."""

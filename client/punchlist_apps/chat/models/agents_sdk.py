@@ -1,7 +1,7 @@
-"""Models through the OpenAI Agents SDK, for Responses and for those who have it: the extra `chat-sdk`.
+"""Models through the OpenAI Agents SDK, for Responses and Chat Completions: the extra `chat-sdk`.
 
-The SDK runs the loop; what it wants to call is written down before its tools run, and its tools are our calls. Its
-tracing, which would export what is said wherever a key lies in the environment, is off, and so are its retries.
+The SDK runs the loop. Its calls are stored before its tools run, and its tools make the turn's calls. Its tracing is
+off, because it would export messages wherever the environment contains an API key. Its retries are off too.
 """
 
 import json
@@ -22,20 +22,20 @@ from agents.agent import ToolsToFinalOutputResult
 from agents.exceptions import AgentsException, MaxTurnsExceeded
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, OpenAIError, Timeout
 
-from punchlist_apps.chat.models.port import Away, Work
-from punchlist_apps.chat.models.requests import OF_KEYS, Limits, reason, retry_after
-from punchlist_apps.chat.toolset import Wanted, cleaned
+from punchlist_apps.chat.models.port import ModelError, Work
+from punchlist_apps.chat.models.requests import KEY_STATUSES, Limits, parse_retry_after, read_reason
+from punchlist_apps.chat.toolset import ToolCall, clean_arguments
 
-_MOST_TURNS = 12
-"""A bound of last resort: the turn itself counts steps, and ends before."""
+_MAX_TURNS = 12
+"""Upper limit for the SDK's loop. The turn's own limit of steps is lower."""
 
 
 class AgentsSdk:
-    """A model behind a URL, asked through the SDK.
+    """A model at a URL, called through the SDK.
 
     Args:
-        key: What it wants to see, if anything.
-        responses: Whether it speaks Responses; else Chat Completions.
+        key: API key; empty for none.
+        responses: Whether the server speaks Responses; otherwise Chat Completions.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class AgentsSdk:
         self._kind = OpenAIResponsesModel if responses else OpenAIChatCompletionsModel
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
-        waits = Timeout(max(self._limits.first_s, self._limits.silent_s), connect=self._limits.connect_s)
+        timeout = Timeout(max(self._limits.first_s, self._limits.silent_s), connect=self._limits.connect_s)
         try:
-            client = AsyncOpenAI(base_url=self._url, api_key=self._key or "none", max_retries=0, timeout=waits)
+            client = AsyncOpenAI(base_url=self._url, api_key=self._key or "none", max_retries=0, timeout=timeout)
         except (OpenAIError, ValueError) as error:
-            raise Away("configuration", str(error)) from None
+            raise ModelError("configuration", str(error)) from None
         async with client:
             return await self._run(client, work, instructions, definitions)
 
@@ -66,29 +66,29 @@ class AgentsSdk:
             instructions=instructions,
             model=self._kind(self.name, client),
             model_settings=ModelSettings(include_usage=True),
-            tools=[_tool(one["function"], work) for one in definitions],
-            tool_use_behavior=lambda _context, _results: ToolsToFinalOutputResult(work.is_over, ""),
+            tools=[_build_tool(definition["function"], work) for definition in definitions],
+            tool_use_behavior=lambda _context, _results: ToolsToFinalOutputResult(work.is_finished, ""),
         )
-        given: list[Any] = [*work.history]
-        for calls, results in work.taken:
-            given += _items(calls, results)
-        running = Runner.run_streamed(
-            agent, given, max_turns=_MOST_TURNS, hooks=hooks, run_config=RunConfig(tracing_disabled=True)
+        items: list[Any] = [*work.history]
+        for calls, results in work.finished_steps:
+            items += _build_items(calls, results)
+        run = Runner.run_streamed(
+            agent, items, max_turns=_MAX_TURNS, hooks=hooks, run_config=RunConfig(tracing_disabled=True)
         )
         try:
-            async for event in running.stream_events():
+            async for event in run.stream_events():
                 if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
-                    work.delta(event.data.delta)
+                    work.add_delta(event.data.delta)
         except Exception as error:
-            raise (hooks.away or _away(error, self._key)) from None
+            raise (hooks.error or _to_model_error(error, self._key)) from None
         finally:
-            running.cancel()
-        return str(running.final_output or ""), hooks.usage
+            run.cancel()
+        return str(run.final_output or ""), hooks.usage
 
 
-def _tool(function: dict[str, Any], work: Work) -> FunctionTool:
+def _build_tool(function: dict[str, Any], work: Work) -> FunctionTool:
     async def invoke(context: Any, _arguments: str) -> str:
-        return await work.call(context.tool_call_id)
+        return await work.make_call(context.tool_call_id)
 
     return FunctionTool(
         name=function["name"],
@@ -99,52 +99,54 @@ def _tool(function: dict[str, Any], work: Work) -> FunctionTool:
     )
 
 
-def _items(calls: list[Wanted], results: list[str]) -> list[dict[str, Any]]:
-    made = [
-        {"type": "function_call", "call_id": one.id, "name": one.tool, "arguments": json.dumps(one.arguments)}
-        for one in calls
+def _build_items(calls: list[ToolCall], results: list[str]) -> list[dict[str, Any]]:
+    requests = [
+        {"type": "function_call", "call_id": call.id, "name": call.tool, "arguments": json.dumps(call.arguments)}
+        for call in calls
     ]
-    told = [
-        {"type": "function_call_output", "call_id": one.id, "output": result}
-        for one, result in zip(calls, results, strict=True)
+    outputs = [
+        {"type": "function_call_output", "call_id": call.id, "output": result}
+        for call, result in zip(calls, results, strict=True)
     ]
-    return made + told
+    return requests + outputs
 
 
 class _Hooks(RunHooks[Any]):
-    """Writes the calls of each answer down before the SDK makes the first of them."""
+    """Stores the calls of each answer before the SDK makes the first of them."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self.usage: dict[str, int] = {}
-        self.away: Away | None = None
+        self.error: ModelError | None = None
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        """Called when the model has answered, before any tool runs."""
+        """Store the calls of an answer. The SDK runs this before any tool."""
         usage = {"input": int(response.usage.input_tokens), "output": int(response.usage.output_tokens)}
-        made = [item for item in cast("list[Any]", response.output) if getattr(item, "type", "") == "function_call"]
-        if not made:
+        items = [item for item in cast("list[Any]", response.output) if getattr(item, "type", "") == "function_call"]
+        if not items:
             self.usage = usage
             return
-        calls = [Wanted(item.call_id, item.name, cleaned(item.arguments)) for item in made]
+        calls = [ToolCall(item.call_id, item.name, clean_arguments(item.arguments)) for item in items]
         try:
-            if len({one.id for one in calls}) < len(calls):
-                raise Away("malformed", "several of its calls have one id")
-            await self._work.step(calls, usage)
-        except Away as away:
-            self.away = away
+            if len({call.id for call in calls}) < len(calls):
+                raise ModelError("malformed", "several of its calls have the same id")
+            await self._work.plan_step(calls, usage)
+        except ModelError as error:
+            # `_run` raises it in place of the SDK's exception.
+            self.error = error
             raise
 
 
-def _away(error: Exception, key: str) -> Away:
-    """What a fault of the SDK or of the server means for the turn."""
-    if isinstance(error, Away):
+def _to_model_error(error: Exception, key: str) -> ModelError:
+    if isinstance(error, ModelError):
         return error
     if isinstance(error, APIStatusError):
-        said = "" if error.status_code in OF_KEYS else reason(error.response.content, key)
-        return Away(str(error.status_code), said, retry_after(error.response.headers.get("retry-after", "")))
+        reason = "" if error.status_code in KEY_STATUSES else read_reason(error.response.content, key)
+        return ModelError(
+            str(error.status_code), reason, parse_retry_after(error.response.headers.get("retry-after", ""))
+        )
     kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), "cut")
-    return Away(kind, type(error).__name__)
+    return ModelError(kind, type(error).__name__)
 
 
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
@@ -157,4 +159,4 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (TypeError, "malformed"),
     (KeyError, "malformed"),
 )
-"""Fault → how the model is away; the first that fits decides."""
+"""Exception → kind of the error. The first match wins."""

@@ -1,17 +1,17 @@
-"""A model that speaks Chat Completions: Ollama, llama.cpp, vLLM, LM Studio, hosted ones and gateways.
+"""Client of Chat Completions: Ollama, llama.cpp, vLLM, LM Studio, hosted models and gateways.
 
-One request for each step, streamed, by the standard library alone. Nothing is sent anywhere but to the given URL, no
-redirect is followed and no proxy is used.
+Sends one streamed request per step, with the standard library alone, and only to the configured URL: it follows no
+redirects and uses no proxy.
 """
 
 import json
 from typing import Any, NamedTuple
 
-from punchlist_apps.chat.models.port import Away, Work
+from punchlist_apps.chat.models.port import ModelError, Work
 from punchlist_apps.chat.models.requests import Limits, stream
-from punchlist_apps.chat.toolset import Wanted, cleaned
+from punchlist_apps.chat.toolset import ToolCall, clean_arguments
 
-_MOST_TEXT = 200_000
+_MAX_TEXT = 200_000
 _RETRIED = frozenset({"cut", "500", "502", "503"})
 
 
@@ -22,7 +22,7 @@ class _Answer(NamedTuple):
 
 
 class Completions:
-    """A model behind a URL of the form `http://127.0.0.1:11434/v1`."""
+    """A model at a URL of the form `http://127.0.0.1:11434/v1`."""
 
     def __init__(self, name: str, base_url: str, key: str = "", limits: Limits | None = None) -> None:
         self.name = name
@@ -32,70 +32,74 @@ class Completions:
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
         messages: list[dict[str, Any]] = [{"role": "system", "content": instructions}, *work.history]
-        for calls, results in work.taken:
-            messages += _as_messages(calls, results)
-        steps = len(work.taken)
+        for calls, results in work.finished_steps:
+            messages += _build_messages(calls, results)
+        steps = len(work.finished_steps)
         while True:
-            answer = await self._asked(messages, definitions, work, first=not steps)
+            answer = await self._ask(messages, definitions, work, first=not steps)
             if not answer.calls:
                 return answer.text, answer.usage
             steps += 1
-            calls = [Wanted(f"{steps}-{at}", tool, cleaned(given)) for at, (tool, given) in enumerate(answer.calls, 1)]
-            await work.step(calls, answer.usage)
-            results = [await work.call(one.id) for one in calls]
-            if work.is_over:
+            calls = [
+                ToolCall(f"{steps}-{place}", tool, clean_arguments(arguments))
+                for place, (tool, arguments) in enumerate(answer.calls, 1)
+            ]
+            await work.plan_step(calls, answer.usage)
+            results = [await work.make_call(call.id) for call in calls]
+            if work.is_finished:
                 return answer.text, {}
-            messages += _as_messages(calls, results)
+            messages += _build_messages(calls, results)
 
-    async def _asked(self, messages: list[Any], definitions: list[Any], work: Work, *, first: bool) -> _Answer:
-        """One answer; asked for once more if the first try broke before it said anything."""
+    async def _ask(self, messages: list[Any], definitions: list[Any], work: Work, *, first: bool) -> _Answer:
+        """Request one answer. Retry once if the first request failed before any text arrived."""
         body = {"model": self.name, "messages": messages, "tools": definitions}
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         for try_ in (1, 2):
-            reading = _Reading()
+            reader = _AnswerReader()
             try:
                 async for event in stream(self._url, self._headers, body, self._limits):
-                    if text := reading.take(event):
-                        work.delta(text)
-                return reading.answer()
-            except Away as away:
-                if try_ > 1 or not first or reading.text or away.kind not in _RETRIED:
+                    if text := reader.add(event):
+                        work.add_delta(text)
+                return reader.build_answer()
+            except ModelError as error:
+                if try_ > 1 or not first or reader.text or error.kind not in _RETRIED:
                     raise
         raise AssertionError("a second failure is raised")
 
 
-def _as_messages(calls: list[Wanted], results: list[str]) -> list[dict[str, Any]]:
-    made = [
-        {"id": one.id, "type": "function", "function": {"name": one.tool, "arguments": json.dumps(one.arguments)}}
-        for one in calls
+def _build_messages(calls: list[ToolCall], results: list[str]) -> list[dict[str, Any]]:
+    requests = [
+        {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": json.dumps(call.arguments)}}
+        for call in calls
     ]
-    answers = [
-        {"role": "tool", "tool_call_id": one.id, "content": result} for one, result in zip(calls, results, strict=True)
+    outputs = [
+        {"role": "tool", "tool_call_id": call.id, "content": result}
+        for call, result in zip(calls, results, strict=True)
     ]
-    return [{"role": "assistant", "content": "", "tool_calls": made}, *answers]
+    return [{"role": "assistant", "content": "", "tool_calls": requests}, *outputs]
 
 
-class _Reading:
-    """Puts the pieces of one streamed answer together."""
+class _AnswerReader:
+    """Assembles one streamed answer."""
 
     def __init__(self) -> None:
         self.text = ""
         self.calls: dict[int, list[str]] = {}
         self._usage: dict[str, int] = {}
-        self._is_over = False
+        self._is_complete = False
 
-    def take(self, event: Any) -> str:  # noqa: C901 - the form of an answer, member by member
-        """Take a piece; the text that it adds.
+    def add(self, event: Any) -> str:  # noqa: C901 - checks an event member by member
+        """Add an event and return its text.
 
         Raises:
-            Away: It has not the form of one.
+            ModelError: The event is malformed.
         """
         try:
             if event is None:
-                self._is_over = True
+                self._is_complete = True
                 return ""
             if event.get("error"):
-                raise Away("malformed", str(event["error"])[:200])
+                raise ModelError("malformed", str(event["error"])[:200])
             if usage := event.get("usage"):
                 self._usage = {
                     "input": int(usage.get("prompt_tokens", 0)),
@@ -103,29 +107,31 @@ class _Reading:
                 }
             added: str = ""
             for choice in event.get("choices") or ():
-                self._is_over = self._is_over or bool(choice.get("finish_reason"))
+                self._is_complete = self._is_complete or bool(choice.get("finish_reason"))
                 piece: Any = choice.get("delta") or choice.get("message") or {}
                 added += piece.get("content") or ""
-                for at, call in enumerate(piece.get("tool_calls") or ()):
+                for index, call in enumerate(piece.get("tool_calls") or ()):
                     function: Any = call.get("function") or {}
-                    slot = self.calls.setdefault(int(call.get("index", at)), ["", ""])
+                    slot = self.calls.setdefault(int(call.get("index", index)), ["", ""])
                     slot[0] += function.get("name") or ""
-                    given: Any = function.get("arguments") or ""
-                    slot[1] += given if isinstance(given, str) else json.dumps(given)
+                    arguments: Any = function.get("arguments") or ""
+                    slot[1] += arguments if isinstance(arguments, str) else json.dumps(arguments)
             added = added.encode("utf-8", "replace").decode()
             self.text += added
         except (AttributeError, TypeError, ValueError, KeyError) as error:
-            raise Away("malformed", f"{type(error).__name__} in what it sent") from None
-        if len(self.text) + sum(len(call[1]) for call in self.calls.values()) > _MOST_TEXT:
-            raise Away("malformed", "its answer has no end")
+            raise ModelError("malformed", f"{type(error).__name__} while reading its answer") from None
+        if len(self.text) + sum(len(call[1]) for call in self.calls.values()) > _MAX_TEXT:
+            raise ModelError("malformed", "its answer is too long")
         return added
 
-    def answer(self) -> _Answer:
-        """What was said.
+    def build_answer(self) -> _Answer:
+        """Return the complete answer.
 
         Raises:
-            Away: The stream ended in the middle.
+            ModelError: The stream ended early.
         """
-        if not self._is_over:
-            raise Away("cut", "its answer ended in the middle")
-        return _Answer(self.text, [(name, given) for _, (name, given) in sorted(self.calls.items())], self._usage)
+        if not self._is_complete:
+            raise ModelError("cut", "its answer ended in the middle")
+        return _Answer(
+            self.text, [(name, arguments) for _, (name, arguments) in sorted(self.calls.items())], self._usage
+        )

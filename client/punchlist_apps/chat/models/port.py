@@ -1,16 +1,16 @@
-"""What a model is to a turn, and how it is away."""
+"""The port between turns and models."""
 
 from typing import Any, Protocol
 
-from punchlist_apps.chat.toolset import Wanted
+from punchlist_apps.chat.toolset import ToolCall
 
 
-class Away(Exception):
-    """The model did not answer, or not in a way that can be used.
+class ModelError(Exception):
+    """The model didn't answer, or its answer can't be used.
 
     Attributes:
-        kind: In a word or a number: `refused`, `unreachable`, `timeout`, `cut`, `malformed`, `steps`, `401`, `429`.
-        retry_after_s: Seconds after which it wants to be asked again, if it said so.
+        kind: A word or an HTTP status: `refused`, `unreachable`, `timeout`, `cut`, `malformed`, `steps`, `401`, `429`.
+        retry_after_s: Seconds after which the server wants the next request; None if it didn't say.
     """
 
     def __init__(self, kind: str, text: str = "", retry_after_s: float | None = None) -> None:
@@ -24,29 +24,29 @@ class Work(Protocol):
 
     @property
     def history(self) -> list[dict[str, str]]:
-        """What was said before and now: role (`user`, `assistant`) and content, oldest first."""
+        """Earlier messages and this one: role (`user`, `assistant`) and content, oldest first."""
         ...
 
     @property
-    def taken(self) -> list[tuple[list[Wanted], list[str]]]:
-        """The steps of this turn that were made already, with the results: after a crash there may be some."""
+    def finished_steps(self) -> list[tuple[list[ToolCall], list[str]]]:
+        """Steps of this turn with the results of their calls. A turn resumed after a crash starts with some."""
         ...
 
     @property
-    def is_over(self) -> bool:
-        """Whether the model has nothing more to do in this turn: the person is being asked."""
+    def is_finished(self) -> bool:
+        """Whether the model must do nothing more in this turn: it was stopped, or the person is being asked."""
         ...
 
-    async def step(self, calls: list[Wanted], usage: dict[str, int]) -> None:
-        """Write down the calls of one answer of the model, before the first of them is made."""
+    async def plan_step(self, calls: list[ToolCall], usage: dict[str, int]) -> None:
+        """Store the calls of one answer of the model, before the first of them is made."""
         ...
 
-    async def call(self, id: str) -> str:
-        """Make a call that was written down; its result for the model."""
+    async def make_call(self, id: str) -> str:
+        """Make a stored call and return its result for the model."""
         ...
 
-    def delta(self, text: str) -> None:
-        """A piece of the text that is being written."""
+    def add_delta(self, text: str) -> None:
+        """Publish a piece of the model's text."""
         ...
 
 
@@ -54,15 +54,15 @@ class Model(Protocol):
     """A language model.
 
     Attributes:
-        name: As answers name it.
+        name: The model's name, for the trace.
     """
 
     name: str
 
     async def run(self, work: Work, instructions: str, definitions: list[dict[str, Any]]) -> tuple[str, dict[str, int]]:
-        """Answer a turn: the final text and what it used (`input`, `output`, in tokens).
+        """Run a turn. Return the final text and the usage (`input` and `output`, in tokens).
 
         Raises:
-            Away: It can't.
+            ModelError: The model can't answer.
         """
         ...

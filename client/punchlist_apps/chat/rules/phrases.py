@@ -1,6 +1,6 @@
 """Phrase patterns for requests. The first match wins.
 
-`{ref}` stands for tasks, `{title}` for a new title. A row's last member holds what it says besides.
+`{ref}` stands for a reference to tasks, `{title}` for a new title.
 """
 
 from typing import NamedTuple
@@ -9,15 +9,17 @@ from punchlist_apps.chat.rules.words import DONE, LIST, OPEN, PLACE, PRIORITY, R
 
 
 class Phrase(NamedTuple):
-    """A row: whoever says what fits `pattern` wants `intent`.
+    """A row of the table.
 
-    `strict` takes a task's number alone, no words. `doubtful` takes words, too, but they may mean a chore of that name:
-    the person is asked.
+    Attributes:
+        slots: Values that the phrase implies, in addition to the pattern's groups.
+        strict: Whether the reference must be a task's number.
+        doubtful: Whether a reference by words may mean something else, so that the person must confirm it.
     """
 
     intent: str
     pattern: str
-    said: tuple[tuple[str, str], ...] = ()
+    slots: tuple[tuple[str, str], ...] = ()
     strict: bool = False
     doubtful: bool = False
 
@@ -35,10 +37,12 @@ _ME = r"(?:me|my (?:yes|approval|ok|okay|answer))"
 _WE = r"(?:i|we)(?: (?:also|still|really))?"
 
 
-def _rows(intent: str, *patterns: str, strict: bool = False, doubtful: bool = False, **said: str) -> list[Phrase]:
+def _rows(intent: str, *patterns: str, strict: bool = False, doubtful: bool = False, **slots: str) -> list[Phrase]:
     return [
-        Phrase(intent, one.replace("{ref}", _REF).replace("{title}", _TITLE), tuple(said.items()), strict, doubtful)
-        for one in patterns
+        Phrase(
+            intent, pattern.replace("{ref}", _REF).replace("{title}", _TITLE), tuple(slots.items()), strict, doubtful
+        )
+        for pattern in patterns
     ]
 
 
@@ -62,7 +66,7 @@ PHRASES: list[Phrase] = [
         "talk", r"(?:i|we) (?:don't|do not|didn't|did not|haven't|have not|won't|can't|cannot|couldn't|wouldn't)\b.*"
     ),
     *_rows("talk", "cancel", r"start (?:over|again|anew|afresh|from scratch)"),
-    # what there is
+    # listings
     *_rows(
         "list", rf"(?:{_SHOW}|tell me|what) (?:do i (?:have|need) to|must i|should i|can i) approve", status="waiting"
     ),
@@ -118,7 +122,7 @@ PHRASES: list[Phrase] = [
     *_rows("list", rf"how many are (?:still )?(?P<status>{STATUS})"),
     *_rows("list", rf"anything (?:still )?{OPEN}(?: for today)?", status="pending"),
     *_rows("list", rf"do (?:i|we) have (?:any|some)(?:thing)?(?: (?P<status>{STATUS}))?(?: {LIST})?(?: to do| left)?"),
-    # how urgent
+    # priority
     *_rows(
         "priority",
         rf"(?:set|change|raise|lower)(?: the)? priority (?:of|for) {{ref}} (?:to|as) (?P<priority>{PRIORITY})",

@@ -1,7 +1,7 @@
-"""From a sentence and what was said before to an intent. Pure: no clock, no list but the one that is given.
+"""Reads a message as an intent, by rules. Pure: uses no clock and only the list passed in.
 
-Whatever is not sure changes nothing: it becomes `clarify` (which task, which title), `talk`, or an intent that is
-`doubtful`, about which the person is asked.
+An uncertain message changes nothing. It becomes `clarify` (which task, which title), `talk`, or a `doubtful` intent,
+which the person must confirm.
 """
 
 import re
@@ -12,25 +12,30 @@ import msgspec
 
 from punchlist_apps.chat.rules import words
 from punchlist_apps.chat.rules.phrases import PHRASES, Phrase
-from punchlist_apps.chat.rules.references import Item, Meant, by_words, refer, says_just, status_of
+from punchlist_apps.chat.rules.references import Item, Match, has_same_words, match_words, resolve, status_of
 
-MOST = 2_000
-"""Longest message that the rules read, in characters."""
+MAX_CHARS = 2_000
+"""Maximum length of a message that the rules read, in characters."""
 
-MOST_REQUESTS = 50
+MAX_REQUESTS = 50
 """Upper limit for the requests in one message."""
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What somebody wants: `name`, and what goes with it.
+    """A request.
 
-    `name` is create, get, list, update, priority, complete, reopen, start, approve, assign (to `title`), delete,
-    undo, redo, help, talk, clarify, or multi (`parts`). Of `clarify`, `need` says what is missing: title, task or
-    which, to do `goal`, or why nothing is done: it was a question, it is too long (`long`), it makes too many requests
-    (`many`), it corrects (`instead`) without a request that is understood. `missing` and `status` say why there is no
-    such task.
-    `confirmed` are the words by which the same message agrees to what would be asked; `doubtful` is asked about, since
-    its words may mean something else.
+    Attributes:
+        name: create, get, list, update, priority, complete, reopen, start, approve, assign (to `title`), delete, undo,
+            redo, help, talk, clarify, or multi (`parts`).
+        need: For `clarify`, the detail that `goal` lacks (`title`, `task`, `which`), or why nothing is done: the
+            message is a `question`, too long (`long`), has too many requests (`many`), or is a correction without a
+            request (`instead`).
+        goal: For `clarify`, the name of the intent without the detail.
+        confirmed: Words of the same message that confirm the request in advance.
+        all: Whether the whole list is deleted.
+        doubtful: Whether the words may mean something else, so that the person must confirm the request.
+        missing: For `clarify`, numbers that no task has.
+        status: The status of the tasks to list; for `clarify`, a status that no task has.
     """
 
     name: str
@@ -49,7 +54,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What was said before: ids shown last in their order, and ids spoken of last."""
+    """The ids shown last, in their order, and the ids mentioned last."""
 
     shown: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
@@ -58,8 +63,8 @@ class Context(msgspec.Struct, frozen=True):
 NO_CONTEXT = Context()
 TALK = Intent("talk")
 CHANGING = frozenset({"create", "update", "priority", "complete", "reopen", "start", "approve", "assign", "delete"})
-ASKING = frozenset({"update", "delete"})
-"""Intents that are asked about before they are done."""
+INTENTS_TO_CONFIRM = frozenset({"update", "delete"})
+"""Intents that need the person's confirmation."""
 
 _STRONG = re.compile(
     r"(?:please |then )*(?:add|create|show|list|display|complete|finish|check off|tick|mark|delete|remove|rename|change"
@@ -79,28 +84,27 @@ _PASSIVE = re.compile(
 )
 
 
-def interpret(text: str, items: list[Item], said: Context = NO_CONTEXT) -> Intent:
-    """What a message asks for."""
-    if len(text) > MOST:
+def interpret(text: str, items: list[Item], context: Context = NO_CONTEXT) -> Intent:
+    if len(text) > MAX_CHARS:
         return Intent("clarify", need="long")
-    return _read(plain(text), items, said, {})
+    return _read(strip_politeness(text), items, context, {})
 
 
-def _read(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent:
-    return _several(text, items, said, rests) or _one(text, items, said)
+def _read(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent:
+    return _split_requests(text, items, context, rests) or _read_request(text, items, context)
 
 
-def plain(text: str) -> str:
-    """A message without politeness around it. A question mark that is left belongs to a question."""
+def strip_politeness(text: str) -> str:
+    """Strip polite phrases from a message, and the question mark of a polite request, such as "can you add milk?"."""
     text = text.translate(_MARKS).strip()
     text = "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
     before = ""
     while before != text:
         before = text
-        found = _pattern(rf"^(?:{words.POLITE})(?=.*\w)").match(text)
-        if found is not None:
-            text = text[found.end() :]
-            text = text.rstrip("?") or text if re.match(words.ASKS_NICELY, found[0], re.I) else text
+        match = _pattern(rf"^(?:{words.POLITE})(?=.*\w)").match(text)
+        if match is not None:
+            text = text[match.end() :]
+            text = text.rstrip("?") or text if re.match(words.POLITE_QUESTION, match[0], re.I) else text
         text = _pattern(rf"{words.THANKS}$").sub("", text, count=1) or text
     return text
 
@@ -108,26 +112,26 @@ def plain(text: str) -> str:
 _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "\t": " "})
 
 
-def _several(text: str, items: list[Item], said: Context, rests: "dict[str, Intent]") -> Intent | None:
-    """Return two or more requests in one message; a joint inside quotes or inside a title is none.
+def _split_requests(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent | None:
+    """Return two or more requests in one message, or None. A joint inside quotes or a title doesn't split it.
 
     Args:
-        rests: How the rests of the message behind its joints were read. Without it, time doubles with each joint.
+        rests: Cache of the intents of the texts after each joint. Without it, time doubles with each joint.
     """
-    hidden = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
-    joints = [joint for joint in _JOINT.finditer(hidden) if is_command(text[joint.end() :].strip())]
-    if len(joints) >= MOST_REQUESTS:
+    masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
+    joints = [joint for joint in _JOINT.finditer(masked) if is_command(text[joint.end() :].strip())]
+    if len(joints) >= MAX_REQUESTS:
         return Intent("clarify", need="many")
     for joint in joints:
-        left, right = text[: joint.start()].strip(), plain(text[joint.end() :])
+        left, right = text[: joint.start()].strip(), strip_politeness(text[joint.end() :])
         if not left:
             continue
         if right not in rests:
-            rests[right] = _read(right, items, Context(said.shown, said.last), rests)
+            rests[right] = _read(right, items, Context(context.shown, context.last), rests)
         second = rests[right]
         if second.name in ("talk", "clarify", "help", "undo", "redo"):
             continue
-        first = _one(left, items, said)
+        first = _read_request(left, items, context)
         if first.name in ("talk", "clarify", "help", "undo", "redo"):
             continue
         if first.name == second.name == "create" and not joint["ended"]:
@@ -141,27 +145,27 @@ def _pattern(source: str) -> re.Pattern[str]:
     return re.compile(source, re.I | re.S)
 
 
-def _one(text: str, items: list[Item], said: Context) -> Intent:
-    """One request. Words of agreement at its end belong to it only where there is something to agree to."""
-    sure = _pattern(words.SURE + "$").search(text)
-    if sure is not None and sure.start():
-        before = text[: sure.start()]
-        intent = _row(before, items, said)
-        if intent.name in ASKING:
+def _read_request(text: str, items: list[Item], context: Context) -> Intent:
+    """Read one request. Confirming words at its end are part of it unless the request needs confirmation."""
+    confirming = _pattern(words.CONFIRMING + "$").search(text)
+    if confirming is not None and confirming.start():
+        before = text[: confirming.start()]
+        intent = _match_phrases(before, items, context)
+        if intent.name in INTENTS_TO_CONFIRM:
             is_asked = intent.doubtful or before.endswith("?")
-            return intent if is_asked else msgspec.structs.replace(intent, confirmed=sure[0].strip(" ,.;!-"))
-        whole = _row(text, items, said)
+            return intent if is_asked else msgspec.structs.replace(intent, confirmed=confirming[0].strip(" ,.;!-"))
+        whole = _match_phrases(text, items, context)
         return intent if intent.need and whole.need else whole
-    return _row(text, items, said)
+    return _match_phrases(text, items, context)
 
 
-def _row(text: str, items: list[Item], said: Context) -> Intent:
-    """The first row of the table that fits decides; a question changes nothing."""
+def _match_phrases(text: str, items: list[Item], context: Context) -> Intent:
+    """Return the intent of the first phrase that matches. A question changes nothing."""
     bare = text.rstrip(" ?!.,") or text
-    found = ((phrase, _pattern(phrase.pattern).fullmatch(bare)) for phrase in PHRASES)
-    read = (_of(phrase, match.groupdict(), items, said) for phrase, match in found if match is not None)
-    intent = next((one for one in read if one is not None), None) or _in_the_past(bare, items) or TALK
-    if text.endswith("?") and (intent.name in _AT_ONCE or (intent.name == "create" and not is_command(text))):
+    matches = ((phrase, _pattern(phrase.pattern).fullmatch(bare)) for phrase in PHRASES)
+    read = (_read_phrase(phrase, match.groupdict(), items, context) for phrase, match in matches if match is not None)
+    intent = next((intent for intent in read if intent is not None), None) or _read_past_tense(bare, items) or TALK
+    if text.endswith("?") and (intent.name in _UNCONFIRMED or (intent.name == "create" and not is_command(text))):
         return Intent("get", intent.ids) if len(intent.ids) == 1 else Intent("clarify", need="question")
     return intent
 
@@ -170,82 +174,82 @@ def is_command(text: str) -> bool:
     return _STRONG.match(text) is not None
 
 
-_AT_ONCE = CHANGING - ASKING - {"create"}
-"""Intents that change a task without asking."""
+_UNCONFIRMED = CHANGING - INTENTS_TO_CONFIRM - {"create"}
+"""Intents that change a task without confirmation."""
 
 
-def _of(phrase: Phrase, slots: dict[str, str | None], items: list[Item], said: Context) -> Intent | None:
-    given = {name: value for name, value in slots.items() if value} | dict(phrase.said)
-    make = _MAKERS.get(phrase.intent)
-    if make is not None:
-        return make(given, items, said)
-    if "ref" not in given:
+def _read_phrase(phrase: Phrase, slots: dict[str, str | None], items: list[Item], context: Context) -> Intent | None:
+    values = {name: value for name, value in slots.items() if value} | dict(phrase.slots)
+    read = _READERS.get(phrase.intent)
+    if read is not None:
+        return read(values, items, context)
+    if "ref" not in values:
         return Intent("clarify", need="task", goal=phrase.intent)
-    meant = refer(given["ref"], items, said.shown, said.last)
-    by_number = meant.sure and re.search(r"\d", given["ref"]) is not None
-    if phrase.strict and not (by_number and meant.ids):
+    match = resolve(values["ref"], items, context.shown, context.last)
+    by_number = match.sure and re.search(r"\d", values["ref"]) is not None
+    if phrase.strict and not (by_number and match.ids):
         return None
-    if phrase.intent == "complete" and len(meant.ids) > 1 and not re.search(r"\d", given["ref"]):
-        open_ = {item.id for item in items if item.status not in ("completed", "failed")}
-        ids = tuple(one for one in meant.ids if one in open_)
-        meant = meant._replace(ids=ids, all=False, status="" if ids else "pending")
-    intent = done_to(meant, phrase.intent, title_of(given.get("title", "")), given.get("priority", ""))
+    if phrase.intent == "complete" and len(match.ids) > 1 and not re.search(r"\d", values["ref"]):
+        open_ids = {item.id for item in items if item.status not in ("completed", "failed")}
+        ids = tuple(id for id in match.ids if id in open_ids)
+        match = match._replace(ids=ids, all=False, status="" if ids else "pending")
+    intent = build_intent(match, phrase.intent, title_of(values.get("title", "")), values.get("priority", ""))
     if phrase.doubtful and not by_number and not intent.need:
         return msgspec.structs.replace(intent, doubtful=True)
     return intent
 
 
-def done_to(meant: Meant, name: str, title: str = "", priority: str = "") -> Intent:
-    """What is to be done with the tasks that are meant: doubtful where they are not sure."""
+def build_intent(match: Match, name: str, title: str = "", priority: str = "") -> Intent:
+    """Build the intent for matched tasks: doubtful if the match isn't sure, `clarify` if it is ambiguous or empty."""
     priority = words.PRIORITIES.get(priority.lower(), priority.lower())
-    known = Intent(name, meant.ids, title=title, priority=priority, doubtful=not meant.sure and name != "get")
-    if not meant.ids or (len(meant.ids) > 1 and (not meant.sure or name in ("update", "get"))):
-        need = "which" if len(meant.ids) > 1 else "task"
+    intent = Intent(name, match.ids, title=title, priority=priority, doubtful=not match.sure and name != "get")
+    if not match.ids or (len(match.ids) > 1 and (not match.sure or name in ("update", "get"))):
+        need = "which" if len(match.ids) > 1 else "task"
         return msgspec.structs.replace(
-            known, name="clarify", need=need, goal=name, doubtful=False, missing=meant.missing, status=meant.status
+            intent, name="clarify", need=need, goal=name, doubtful=False, missing=match.missing, status=match.status
         )
     if name == "update" and not title:
-        return Intent("clarify", meant.ids, need="title", goal=name)
-    return msgspec.structs.replace(known, all=meant.all and name == "delete")
+        return Intent("clarify", match.ids, need="title", goal=name)
+    return msgspec.structs.replace(intent, all=match.all and name == "delete")
 
 
-def _created(given: dict[str, str], _items: list[Item], _said: Context) -> Intent:
-    titles = _titles(given.get("title", ""))
-    word = given.get("priority", "").lower()
-    known = Intent("create", titles=titles, priority=words.PRIORITIES.get(word, word))
-    return known if titles else msgspec.structs.replace(known, name="clarify", need="title", goal="create")
+def _read_create(slots: dict[str, str], _items: list[Item], _context: Context) -> Intent:
+    titles = _read_titles(slots.get("title", ""))
+    word = slots.get("priority", "").lower()
+    intent = Intent("create", titles=titles, priority=words.PRIORITIES.get(word, word))
+    return intent if titles else msgspec.structs.replace(intent, name="clarify", need="title", goal="create")
 
 
-def _wished(given: dict[str, str], items: list[Item], said: Context) -> Intent:
-    """ "I need to …": a request of its own where it names a task by number or asks for the list, else a new task."""
-    inner = _one(given["title"], items, said)
-    if inner.name == "list" or (inner.ids and re.search(r"#?\d", given["title"]) and inner.name in CHANGING):
+def _read_wish(slots: dict[str, str], items: list[Item], context: Context) -> Intent:
+    """Read "I need to …": a request if it names a task by number or asks for the list, otherwise a new task."""
+    inner = _read_request(slots["title"], items, context)
+    if inner.name == "list" or (inner.ids and re.search(r"#?\d", slots["title"]) and inner.name in CHANGING):
         return inner
-    return TALK if _pattern(words.NO_WISH).fullmatch(given["title"]) else _created(given, items, said)
+    return TALK if _pattern(words.NOT_A_TASK).fullmatch(slots["title"]) else _read_create(slots, items, context)
 
 
-def _listed(given: dict[str, str], _items: list[Item], _said: Context) -> Intent:
-    status = given.get("status") or given.get("later") or ""
+def _read_list(slots: dict[str, str], _items: list[Item], _context: Context) -> Intent:
+    status = slots.get("status") or slots.get("later") or ""
     return Intent(
         "list", status=status if status in ("pending", "completed", "in_progress", "waiting") else status_of(status)
     )
 
 
-_MAKERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
-    "create": _created,
-    "wish": _wished,
-    "list": _listed,
+_READERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
+    "create": _read_create,
+    "wish": _read_wish,
+    "list": _read_list,
     "talk": lambda _given, _items, _said: TALK,
     "help": lambda _given, _items, _said: Intent("help"),
     "undo": lambda _given, _items, _said: Intent("undo"),
     "redo": lambda _given, _items, _said: Intent("redo"),
 }
-"""Intents that are about no task that is there."""
+"""Readers of intents that refer to no existing task."""
 
 
-def _titles(text: str) -> tuple[str, ...]:
+def _read_titles(text: str) -> tuple[str, ...]:
     titles: list[str] = []
-    for part in parts_of(text):
+    for part in split_titles(text):
         title = title_of(part)
         rest = set(title.lower().split()) - words.ARTICLES
         names_nothing = bool(rest) and rest <= words.PLACEHOLDERS
@@ -254,8 +258,8 @@ def _titles(text: str) -> tuple[str, ...]:
     return tuple(titles)
 
 
-def parts_of(text: str) -> list[str]:
-    """The parts of what is to be added: lines, parts between semicolons, or parts that begin with the same word."""
+def split_titles(text: str) -> list[str]:
+    """Split the text of new tasks: at lines, at semicolons, or before parts that begin with the same word."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 1 or ";" in _QUOTED.sub("", text):
         parts = [part for line in lines for part in (line.split(";") if '"' not in line else [line])]
@@ -269,7 +273,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def title_of(text: str) -> str:
-    """A title as it was meant: without quotes around it, and without "to my list"."""
+    """Return a title without quotes around it, and without "to my list"."""
     text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )
@@ -278,28 +282,29 @@ def title_of(text: str) -> str:
     return " ".join(text.split()) if any(char.isalnum() for char in text) else ""
 
 
-def _in_the_past(text: str, items: list[Item]) -> Intent | None:
-    """ "I bought milk" and "milk was bought" complete "Buy milk"; if the title says more, or the text less, with doubt.
+def _read_past_tense(text: str, items: list[Item]) -> Intent | None:
+    """Read "I bought milk" and "milk was bought" as completing "Buy milk".
 
-    "Ann called" may be no call of the person's, and "read the book" is only the title.
+    The intent is doubtful if the words only resemble the title, or as in "Ann called", which may be another person's
+    call. "Read the book" only repeats the title and completes nothing.
     """
-    for found, is_passive in ((_PAST.fullmatch(text), False), (_PASSIVE.fullmatch(text), True)):
-        if found is None:
+    for match, is_passive in ((_PAST.fullmatch(text), False), (_PASSIVE.fullmatch(text), True)):
+        if match is None:
             continue
-        given = {"who": None, "is": None} | found.groupdict()
-        past = found["past"].lower()
+        groups = {"who": None, "is": None} | match.groupdict()
+        past = match["past"].lower()
         if past not in words.IRREGULAR and not past.endswith("ed"):
             continue
-        titles = [
+        candidates = [
             item
             for item in items
-            if item.status not in ("completed", "failed") and (given["who"] or past not in item.title.lower().split())
+            if item.status not in ("completed", "failed") and (groups["who"] or past not in item.title.lower().split())
         ]
-        what = f"{past} {found['what']}"
-        same = tuple(item.id for item in titles if says_just(item.title, what))
+        what = f"{past} {match['what']}"
+        same = tuple(item.id for item in candidates if has_same_words(item.title, what))
         if len(same) == 1:
-            return Intent("complete", same, doubtful=is_passive and not given["is"])
-        meant = by_words(what, titles)
-        if not is_passive and meant.sure and len(meant.ids) == 1:
-            return Intent("complete", meant.ids, doubtful=True)
+            return Intent("complete", same, doubtful=is_passive and not groups["is"])
+        tasks = match_words(what, candidates)
+        if not is_passive and tasks.sure and len(tasks.ids) == 1:
+            return Intent("complete", tasks.ids, doubtful=True)
     return None

@@ -1,6 +1,6 @@
-"""Which tasks a reference means: by numbers, places in what was shown, "it", all of a kind, or words of the title.
+"""Resolves references to tasks: numbers, ordinals in the list shown last, "it", all of a kind, or words of a title.
 
-Never a guess: where several titles fit equally all of them are returned, and one that only resembles is not `sure`.
+Never guesses: if several titles fit equally, all are returned, and a title that is only similar is not `sure`.
 """
 
 import re
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from punchlist_apps.chat.rules.words import DONE, IRREGULAR, LIST, OPEN, ORDINALS, RUNNING, SAID_BEFORE, SMALL
+from punchlist_apps.chat.rules.words import DONE, IRREGULAR, LIST, OPEN, ORDINALS, PRONOUNS, RUNNING, STOP_WORDS
 
 
 class Item(NamedTuple):
@@ -19,12 +19,15 @@ class Item(NamedTuple):
     status: str
 
 
-class Meant(NamedTuple):
-    """The tasks that are meant: `ids` if `sure`; `all` of the list.
+class Match(NamedTuple):
+    """The tasks that a reference resolves to.
 
-    Without `sure`, several ids are those between which nothing decides, and a single one is the task whose title only
-    resembles the words. Without ids, `missing` are the numbers that no task has, or `status` is the one that no task
-    has.
+    Attributes:
+        sure: Whether the reference is certain. If not, several ids are equally good matches, and a single id is a task
+            whose title is only similar.
+        all: Whether the whole list was named.
+        missing: Numbers that no task has.
+        status: A status that no task has.
     """
 
     ids: tuple[str, ...] = ()
@@ -34,22 +37,22 @@ class Meant(NamedTuple):
     status: str = ""
 
 
-NOBODY = Meant()
-FLOOR, FLOOR_ONE = 0.7, 0.74
-"""How well the words of a reference have to fit a title: several words, and a single one."""
-MARGIN = 0.08
-"""How much better than the next one the best title has to fit."""
-_SLIP = 0.95
-"""How well a word fits that is surely another one misspelt: from here on a reference leaves no doubt."""
-_SIMILAR = 0.6
-_MOST_WORDS = 24
-"""Longest reference, and how much of a title is compared, in words."""
-_MANY = 200
-"""In longer lists misspelt words are not looked for."""
-_TYPED, _SURELY_TYPED = 4, 6
-"""Fewest letters of a word that may be another one misspelt, and that surely is if it only has a slip."""
+NO_MATCH = Match()
+MIN_SCORE, MIN_SCORE_ONE_WORD = 0.7, 0.74
+"""Minimum score of a title, for references of several words and of one."""
+MIN_LEAD = 0.08
+"""Minimum lead of the best title's score over the next one."""
+_SLIP_SCORE = 0.95
+"""Score of a word that is certainly misspelled. From this score on, a reference is sure."""
+_MIN_SIMILARITY = 0.6
+_MAX_WORDS = 24
+"""Maximum length of a reference, in words. Longer titles are truncated for the comparison."""
+_MAX_TASKS_FOR_TYPOS = 200
+"""Maximum number of tasks for which misspelled words are matched, which is slow."""
+_MIN_TYPO_LENGTH, _MIN_SLIP_LENGTH = 4, 6
+"""Minimum letters of a word that may be misspelled, and of one that is certainly misspelled if it has one slip."""
 _CUT = "~"
-"""Ends a stem that lost its ending: "settled" and "settle" have the same one."""
+"""Marks a stem whose ending was cut: "settl~" of "settled"."""
 
 _NUMBER = r"(?:(?:tasks?|to-?dos?|items?|numbers?|no\.?|nr\.?)\s+)*(?:#\s*)?(\d{1,15})"
 _NUMBERS = re.compile(rf"(?:the )?{_NUMBER}(?:(?:\s*,\s*(?:and )?|\s+and\s+|\s*&\s*|\s+){_NUMBER})*", re.I)
@@ -65,49 +68,49 @@ _ALL = re.compile(
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
-def refer(ref: str, items: list[Item], shown: tuple[str, ...], last: tuple[str, ...]) -> Meant:
-    """Return the tasks that a reference means. `shown` and `last` are the ids that were shown and spoken of last."""
+def resolve(ref: str, items: list[Item], shown: tuple[str, ...], last: tuple[str, ...]) -> Match:
+    """Resolve a reference. `shown` and `last` are the ids that were shown and mentioned last."""
     ref = ref.strip().strip(".!?,;:\"'")
-    there = {item.id for item in items}
-    if (found := _RANGE.fullmatch(ref)) is not None:
-        first, end = int(found[1]), int(found[2])
+    existing = {item.id for item in items}
+    if (match := _RANGE.fullmatch(ref)) is not None:
+        first, end = int(match[1]), int(match[2])
         ids = tuple(item.id for item in items if first <= int(item.id) <= end)
-        return Meant(ids, bool(ids))
+        return Match(ids, bool(ids))
     if _NUMBERS.fullmatch(ref) is not None:
-        ids = tuple(dict.fromkeys(str(int(one)) for one in re.findall(r"\d+", ref)))
-        missing = tuple(one for one in ids if one not in there)
-        return Meant(missing=missing) if missing else Meant(ids, True)
-    if (found := _PLACE.fullmatch(ref)) is not None:
-        places = [one for one in shown if one in there] or [item.id for item in items]
-        at = ORDINALS.get(found["place"].lower(), len(places))
-        return Meant((places[at - 1],), True) if 0 < at <= len(places) else NOBODY
-    if set(ref.lower().removeprefix("the ").split()) <= SAID_BEFORE and ref:
-        ids = tuple(one for one in last if one in there)
-        return Meant(ids, bool(ids))
-    if (kind := _of_kind(ref, items)) is not None:
-        return kind
-    return by_words(ref, items)
+        ids = tuple(dict.fromkeys(str(int(number)) for number in re.findall(r"\d+", ref)))
+        missing = tuple(id for id in ids if id not in existing)
+        return Match(missing=missing) if missing else Match(ids, True)
+    if (match := _PLACE.fullmatch(ref)) is not None:
+        listed = [id for id in shown if id in existing] or [item.id for item in items]
+        place = ORDINALS.get(match["place"].lower(), len(listed))
+        return Match((listed[place - 1],), True) if 0 < place <= len(listed) else NO_MATCH
+    if set(ref.lower().removeprefix("the ").split()) <= PRONOUNS and ref:
+        ids = tuple(id for id in last if id in existing)
+        return Match(ids, bool(ids))
+    if (by_kind := _match_kind(ref, items)) is not None:
+        return by_kind
+    return match_words(ref, items)
 
 
-def _of_kind(ref: str, items: list[Item]) -> Meant | None:
-    found = _ALL.fullmatch(ref)
-    if found is None:
+def _match_kind(ref: str, items: list[Item]) -> Match | None:
+    match = _ALL.fullmatch(ref)
+    if match is None:
         return None
-    status = found["status"] or found["are"]
+    status = match["status"] or match["are"]
     if not status:
         if not re.match(r"all|every|each|the whole|(?:my|the|our) (?:tasks|to-?dos|items|things)", ref, re.I):
             return None
-        return Meant(tuple(item.id for item in items), bool(items), True)
+        return Match(tuple(item.id for item in items), bool(items), True)
     if (
-        found["status"]
-        and not found["list"]
+        match["status"]
+        and not match["list"]
         and not re.match(r"all|every", ref, re.I)
         and not ref.lower().endswith(("tasks", "ones"))
     ):
         return None
-    wanted = status_of(status)
-    ids = tuple(item.id for item in items if wanted in (item.status, shown_status(item.status)))
-    return Meant(ids, bool(ids), status="" if ids else wanted)
+    target = status_of(status)
+    ids = tuple(item.id for item in items if target in (item.status, _filter_status(item.status)))
+    return Match(ids, bool(ids), status="" if ids else target)
 
 
 def status_of(word: str) -> str:
@@ -119,36 +122,36 @@ def status_of(word: str) -> str:
     return "all"
 
 
-def shown_status(status: str) -> str:
-    """The status of a task as filters see it: all that is not completed is pending."""
+def _filter_status(status: str) -> str:
+    """Return the filter that includes a task of this status: everything that is not completed is pending."""
     return "completed" if status == "completed" else "pending"
 
 
-def by_words(ref: str, items: list[Item]) -> Meant:
+def match_words(ref: str, items: list[Item]) -> Match:
     exact = tuple(item.id for item in items if item.title.casefold() == ref.casefold())
     if len(exact) == 1:
-        return Meant(exact, True)
-    asked = _words(ref)
-    if not 0 < len(asked) <= _MOST_WORDS:
-        return NOBODY
-    near = len(items) <= _MANY
-    floor = FLOOR_ONE if len(asked) == 1 else FLOOR
-    fits = [(*_likeness(asked, _words(item.title), near=near), item.id) for item in items]
-    scored = sorted((one for one in fits if one[0] >= floor), key=lambda one: -one[0])
-    best = [one for one in scored if one[0] > scored[0][0] - MARGIN]
-    return Meant(tuple(name for _, _, name in best), len(best) == 1 and best[0][1] >= _SLIP)
+        return Match(exact, True)
+    stems = _stem_words(ref)
+    if not 0 < len(stems) <= _MAX_WORDS:
+        return NO_MATCH
+    typos = len(items) <= _MAX_TASKS_FOR_TYPOS
+    min_score = MIN_SCORE_ONE_WORD if len(stems) == 1 else MIN_SCORE
+    scores = [(*_score_title(stems, _stem_words(item.title), typos=typos), item.id) for item in items]
+    ranked = sorted((entry for entry in scores if entry[0] >= min_score), key=lambda entry: -entry[0])
+    best = [entry for entry in ranked if entry[0] > ranked[0][0] - MIN_LEAD]
+    return Match(tuple(id for _, _, id in best), len(best) == 1 and best[0][1] >= _SLIP_SCORE)
 
 
-def says_just(title: str, text: str) -> bool:
-    """Whether a title and a text have the same words, in any order and form."""
-    pairs = ((_words(title), _words(text)), (_words(text), _words(title)))
-    return all(one and all(any(_is_same(word, other) for other in two) for word in one) for one, two in pairs)
+def has_same_words(title: str, text: str) -> bool:
+    """Return whether a title and a text have the same words, in any order and form."""
+    pairs = ((_stem_words(title), _stem_words(text)), (_stem_words(text), _stem_words(title)))
+    return all(left and all(any(_is_same(word, other) for other in right) for word in left) for left, right in pairs)
 
 
 @lru_cache(4096)
-def _words(text: str) -> tuple[str, ...]:
-    words = [_stem(word) for word in _WORD.findall(text.casefold()) if word not in SMALL]
-    return tuple(words[: _MOST_WORDS + 1])
+def _stem_words(text: str) -> tuple[str, ...]:
+    stems = [_stem(word) for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS]
+    return tuple(stems[: _MAX_WORDS + 1])
 
 
 def _stem(word: str) -> str:
@@ -159,20 +162,20 @@ def _stem(word: str) -> str:
     return word
 
 
-def _likeness(asked: tuple[str, ...], title: tuple[str, ...], *, near: bool) -> tuple[float, float]:
-    """How well the asked words are found in a title, on the average and the worst of them: 1 if all are.
+def _score_title(stems: tuple[str, ...], title: tuple[str, ...], *, typos: bool) -> tuple[float, float]:
+    """Score a title: the average and the worst score of the reference's words in it, each from 0 to 1.
 
-    Words of the title that nobody said count little.
+    Words of the title that the reference lacks lower the average slightly.
     """
     if not title:
         return 0.0, 0.0
-    found = [max([_alike(word, other, near) for other in title]) for word in asked]
-    total = sum(found) / len(asked)
-    return total - 0.04 * (1 - min(1.0, len(asked) / len(title))), min(found)
+    scores = [max([_score_word(word, other, typos) for other in title]) for word in stems]
+    average = sum(scores) / len(stems)
+    return average - 0.04 * (1 - min(1.0, len(stems) / len(title))), min(scores)
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Whether two stems are of one word: "settl~" of "settled" is "settle", and "plann~" is "plan"."""
+    """Return whether two stems belong to one word: "settl~" of "settled" and "settle", "plann~" and "plan"."""
     for cut, whole in ((word, other), (other, word)):
         root = cut.removesuffix(_CUT)
         if root != cut and whole in (root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root):
@@ -181,26 +184,26 @@ def _is_same(word: str, other: str) -> bool:
 
 
 @lru_cache(16_384)
-def _alike(word: str, other: str, near: bool) -> float:
+def _score_word(word: str, other: str, typos: bool) -> float:
     if _is_same(word, other):
         return 1.0
-    if min(len(word), len(other)) < _TYPED or word[0] != other[0] or not near:
+    if min(len(word), len(other)) < _MIN_TYPO_LENGTH or word[0] != other[0] or not typos:
         return 0.0
     if _has_slip(word, other):
-        return _SLIP
+        return _SLIP_SCORE
     common = sum(min(word.count(letter), other.count(letter)) for letter in set(word))
-    if 2 * common / (len(word) + len(other)) < _SIMILAR:
+    if 2 * common / (len(word) + len(other)) < _MIN_SIMILARITY:
         return 0.0
     ratio = SequenceMatcher(None, word, other, autojunk=False).ratio()
-    return min(ratio, _SLIP - 0.01) if ratio >= _SIMILAR else 0.0
+    return min(ratio, _SLIP_SCORE - 0.01) if ratio >= _MIN_SIMILARITY else 0.0
 
 
 def _has_slip(word: str, other: str) -> bool:
-    """Whether one long word is the other with a letter left out or two letters swapped."""
+    """Return whether one long word is the other with a missing letter or two swapped letters."""
     short, long = sorted((word, other), key=len)
-    if len(short) < _SURELY_TYPED:
+    if len(short) < _MIN_SLIP_LENGTH:
         return False
     if len(short) == len(long):
-        first, *more = [at for at in range(len(long)) if short[at] != long[at]]
+        first, *more = [index for index in range(len(long)) if short[index] != long[index]]
         return more == [first + 1] and short[first : first + 2] == long[first : first + 2][::-1]
-    return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    return any(long[:index] + long[index + 1 :] == short for index in range(len(long)))

@@ -1,4 +1,4 @@
-"""The words of English that the rules know, as data. Another language would be another module of the same names."""
+"""The English vocabulary of the rules, as data. Another language needs another module with the same names."""
 
 LIST = r"(?:tasks?|to-?dos?|(?:to-?do |task )?lists?|items?|things)"
 PLACE = r"(?:my|the|our|this) (?:to-?do |task )?list"
@@ -10,7 +10,7 @@ STATUS = rf"(?:{OPEN}|{DONE}|{RUNNING})"
 UNDONE = r"(?:not (?:yet )?(?:done|finished|completed?)|undone|incomplete|unfinished|open|pending)"
 
 PRIORITIES = {"top": "high", "medium": "normal"}
-"""A priority as people say it → ours, where they differ."""
+"""Synonyms of priorities."""
 
 POLITE = (
     r"(?:hey|hi|hello|ok|okay|so|well|now|please|pls|kindly|just|also|oops|whoops|actually)(?:[ ,.!]++| there[ ,.!]++)"
@@ -19,19 +19,19 @@ POLITE = (
     r"|(?:can|could|would|will) (?:you|u) (?:please |kindly |just )?"
     r"|i(?:'d| would) like (?:you )?to |i want (?:you )?to |i wanna |let's |let us |go ahead and "
 )
-"""What may stand in front of a request."""
+"""Polite phrases before a request, which are stripped."""
 
-ASKS_NICELY = r"(?:please|pls|can|could|would|will)\b"
-"""What of it makes a request of a question: "can you add milk?"."""
+POLITE_QUESTION = r"(?:please|pls|can|could|would|will)\b"
+"""Those that make a question a request: "can you add milk?"."""
 
 THANKS = r"(?<![ ,.!])[ ,.!]++(?:please|pls|thanks|thank you|thx)[.!?]*"
-"""What may stand behind one."""
+"""Polite phrases after a request."""
 
-SURE = (
+CONFIRMING = (
     r"(?<![ ,.;!-])[ ,.;!-]++(?:(?:and )?(?:yes|yep|i(?:'m| am) (?:sure|certain)(?: (?:of|about) (?:it|that|this))?"
     r"|confirmed|definitely|don't ask|no need to ask)[ ,.!]*+)+"
 )
-"""How somebody agrees in the same message."""
+"""Words that confirm a request in the same message."""
 
 _IT = r"(?:it|them|that|this|those)"
 _AGREEING = (
@@ -49,7 +49,7 @@ _DOING = {
     "approve": "approve",
     "assign": "assign",
 }
-"""What was asked about → the verbs that agree to it and to nothing else."""
+"""Intent of a question → verbs that agree to it. Another verb is another request."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
     rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|not now|not yet"
@@ -63,7 +63,7 @@ NEITHER = (
     r"(?:(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
     r"|(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*)"
 )
-"""Politeness alone answers nothing, and "yeah right" may mean no."""
+"""Replies that answer nothing: politeness alone, and "yeah right", which may mean no."""
 
 
 def all_of(count: int) -> str:
@@ -74,50 +74,50 @@ def all_of(count: int) -> str:
 
 
 def agreement(name: str = "") -> str:
-    """The words that agree to a question about this: another verb is another request."""
+    """Return the pattern of replies that agree to a question about this intent."""
     own = rf"|(?:{_DOING[name]}) {_IT}" if name in _DOING else ""
     one = _AGREEING.replace("{own}", own)
     return rf"{one}(?:[ ,.!]+{one})*[.! ]*"
 
 
 CORRECTING = rf"(?:{_REFUSING}(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
-"""What stands in front of something else than what was asked about: "no, the dentist"."""
+"""Start of a correction: "no, the dentist"."""
 CORRECTING_LOOSELY = (
     r"(?:(?:no(?! need\b)|nope|nah|wait|sorry|not (?:that|this|those)(?: one| task)?)[ ,]+|not [^,;.!?]+[,;.]\s*)"
 )
-"""The same where a title is not what was asked for: "no milk" may be one."""
+"""Further starts, unless the question asks for a title: "no milk" may be one."""
 DENYING = r"no\s+(?!(?:no|nope|nah|wait|sorry)\b)"
-"""A "no" that may deny the words after it: "no memo is done"."""
+"""A "no" that may negate the words after it: "no memo is done"."""
 ANSWERING = (
     rf"(?:(?P<ended>(?:{_REFUSING}|{_AGREEING.replace('{own}', '')})(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
     r"|(?:yes|yep|yup|yeah|sure|no|nope|nah|wait|sorry)\s+)(?=\S)"
 )
-"""A yes or a no that a request may begin with; `ended` if punctuation ends it."""
+"""A yes or no before a request; `ended` if punctuation ends it."""
 INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
-"""What may stand behind it."""
+"""End of a correction."""
 
 GREETING = r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day|night)|bye|goodbye)(?: there)?[.! ]*"
 NAMING = r"(?:(?:call|name) (?:it|that|this)|(?:it|that|this)(?:'s| is| should be| shall be) (?:called|named)|to) "
-"""What may stand in front of a title that was asked for."""
+"""Words before a requested title, which are stripped."""
 NO_TITLE = r"(?:hm+|i (?:don't|do not) know|dunno|no idea|not sure|what|why|how|who|where|when)\b.*"
-"""No title, when one was asked for."""
+"""Replies that are not a requested title."""
 PLACEHOLDERS = frozenset(
     "it that this them those these another more some something else new any thing things task tasks".split()
 )
-"""Words that name no task that is to be added, with articles or without."""
+"""Words that can't be a new task's title, with or without articles."""
 ARTICLES = frozenset("a an the and one ones".split())
-NO_WISH = (
+NOT_A_TASK = (
     r"(?:(?:talk|chat|go|leave|run|stop|wait|sleep)(?:,? (?:now|here|soon))*(?:[ ,.!]+(?:bye|goodbye|see you|sorry))?"
     r"|(?:admit|confess|know|not)\b.*|say(?:,| that\b| this\b| it\b| you\b| i\b).*"
     r"|(?:think about|sleep on) (?:it|that|this))"
 )
-"""What people need to do that is no task."""
+"""Wishes that are not a task."""
 
-SMALL = frozenset(
+STOP_WORDS = frozenset(
     "a an the my our your this that these those to for of on in at with and task tasks todo todos item one number"
     " entry please about from is".split()
 )
-"""Words that tell no task from another."""
+"""Words ignored when task titles are matched."""
 
 ORDINALS = {
     word: place
@@ -130,8 +130,8 @@ ORDINALS = {
     )
     for word in words.split()
 }
-SAID_BEFORE = frozenset("it that this them those these one same".split())
-"""What was spoken of last."""
+PRONOUNS = frozenset("it that this them those these one same".split())
+"""Words that refer to the tasks mentioned last."""
 
 IRREGULAR = {
     past: verb
@@ -145,4 +145,4 @@ IRREGULAR = {
     }.items()
     for past in pasts.split()
 }  # fmt: skip
-"""Past forms → the verb."""
+"""Irregular past form → verb."""

@@ -114,22 +114,22 @@ async def _run(context: Context) -> int:
 
 def _build_model(context: Context) -> "tuple[ChatSettings, Model | None]":
     """Return the configured model; None without one, or with `--rules`."""
-    from punchlist_apps.chat.settings import BadSettings, ChatSettings, model_of, settings_of
+    from punchlist_apps.chat.settings import BadSettings, ChatSettings, build_model, load_settings
 
     args = context.args
     if args.rules:
         return ChatSettings(), None
     try:
-        settings = settings_of(os.environ, model=args.model, base_url=args.base_url, api=args.api)
-        return settings, model_of(settings, os.environ)
+        settings = load_settings(os.environ, model=args.model, base_url=args.base_url, api=args.api)
+        return settings, build_model(settings, os.environ)
     except BadSettings as error:
         raise UsageError(str(error)) from None
 
 
 async def _show_usage(context: Context, client: "AsyncClient", name: str) -> int:
-    from punchlist_apps.chat.usage import used
+    from punchlist_apps.chat.usage import read_usage
 
-    days = await used(client, name)
+    days = await read_usage(client, name)
     lines = [f"{day}  {tokens['input']:>10,} in  {tokens['output']:>10,} out" for day, tokens in sorted(days.items())]
     return context.answer(days, lines or ["no model was used on this list"])
 
@@ -139,7 +139,7 @@ async def _show_threads(context: Context, client: "AsyncClient", name: str) -> i
 
     from punchlist_apps.chat.thread import Thread
 
-    threads = await Thread.about(client, name)
+    threads = await Thread.find_all(client, name)
     lines = [f"{thread.conversation}  {safe(thread.title) or '(empty)'}" for thread in threads]
     return context.answer(
         msgspec.to_builtins(threads), lines or [f"no thread about {safe(name)} yet; to start one: punch chat"]
@@ -158,8 +158,8 @@ async def _find_thread(context: Context, client: "AsyncClient", name: str) -> "T
             return await Thread.find(client, own(args.thread, args.user))
         except ValueError as error:
             raise UsageError(str(error)) from None
-    threads = await Thread.about(client, name)
-    return Thread.of(client, threads[0]) if threads else None
+    threads = await Thread.find_all(client, name)
+    return Thread.from_conversation(client, threads[0]) if threads else None
 
 
 class _Chat:

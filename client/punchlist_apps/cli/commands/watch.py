@@ -19,7 +19,7 @@ from punchlist_apps.cli.printing.screen import Screen
 from punchlist_apps.common.terminal.argument_types import milliseconds, positive
 from punchlist_apps.common.terminal.render import FINISHED, header, list_lines, shared_note, task_lines
 from punchlist_apps.common.terminal.style import Style
-from punchlist_apps.ui.parts import DrawContext, Part, board_items, card_parts, fitted
+from punchlist_apps.ui.parts import DrawContext, Part, build_board_items, draw_card, fit_parts
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.results import BoardPush
 from punchlist_schemas.things import Conversation, Task, is_heading
@@ -219,12 +219,12 @@ class Overview:
             ("dim", f"  {running} in progress" if running else ""),
         ]
         rows = [heading]
-        for item in board_items(self._cards.values()):
+        for item in build_board_items(self._cards.values()):
             card = self._cards.get(item.key)
             name = short_name(item.key, self._cards)
             name_width = min(_NAMES, width // 3)
-            rows.append(card_parts(card, context, name_width, name) if card else [("dim", f" {item.text}")])
-        return [_paint(fitted(parts, width), style) for parts in rows]
+            rows.append(draw_card(card, context, name_width, name) if card else [("dim", f" {item.text}")])
+        return [_paint(fit_parts(parts, width), style) for parts in rows]
 
 
 def _paint(parts: list[Part], style: Style) -> str:

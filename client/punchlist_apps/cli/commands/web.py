@@ -147,7 +147,7 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
     args = context.args
     import anyio
 
-    from punchlist_apps.chat.settings import BadSettings, model_of, settings_of
+    from punchlist_apps.chat.settings import BadSettings, build_model, load_settings
     from punchlist_apps.chat.trace import print_to_stderr
     from punchlist_apps.chat.usage import Limits
     from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets, unix_socket
@@ -155,8 +155,8 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
     from punchlist_apps.web.serve import serve
 
     try:
-        settings = settings_of(os.environ)
-        model = model_of(settings, os.environ)
+        settings = load_settings(os.environ)
+        model = build_model(settings, os.environ)
     except BadSettings as error:
         raise UsageError(str(error)) from None
     try:

@@ -18,9 +18,9 @@ import msgspec
 
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import ConfirmationRequired, NotFound
-from punchlist_apps.chat.claims import untrue
-from punchlist_apps.chat.receipts import Done
-from punchlist_apps.chat.settings import model_of, settings_of
+from punchlist_apps.chat.claims import find_untrue
+from punchlist_apps.chat.receipts import ToolResult
+from punchlist_apps.chat.settings import build_model, load_settings
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_bench.harness import ROOT
@@ -100,21 +100,23 @@ class _Seen:
     """What was called and said over the turns of a case."""
 
     def __init__(self) -> None:
-        self.calls: list[Done] = []
+        self.calls: list[ToolResult] = []
         self.said: list[str] = []
         self.false: list[str] = []
 
     async def take(self, thread: Thread, turn: str, answer: dict[str, Any]) -> None:
-        written = await thread.written(turn)
-        done = [msgspec.convert(content, Done) for id, content in written.items() if id.startswith("c")]
+        written = await thread.load_records(turn)
+        done = [msgspec.convert(content, ToolResult) for id, content in written.items() if id.startswith("c")]
         self.calls += done
         text = str(answer.get("text", ""))
         self.said.append(text)
-        seqs = {event.seq for id in written if id[0] == "c" for event in await thread.tasks.find(thread.key(turn, id))}
+        seqs = {
+            event.seq for id in written if id[0] == "c" for event in await thread.tasks.find(thread.call_key(turn, id))
+        }
         if {int(one["seq"]) for one in answer.get("receipts", ())} != seqs:
             self.false.append(f"{text!r}: its receipts are not the events of the turn")
         if answer.get("source") == "model":
-            self.false += untrue(str(answer.get("model_text") or text), done)
+            self.false += find_untrue(str(answer.get("model_text") or text), done)
 
 
 def _judged(case: Case, seen: _Seen, tasks: dict[str, str]) -> Score:
@@ -134,7 +136,7 @@ def _judged(case: Case, seen: _Seen, tasks: dict[str, str]) -> Score:
     return Score(case.id, {name: why for name, why in failed.items() if name in wanted.reward_basis})
 
 
-def _is(wanted: Action, done: Done) -> bool:
+def _is(wanted: Action, done: ToolResult) -> bool:
     return wanted.name == done.tool and all(
         str(done.arguments.get(name)) == str(value) for name, value in wanted.arguments.items()
     )
@@ -164,7 +166,7 @@ async def evaluate(client: AsyncClient, cases: list[Case], worker: Worker, runs:
 def measure(*, quick: bool) -> str:
     path = Path(os.environ.get("CASES") or ROOT / "examples/chat/cases.jsonl")
     runs = 1 if quick else int(os.environ.get("RUNS") or 1)
-    worker = Worker(model_of(settings_of(os.environ), os.environ))
+    worker = Worker(build_model(load_settings(os.environ), os.environ))
 
     async def work(socket: str) -> list[tuple[str, str, str]]:
         async with AsyncClient(socket=socket, autostart=False, name="evaluate") as client:

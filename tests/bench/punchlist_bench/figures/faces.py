@@ -26,7 +26,7 @@ from textual.widgets import DataTable
 
 from punchlist import connect, connect_async
 from punchlist.calls.cursor import Cursor, FoldView
-from punchlist_apps.ui.face import FRAME_S
+from punchlist_apps.ui.line_screen import FRAME_S
 from punchlist_apps.ui.parts import FRAMES
 from punchlist_bench.process import cpu_seconds
 from punchlist_testing.daemon import spawned_daemon

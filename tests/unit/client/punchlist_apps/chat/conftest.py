@@ -1,4 +1,4 @@
-"""A chat before a real daemon in this process."""
+"""A chat with a real daemon in this process."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -33,7 +33,7 @@ async def talk(client: AsyncClient) -> Talk:
 
 @pytest.fixture
 async def twelve(talk: Talk) -> Talk:
-    """The same with twelve tasks on the list."""
+    """A thread about the list `plan` with twelve tasks."""
     await talk.thread.client.conversation("plan").add_many([f"Task number {n}" for n in range(1, 13)])
     return talk
 

@@ -1,4 +1,4 @@
-"""The example of an agent of one's own: each turn is a process that reaches a real server over MCP's HTTP."""
+"""The example of a custom agent: each turn is a process that calls a real server over MCP's HTTP."""
 
 import json
 import os
@@ -37,8 +37,8 @@ os.execv(sys.executable, [sys.executable, "-m", "punchlist", *sys.argv[2:]])
 
 
 def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an answer for each thing said
-    """Calls the tools as an assistant over tasks is expected to, and tells what they have answered."""
-    text, told = last_user(messages), told_by(messages)
+    """A model that calls the tools as a task assistant should, and repeats their results."""
+    text, told = last_user(messages), list_results(messages)
     tasks = [one for one in messages if one["role"] == "user"]
     if text == "hello, how are you?":
         return "Hello! I'm doing well, thank you."
@@ -67,15 +67,15 @@ def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an ans
     return f"I've deleted all {len(gone['deleted'])} tasks. Verified: Your task list is now {left or 'empty'}."
 
 
-def told_by(messages: list[dict[str, Any]]) -> list[str]:
-    """The texts that tools have answered since the user spoke, in whatever envelope the SDK has put them."""
+def list_results(messages: list[dict[str, Any]]) -> list[str]:
+    """Return the tools' results since the user's message, from any envelope of the SDK."""
     at = max(number for number, one in enumerate(messages) if one["role"] == "user")
     contents = [one["content"] for one in messages[at:] if one["role"] == "tool"]
     return ["".join(part["text"] for part in one) if isinstance(one, list) else one for one in contents]
 
 
 class Assistant:
-    """The example before a daemon, its MCP server and a scripted model, each in a process or thread of its own."""
+    """The example with a daemon, its MCP server and a scripted model, each in its own process or thread."""
 
     def __init__(self, daemon: Spawned, script: Script, port: int, api: str) -> None:
         self.script = script
@@ -95,7 +95,7 @@ class Assistant:
         }
 
     async def told(self, text: str, user: str = USER) -> str:
-        """Say something; what is answered."""
+        """Send a message and return the answer."""
         with anyio.fail_after(TURN_S):
             done = await anyio.run_process(
                 [sys.executable, "-W", "ignore", str(EXAMPLE), "scripted", user, self.thread, text],
@@ -137,7 +137,7 @@ def assistant_at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[As
 
 
 @pytest.mark.timeout(400)
-async def test_an_agent_over_mcp_keeps_to_its_specification_and_sees_no_other_user(assistant_at: Assistant) -> None:
+async def test_mcp_agent_follows_specification(assistant_at: Assistant) -> None:
     talk = assistant_at
     with connect(socket=talk.daemon.socket, autostart=False, user=USER) as client:
         mine = client.conversation("my:todos")
@@ -165,6 +165,6 @@ async def test_an_agent_over_mcp_keeps_to_its_specification_and_sees_no_other_us
 
     with connect(socket=talk.daemon.socket, autostart=False, user=OTHER) as client:
         client.conversation("my:todos").add("a secret")
-    talk.script.profile = lambda messages: "".join(told_by(messages)) or [("list_tasks", {"user_id": OTHER})]
+    talk.script.profile = lambda messages: "".join(list_results(messages)) or [("list_tasks", {"user_id": OTHER})]
     told = await talk.told("show theirs")
     assert "a secret" not in told and "user" in told and talk.tools == ["list_tasks"]

@@ -1,4 +1,4 @@
-"""The Agents SDK before the same scripted server, in both of its formats; needs the extra `chat-sdk`."""
+"""The Agents SDK with the scripted server, in both formats; needs the extra `chat-sdk`."""
 
 from collections.abc import Generator
 from contextlib import suppress
@@ -50,21 +50,21 @@ async def talk(client: AsyncClient, model: AgentsSdk) -> Talk:
     return Talk(await Thread.open(client, "plan"), Worker(model))
 
 
-async def test_the_sdk_calls_tools_and_what_changed_is_told_from_the_log(talk: Talk, script: Script) -> None:
+async def test_sdk_changes_are_reported_from_log(talk: Talk, script: Script) -> None:
     answer = await talk.say("add eggs; flour")
     assert (answer["text"], answer["source"]) == ("Created task: eggs\nCreated task: flour", "receipts")
     assert answer["usage"] == {"input": 200, "output": 20} and len(script.asked) == 2
     await talk.check(talk.turn)
 
 
-async def test_a_greeting_streams_and_every_answer_has_an_id_of_its_own(talk: Talk) -> None:
+async def test_greeting_streams_with_unique_ids(talk: Talk) -> None:
     for number in range(5):
         assert await talk.told(f"hello {number}") == "Hello! I'm doing well, thank you."
     page = await talk.thread.queue.messages(roles=("assistant",))
     assert len({one.message for one in page.messages}) == 5
 
 
-async def test_a_lie_and_a_model_that_confirms_itself_come_to_nothing(talk: Talk, script: Script) -> None:
+async def test_sdk_lies_and_self_confirmation_fail(talk: Talk, script: Script) -> None:
     await talk.thread.tasks.add("keep me")
     script.profile = self_confirming
     assert await talk.told("tidy up a bit") == "Are you sure you want to delete task 1? (yes/no)"
@@ -75,7 +75,7 @@ async def test_a_lie_and_a_model_that_confirms_itself_come_to_nothing(talk: Talk
 
 
 @pytest.mark.parametrize("members", [{"status": 401}, {"status": 429}, {"status": 500}, {"fault": "malformed"}])
-async def test_when_it_is_away_the_rules_make_the_one_right_task(talk: Talk, script: Script, members: Any) -> None:
+async def test_rules_replace_failed_sdk_model(talk: Talk, script: Script, members: Any) -> None:
     for name, value in members.items():
         setattr(script, name, value)
     answer = await talk.say("add milk")
@@ -83,29 +83,29 @@ async def test_when_it_is_away_the_rules_make_the_one_right_task(talk: Talk, scr
     await talk.check(talk.turn)
 
 
-async def test_a_setting_that_is_wrong_is_told_as_that(talk: Talk, script: Script) -> None:
+async def test_sdk_reports_wrong_setting(talk: Talk, script: Script) -> None:
     script.status, script.refusal = 404, {"error": {"message": "model 'scripted' not found by sk-secret"}}
     (note,) = (await talk.say("add milk"))["notes"]
     assert (
         note
-        == "the settings of the model are wrong (404: model 'scripted' not found by …); look at --model and --base-url"
+        == "the settings of the model are wrong (404: model 'scripted' not found by …); check --model and --base-url"
     )
 
 
-async def test_a_tool_that_is_not_there_ends_in_an_answer(talk: Talk, script: Script) -> None:
+async def test_unknown_tool_ends_in_answer(talk: Talk, script: Script) -> None:
     script.profile = lambda _messages: [("create_todo_task", {"title": "x"}), ("fly_to_the_moon", {})]
     answer = await talk.say("do it")
     assert answer["text"].startswith("Created task: x\nThat did not work: there is no tool")
     assert await talk.open() == ["x"]
 
 
-async def test_the_session_of_the_page_is_what_a_model_makes_in_each_format(talk: Talk, script: Script) -> None:
+async def test_documented_session_matches_sdk_formats(talk: Talk, script: Script) -> None:
     script.profile = with_a_lie
     assert await transcript(talk) == shown_transcript()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
-async def test_a_turn_that_dies_anywhere_is_finished_once(
+async def test_killed_sdk_turn_finishes_once(
     daemon: Running, client: AsyncClient, model: AgentsSdk, scenario: Any
 ) -> None:
     for point in POINTS:

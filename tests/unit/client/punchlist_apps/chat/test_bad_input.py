@@ -1,4 +1,4 @@
-"""What people and machines do wrong: it is told in a clear sentence, nothing is lost and nothing is done twice."""
+"""Invalid input and full disks: a clear error, nothing lost, nothing done twice."""
 
 import resource
 from collections.abc import AsyncIterator, Callable, Generator
@@ -11,7 +11,7 @@ import pytest
 
 from punchlist import AsyncClient
 from punchlist.errors import StorageFull
-from punchlist_apps.chat.live import Live, Tell
+from punchlist_apps.chat.live import Live, Publish
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
@@ -27,7 +27,7 @@ CHATS = "/api/v1/chats"
 
 @contextmanager
 def full_disk(daemon: Spawned) -> Generator[None]:
-    """No file of the daemon takes another byte, as on a disk that is full."""
+    """Make all writes of the daemon fail, as on a full disk."""
     assert daemon.process is not None
     pid, (_, most) = daemon.process.pid, resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, most))
@@ -38,23 +38,22 @@ def full_disk(daemon: Spawned) -> Generator[None]:
 
 
 class At(Live):
-    """Does something once, when a turn comes to a point."""
+    """Runs a function once, when a turn reaches a point."""
 
     def __init__(self, point: str, act: Callable[[], object]) -> None:
         super().__init__()
         self._point = point
         self._acts = [act]
 
-    def teller(self, turn: str) -> Tell:
-        """What the turn says its events to."""
-        tell = super().teller(turn)
+    def start(self, turn: str) -> Publish:
+        forward = super().start(turn)
 
-        def telling(name: str, data: dict[str, Any]) -> None:
-            tell(name, data)
+        def publish(name: str, data: dict[str, Any]) -> None:
+            forward(name, data)
             if name == self._point and self._acts:
                 self._acts.pop()()
 
-        return telling
+        return publish
 
 
 @pytest.fixture
@@ -65,14 +64,14 @@ def spawned(tmp_path: Path) -> Generator[Spawned]:
 
 @pytest.fixture(params=["rules", "model"])
 async def full(request: pytest.FixtureRequest, spawned: Spawned) -> AsyncIterator[Talk]:
-    """A thread before a daemon whose disk may become full, answered by rules and by a model."""
+    """A thread of a daemon whose disk can become full, answered by rules and by a model."""
     with serving(honest) as script:
         model = Completions("scripted", script.url) if request.param == "model" else None
         async with AsyncClient(socket=spawned.socket, autostart=False, name="test") as client:
             yield Talk(await Thread.open(client, "plan"), Worker(model))
 
 
-async def test_a_full_disk_is_told_and_afterwards_the_turn_is_finished_once(full: Talk, spawned: Spawned) -> None:
+async def test_turn_finishes_once_after_full_disk(full: Talk, spawned: Spawned) -> None:
     await full.say("add milk")
     turn = await full.thread.send("add bread")
     with anyio.fail_after(PATIENCE_S):
@@ -82,39 +81,34 @@ async def test_a_full_disk_is_told_and_afterwards_the_turn_is_finished_once(full
                     await full.worker.answer(full.thread, turn)
             with pytest.raises(StorageFull):
                 await full.thread.send("add eggs")
-            assert await full.open() == ["milk"], "reading goes on"
+            assert await full.open() == ["milk"], "reads continue"
         answer = await full.worker.answer(full.thread, turn)
     assert (answer["text"], await full.open()) == ("Created task: bread", ["milk", "bread"])
     await full.check(turn)
 
 
-async def followed(worker: Worker, place: str) -> list[tuple[str, dict[str, Any]]]:
-    """The events of a turn to its end."""
+async def follow_turn(worker: Worker, place: str) -> list[tuple[str, dict[str, Any]]]:
     return [(name, data) async for _, name, data in worker.live.follow(place)]
 
 
 @pytest.mark.parametrize("point", ["turn.started", "step", "tool.started", "tool", "tool.completed", "answer"])
-async def test_a_disk_that_becomes_full_in_a_turn_is_told_as_that_and_nothing_is_done_twice(
-    full: Talk, spawned: Spawned, point: str
-) -> None:
+async def test_full_disk_during_turn_repeats_nothing(full: Talk, spawned: Spawned, point: str) -> None:
     turn = await full.thread.send("add milk; bread")
     with ExitStack() as disk, anyio.fail_after(PATIENCE_S):
         worker = Worker(full.worker.model, At(point, lambda: disk.enter_context(full_disk(spawned))))
         with pytest.raises(StorageFull):
             await worker.answer(full.thread, turn)
-        *_, failed, end = await followed(worker, full.thread.place(turn))
+        *_, failed, end = await follow_turn(worker, full.thread.turn_path(turn))
         assert (failed[0], end[0]) == ("failed", "end") and "disk is full" in failed[1]["text"]
         disk.close()
         answer = await worker.answer(full.thread, turn)
-        *_, last, end = await followed(worker, full.thread.place(turn))
+        *_, last, end = await follow_turn(worker, full.thread.turn_path(turn))
     assert (last, end) == (("message", answer), ("end", {}))
     assert answer["text"] == "Created task: milk\nCreated task: bread" and await full.open() == ["milk", "bread"]
     await full.check(turn)
 
 
-async def test_the_panel_says_that_the_disk_is_full_and_finishes_the_turn_for_who_looks_again(
-    tmp_path: Path, spawned: Spawned
-) -> None:
+async def test_panel_reports_full_disk_and_resumes(tmp_path: Path, spawned: Spawned) -> None:
     async with served(tmp_path, daemon=spawned) as web:
         thread = f"{CHATS}/{(await web.ask('POST', CHATS, {'list': 'plan'})).value['thread']}"
         with full_disk(spawned):
@@ -134,25 +128,25 @@ async def test_the_panel_says_that_the_disk_is_full_and_finishes_the_turn_for_wh
         assert [task["title"] for task in tasks] == ["milk"]
 
 
-async def test_a_message_of_a_megabyte_is_refused_with_how_much_is_taken(talk: Talk, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"1,000,000 characters; at most 100,000 are taken"):
+async def test_huge_message_is_rejected_with_limit(talk: Talk, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"1,000,000 characters; the limit is 100,000"):
         await talk.thread.send(MEGABYTE)
     page = await talk.thread.queue.messages()
     assert page.messages == () and len(await talk.thread.queue.list()) == 0
 
 
-async def test_a_megabyte_of_a_model_is_no_answer_and_the_rules_do_what_was_said(client: AsyncClient) -> None:
+async def test_rules_replace_huge_model_answer(client: AsyncClient) -> None:
     with serving(lambda _messages: MEGABYTE) as script:
         script.piece = 50_000
         talk = Talk(await Thread.open(client, "plan"), Worker(Completions("scripted", script.url)))
         answer = await talk.say("add milk")
     assert (answer["text"], answer["notes"]) == (
         "Created task: milk",
-        ["the model was away (malformed: its answer has no end)"],
+        ["the model was away (malformed: its answer is too long)"],
     )
 
 
-async def test_halves_of_characters_are_replaced_in_what_is_said_and_in_what_a_model_says(client: AsyncClient) -> None:
+async def test_lone_surrogates_are_replaced(client: AsyncClient) -> None:
     with serving(lambda _messages: "Well \ud800 then.") as script:
         talk = Talk(await Thread.open(client, "plan"), Worker(Completions("scripted", script.url)))
         assert await talk.told("add \ud800milk") == "Well ? then."

@@ -1,18 +1,18 @@
-"""Which sentences a turn does not prove."""
+"""Detection of claims that a turn doesn't prove."""
 
 import pytest
 
-from punchlist_apps.chat.claims import untrue
-from punchlist_apps.chat.receipts import Done, Receipt
+from punchlist_apps.chat.claims import find_untrue
+from punchlist_apps.chat.receipts import Receipt, ToolResult
 
-CHANGE = Done("create_todo_task", changes=(Receipt(7, 3, "u/c1.1", "TaskAdded", "3", "milk"),))
+CHANGE = ToolResult("create_todo_task", changes=(Receipt(7, 3, "u/c1.1", "TaskAdded", "3", "milk"),))
 ROWS = [
     {"id": 1, "title": "a", "completed": False, "status": "pending"},
     {"id": 2, "title": "b", "completed": True, "status": "completed"},
     {"id": 3, "title": "c", "completed": False, "status": "in_progress"},
 ]
-LIST = Done("list_todo_tasks", data=ROWS)
-EMPTY = Done("list_todo_tasks", data=[])
+LIST = ToolResult("list_todo_tasks", data=ROWS)
+EMPTY = ToolResult("list_todo_tasks", data=[])
 
 FALSE = [
     "Created task: milk (#7)",
@@ -56,23 +56,23 @@ TRUE = [
 
 @pytest.mark.parametrize("text", FALSE)
 def test_a_claim_without_a_call_is_found(text: str) -> None:
-    assert untrue(text, [])
+    assert find_untrue(text, [])
 
 
 @pytest.mark.parametrize("text", TRUE)
-def test_what_claims_nothing_is_left_alone(text: str) -> None:
-    assert untrue(text, []) == []
+def test_text_without_claims_passes(text: str) -> None:
+    assert find_untrue(text, []) == []
 
 
-def test_counts_have_to_be_those_of_a_list_that_was_read() -> None:
-    assert untrue("You have 3 tasks, 1 of them completed.", [LIST]) == []
-    assert untrue("You have two open tasks.", [LIST]) == []
-    assert untrue("You have 4 tasks.", [LIST]) == ["You have 4 tasks."]
-    assert untrue("Your list is empty.", [LIST]) and untrue("Your list is empty.", [EMPTY]) == []
-    assert untrue("You have no tasks.", [EMPTY]) == [] and untrue("Task 2 is completed.", [LIST]) == []
-    assert untrue("I have completed task 2.", [LIST])
+def test_counts_must_match_list() -> None:
+    assert find_untrue("You have 3 tasks, 1 of them completed.", [LIST]) == []
+    assert find_untrue("You have two open tasks.", [LIST]) == []
+    assert find_untrue("You have 4 tasks.", [LIST]) == ["You have 4 tasks."]
+    assert find_untrue("Your list is empty.", [LIST]) and find_untrue("Your list is empty.", [EMPTY]) == []
+    assert find_untrue("You have no tasks.", [EMPTY]) == [] and find_untrue("Task 2 is completed.", [LIST]) == []
+    assert find_untrue("I have completed task 2.", [LIST])
 
 
-def test_a_change_in_the_log_proves_that_something_was_changed() -> None:
-    assert untrue("I've added milk.", [CHANGE]) == []
-    assert untrue("You have 9 tasks.", [CHANGE]) == ["You have 9 tasks."]
+def test_change_proves_claim() -> None:
+    assert find_untrue("I've added milk.", [CHANGE]) == []
+    assert find_untrue("You have 9 tasks.", [CHANGE]) == ["You have 9 tasks."]

@@ -1,4 +1,4 @@
-"""What people say to a list, turn by turn: everyday phrases, and phrases that must not change what they name."""
+"""Conversations turn by turn: everyday phrases, and phrases that must not change the tasks they name."""
 
 import uuid
 from pathlib import Path
@@ -22,7 +22,7 @@ async def test_no_conversation_changes_a_wrong_task(client: AsyncClient) -> None
     missed: list[str] = []
     for number in mostly_untraced(len(CORPUS)):
         line = CORPUS[number]
-        changes, answer = await held(client, line)
+        changes, answer = await run_conversation(client, line)
         allowed = line["changes"] | line.get("may", {})
         if not changes.items() <= allowed.items():
             wrong.append(f"{line['said']}: {changes}")
@@ -32,8 +32,8 @@ async def test_no_conversation_changes_a_wrong_task(client: AsyncClient) -> None
     assert len(missed) <= 0.1 * len(CORPUS), missed
 
 
-async def held(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """Hold a conversation about a list of its own; what became of the tasks, and the last answer."""
+async def run_conversation(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str], str]:
+    """Run a conversation about a new list. Return its tasks and the last answer."""
     name = f"talk-{uuid.uuid4().hex}"
     await client.conversation(name, actor="ann").add_many(line.get("list", _ABOUT["list"]))
     talk = Talk(await Thread.open(client, name), Worker())
@@ -48,7 +48,7 @@ async def held(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str
 
 
 async def state(talk: Talk) -> dict[str, str]:
-    """Title of each task → its status, and its priority if it has one."""
+    """Return for each title its status, and its priority unless normal."""
     return {
         task.title: task.status if task.priority == "normal" else f"{task.status} {task.priority}"
         for task in await talk.thread.tasks.list()

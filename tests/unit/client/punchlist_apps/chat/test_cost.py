@@ -1,4 +1,4 @@
-"""What a turn costs, in calls of the daemon and in modules: `make bench ONLY=chat` measures the time of both."""
+"""Cost of a turn in calls and loaded modules. `make bench ONLY=chat` measures the time of both."""
 
 import subprocess
 import sys
@@ -16,22 +16,21 @@ CALLS = """
 message.append task.add task.claim message.list task.list message.append
 task.add event.find message.append message.append task.set_status
 """
-"""Of a turn that adds a task: said and queued, claimed, what was before and what is on the list, the step written down,
-the call and what it did, its receipt, the answer, and the turn's end."""
+"""Calls of a turn that adds a task: message and queue, claim, history and list, step, call and its events, receipt,
+answer, and the end of the turn."""
 
 
 class Counting(AsyncClient):
-    """Notes the methods that are called."""
+    """Records the methods of calls."""
 
     seen: list[str]
 
     async def run(self, call: Call[Any]) -> Any:
-        """Make a typed call."""
         self.seen.append(call.method)
         return await super().run(call)
 
 
-async def test_a_turn_by_rules_takes_eleven_calls_however_many_were_before(daemon: Running) -> None:
+async def test_rules_turn_takes_eleven_calls(daemon: Running) -> None:
     async with Counting(socket=daemon.socket, autostart=False, name="test") as client:
         client.seen = []
         talk = Talk(await Thread.open(client, "plan"), Worker())
@@ -41,19 +40,19 @@ async def test_a_turn_by_rules_takes_eleven_calls_however_many_were_before(daemo
             assert client.seen == CALLS.split()
 
 
-async def test_a_turn_of_long_ago_is_read_with_what_was_before_it_alone(talk: Talk) -> None:
+async def test_old_turn_gets_only_earlier_exchanges(talk: Talk) -> None:
     turns: list[str] = []
     for number in range(60):
         await talk.say(f"hello {number}")
         turns.append(talk.turn)
-    message, written, past = await talk.thread.begin(turns[1])
+    message, written, past = await talk.thread.load_turn(turns[1])
     assert (message.content["text"], past) == ("hello 1", [])
     assert written["a"]["text"].startswith("Hello")
-    message, written, past = await talk.thread.begin(turns[40])
+    message, written, past = await talk.thread.load_turn(turns[40])
     assert [one.text for one in past] == [f"hello {number}" for number in range(30, 40)]
 
 
-def test_rules_alone_load_nothing_of_models_of_settings_files_or_of_the_web() -> None:
+def test_rules_load_no_model_modules() -> None:
     names = "punchlist_apps.cli.commands.chat, punchlist_apps.chat.worker, punchlist_apps.chat.settings"
     loaded = subprocess.run(
         [sys.executable, "-c", f"import sys, {names}; print(*sys.modules)"],

@@ -1,4 +1,4 @@
-"""The cases of the example, scored: rules pass them, and of a model nothing false is said."""
+"""The cases of the evaluation example, run by the rules and by lying models."""
 
 from pathlib import Path
 
@@ -13,19 +13,19 @@ from punchlist_testing.scripted_model import liar, serving
 CASES = cases_of((Path(__file__).resolve().parents[5] / "examples/chat/cases.jsonl").read_bytes())
 
 
-async def test_the_rules_pass_the_cases_and_leave_nothing_behind(client: AsyncClient) -> None:
+async def test_rules_pass_cases_and_clean_up(client: AsyncClient) -> None:
     rows = await evaluate(client, CASES, Worker(), 2)
     assert rows == [(case.id, "2/2", "") for case in CASES]
     left = (await client.conversations(kind="any")).conversations
     assert not [one for one in left if one.conversation.startswith("eval-")]
 
 
-async def test_a_liar_fails_what_it_did_not_do_and_still_nothing_false_is_said(client: AsyncClient) -> None:
+async def test_lying_model_fails_but_answers_stay_true(client: AsyncClient) -> None:
     with serving(liar) as script:
         rows = await evaluate(client, CASES, Worker(Completions("m", script.url)), 1)
     assert not any("TRUE" in why for _, _, why in rows)
 
 
-def test_a_case_of_another_form_is_rejected() -> None:
+def test_invalid_case_is_rejected() -> None:
     with pytest.raises(ValueError, match="int"):
         cases_of(b'{"id": 7}')

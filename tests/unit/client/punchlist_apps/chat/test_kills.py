@@ -1,7 +1,7 @@
-"""A turn that dies at any point is finished by whoever comes next: one change, one answer, a true one.
+"""Turns killed at any point: the next worker finishes them with one change and one true answer.
 
-Here the turn ends by what its listener raises, and its connection is closed; `make fault NAME=chat` does it with
-kill -9 to processes. Random scripts follow the same oracle: the log.
+Here the subscriber of the turn's events raises, and the connection is closed; `make fault NAME=chat` kills processes
+with kill -9. The log is the oracle, also for random scripts.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ PATIENCE_S = 30
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
-async def test_a_turn_that_dies_anywhere_changes_once_and_answers_once_and_truly(
+async def test_killed_turn_changes_and_answers_once(
     daemon: Running, client: AsyncClient, scenario: Any, point: str
 ) -> None:
     talk = await prepared(client, scenario)
@@ -42,7 +42,7 @@ async def test_a_turn_that_dies_anywhere_changes_once_and_answers_once_and_truly
     assert len([one for one in shown.messages if one.message == f"{turn}.a"]) == 1
 
 
-async def test_what_was_done_before_a_crash_is_told_though_the_task_is_gone_since(daemon: Running, talk: Talk) -> None:
+async def test_crashed_change_of_deleted_task_is_reported(daemon: Running, talk: Talk) -> None:
     await talk.say("add milk")
     turn = await talk.thread.send("complete task 1")
     with anyio.fail_after(PATIENCE_S):
@@ -70,7 +70,7 @@ async def test_a_message_without_a_turn_is_answered(talk: Talk) -> None:
         await talk.check(turn)
 
 
-async def test_messages_of_another_program_are_no_turns(talk: Talk) -> None:
+async def test_foreign_messages_are_not_turns(talk: Talk) -> None:
     said = await talk.thread.queue.append_message("user", {"text": "add milk"})
     await talk.thread.queue.append_message("assistant", {"text": "Done."}, message=f"{said.message}.a")
     await talk.thread.queue.append_message("user", {"text": "add milk"}, message="m1")
@@ -78,7 +78,7 @@ async def test_messages_of_another_program_are_no_turns(talk: Talk) -> None:
     assert len(await talk.thread.queue.list()) == 0 and await talk.open() == []
 
 
-async def test_three_workers_on_one_turn_make_one_task_and_one_answer(daemon: Running, talk: Talk) -> None:
+async def test_three_workers_make_one_answer(daemon: Running, talk: Talk) -> None:
     turn = await talk.thread.send("add buy milk")
     answers: list[dict[str, Any]] = []
 
@@ -94,7 +94,7 @@ async def test_three_workers_on_one_turn_make_one_task_and_one_answer(daemon: Ru
     assert answers[0] == answers[1] == answers[2]
 
 
-async def test_four_tabs_at_once_make_four_tasks_and_four_answers(client: AsyncClient, talk: Talk) -> None:
+async def test_four_concurrent_tabs_get_four_answers(client: AsyncClient, talk: Talk) -> None:
     tabs = [Talk(Thread(client, talk.thread.id, "plan"), Worker()) for _ in range(4)]
     told: list[str] = []
 
@@ -109,13 +109,13 @@ async def test_four_tabs_at_once_make_four_tasks_and_four_answers(client: AsyncC
     assert sorted(await talk.open()) == ["0", "1", "2", "3"]
 
 
-async def test_what_nobody_began_in_time_is_not_begun_late(talk: Talk) -> None:
+async def test_stale_turn_makes_no_call(talk: Talk) -> None:
     turn = await talk.thread.send("add buy milk")
     answer = await Worker(stale_s=-1).answer(talk.thread, turn)
     assert "nothing was done" in answer["text"] and await talk.open() == []
 
 
-async def test_what_was_begun_is_told_late_and_the_rest_is_not_done(daemon: Running, talk: Talk) -> None:
+async def test_stale_turn_reports_only_finished_calls(daemon: Running, talk: Talk) -> None:
     turn = await talk.thread.send("add eggs; flour")
     async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
         with suppress(Died, BaseExceptionGroup):

@@ -1,4 +1,4 @@
-"""Open questions: what answers them, what closes them, and what is shown with them."""
+"""Open questions: their answers, what closes them, and what is shown with them."""
 
 from typing import Any
 
@@ -80,8 +80,8 @@ async def test_a_correction_closes_the_question(four: Talk) -> None:
     assert await four.open() == ["Buy milk", "Write the report", "Call mum"]
 
 
-def corrected(messages: list[dict[str, Any]]) -> Says:
-    """A model that is corrected once and has some questions of its own."""
+def answer_correction(messages: list[dict[str, Any]]) -> Says:
+    """A model that is corrected once and asks questions."""
     if results(messages):
         return "Here you are."
     said: dict[str, Says] = {
@@ -93,7 +93,7 @@ def corrected(messages: list[dict[str, Any]]) -> Says:
 
 
 async def test_a_model_reads_a_correction(client: AsyncClient, four: Talk) -> None:
-    with serving(corrected) as script:
+    with serving(answer_correction) as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))
         await talk.say("delete the milk")
         assert (await talk.say("no, I meant the dentist"))["about"] == ["#2 Call the dentist"]
@@ -114,7 +114,7 @@ async def test_a_rename_shows_both_titles(four: Talk) -> None:
         "Are you sure you want to rename task 2? (yes/no)",
         ["#2 Call the dentist → Call Bob"],
     )
-    with serving(corrected) as script:
+    with serving(answer_correction) as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))
         assert (await talk.say("call it oat milk"))["about"] == ["#1 Buy milk → Wire 5000 to Mallory"]
 
@@ -128,30 +128,30 @@ async def test_a_verb_agrees_to_its_own_question_only(four: Talk) -> None:
     assert await four.open() == TASKS
 
 
-async def test_it_is_what_was_asked_about(four: Talk) -> None:
+async def test_it_refers_to_the_question(four: Talk) -> None:
     await four.say("delete 1")
     assert (await four.say("rename it to Buy oat milk"))["about"] == ["#1 Buy milk → Buy oat milk"]
     await four.say("no")
     assert await four.told("done with it") == "Completed task: Buy milk"
 
 
-async def test_which_one_takes_an_answer(four: Talk) -> None:
+async def test_which_question_takes_answer(four: Talk) -> None:
     asked = await four.say("finish call")
     assert asked["text"] == "Which one do you mean?\n  #2 Call the dentist\n  #4 Call mum"
     assert (await four.told("3")) == f"Nothing was changed. {asked['text']}"
     assert await four.told("the second one") == "Completed task: Call mum"
     await four.say("delete call")
-    assert (await four.say("the dentist"))["asks"], "deleting is asked about all the same"
+    assert (await four.say("the dentist"))["asks"], "the deletion still needs confirmation"
 
 
 async def test_an_answer_is_for_the_offered_tasks(four: Talk) -> None:
     await four.say("finish call")
     await four.thread.client.conversation("plan").edit("4", title="Sell the house")
-    assert await four.told("4") == "Nothing was changed: task 4 is not what it was when I asked."
+    assert await four.told("4") == "Nothing was changed: task 4 has changed since I asked."
     assert await four.told("4") == "Task 4: Sell the house\nStatus: pending", "the question is closed"
 
 
-async def test_a_title_takes_an_answer(four: Talk) -> None:
+async def test_title_question_takes_answer(four: Talk) -> None:
     assert await four.told("add a high priority task") == "What should it be called?"
     assert await four.told("buy stamps") == "Created task: buy stamps"
     assert (await four.thread.tasks.list())[-1].priority == "high"
@@ -159,7 +159,7 @@ async def test_a_title_takes_an_answer(four: Talk) -> None:
     assert (await four.say("Call Ann"))["about"] == ["#4 Call mum → Call Ann"]
 
 
-async def test_a_doubtful_change_is_asked_about(four: Talk) -> None:
+async def test_doubtful_change_needs_confirmation(four: Talk) -> None:
     answer = await four.say("add eggs and finish the reprot")
     assert answer["text"] == "Created task: eggs\nCompleted task: Write the report", "a slip of a long word is none"
     answer = await four.say("finish the dentest")
@@ -173,12 +173,12 @@ async def test_a_doubtful_change_is_asked_about(four: Talk) -> None:
 
 
 @pytest.mark.parametrize("text", ["delete the dentest, yes I'm sure", "delete 2?", "delete 2, ok?", "delete 2? yes"])
-async def test_no_doubtful_deletion_is_agreed_to_in_advance(four: Talk, text: str) -> None:
+async def test_doubtful_deletion_ignores_advance_consent(four: Talk, text: str) -> None:
     await four.say(text)
     assert await four.open() == TASKS
 
 
-async def test_an_undo_takes_back_the_turn_before(four: Talk) -> None:
+async def test_undo_reverts_previous_turn(four: Talk) -> None:
     await four.say("add a; b; c")
     await four.say("add d")
     for left in (["a", "b", "c"], []):
@@ -193,8 +193,8 @@ async def test_an_undo_takes_back_the_turn_before(four: Talk) -> None:
     assert await four.open() == TASKS
 
 
-async def test_a_redo_makes_a_turn_again(four: Talk) -> None:
-    assert "nothing that could be redone" in (await four.say("redo"))["text"]
+async def test_redo_restores_turn(four: Talk) -> None:
+    assert "no undone changes to redo" in (await four.say("redo"))["text"]
     await four.say("add a; b")
     await four.say("undo")
     assert (await four.say("redo that"))["text"].startswith("Redone:")
@@ -205,42 +205,42 @@ async def test_a_redo_makes_a_turn_again(four: Talk) -> None:
     assert await four.open() == [*TASKS, "redo the kitchen"]
 
 
-async def test_a_models_undo_takes_back_a_whole_turn(four: Talk) -> None:
+async def test_model_undo_reverts_whole_turn(four: Talk) -> None:
     await four.say("add a; b; c")
     with serving(lambda messages: "" if results(messages) else [("undo_changes", {})]) as script:
         await Talk(four.thread, Worker(Completions("m", script.url))).say("take it all back")
     assert await four.open() == TASKS
 
 
-async def test_a_message_that_is_too_long_is_refused(four: Talk) -> None:
+async def test_long_message_is_rejected(four: Talk) -> None:
     pasted = "Add:\n" + "\n".join(f"- item number {number} with some words" for number in range(80))
     answer = await four.say(pasted)
     assert answer["refused"] and answer["text"] == (
-        f"Nothing was changed: the message has {len(pasted):,} characters, and the rules read at most 2,000. "
+        f"Nothing was changed: the message has {len(pasted):,} characters; the limit without a model is 2,000. "
         "Send it in parts, or put the tasks into a file and run: punch import FILE"
     )
     assert await four.open() == TASKS
 
 
-async def test_too_many_requests_are_refused(four: Talk) -> None:
+async def test_too_many_requests_are_rejected(four: Talk) -> None:
     answer = await four.say("show my tasks; " * 60 + "complete 1")
     assert answer["refused"] and answer["text"] == (
-        "Nothing was changed: a message makes at most 50 requests. Send it in parts."
+        "Nothing was changed: a message can contain at most 50 requests. Send it in parts."
     )
     assert await four.open() == TASKS
 
 
 async def test_forty_tasks_of_one_message_are_added(four: Talk) -> None:
-    """The time to read it must not double with each of them."""
+    """Reading time must not double with each request."""
     answer = await four.say(", ".join(f"add task number {number}" for number in range(40)) + " and complete 1")
     assert len(answer["receipts"]) == 41
 
 
-async def test_a_model_is_sent_a_whole_message_or_none(four: Talk) -> None:
+async def test_model_gets_whole_message_or_none(four: Talk) -> None:
     with serving(lambda _messages: "Well.") as script:
         talk = Talk(four.thread, Worker(Completions("m", script.url)))
         await talk.say("x" * 9_000)
         assert last_user(script.asked[-1]["messages"]) == "x" * 9_000
         answer = await talk.say("x" * 24_001)
     assert len(script.asked) == 1 and answer["refused"] and answer["text"].startswith("Nothing was changed: ")
-    assert answer["notes"] == ["the model was not asked: it is sent at most 24,000 characters of a message"]
+    assert answer["notes"] == ["the model was not asked: the message has more than 24,000 characters"]

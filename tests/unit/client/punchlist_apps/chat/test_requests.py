@@ -1,4 +1,4 @@
-"""A request to a model's server that is given up while a thread still works on it."""
+"""Requests to a model's server that are cancelled while a thread still runs them."""
 
 import http.client
 import socket
@@ -13,7 +13,7 @@ from punchlist_apps.chat.models.requests import Limits, stream
 PATIENCE_S = 30
 
 
-async def test_an_abandoned_request_does_not_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_abandoned_request_does_not_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
     started, abandoned, ended = threading.Event(), threading.Event(), threading.Event()
     errors: list[BaseException] = []
     request = http.client.HTTPConnection.request

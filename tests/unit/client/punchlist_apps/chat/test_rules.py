@@ -1,4 +1,4 @@
-"""What the rules understand, on the corpus: a regression test, since its author also wrote the rules."""
+"""The rules on the corpus: a regression test, since its author also wrote the rules."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from punchlist_apps.chat.rules.reading import ASKING, CHANGING, Context, Intent, interpret
-from punchlist_apps.chat.rules.references import Item, refer
+from punchlist_apps.chat.rules.reading import CHANGING, INTENTS_TO_CONFIRM, Context, Intent, interpret
+from punchlist_apps.chat.rules.references import Item, resolve
 from punchlist_apps.chat.rules.replies import read_reply
 from punchlist_apps.chat.small_talk import reply
 
@@ -17,7 +17,7 @@ _ABOUT, *CORPUS = [
 ITEMS = [Item(str(one["id"]), one["title"], one["status"]) for one in _ABOUT["list"]]
 
 
-def understood(line: dict[str, Any]) -> Intent:
+def read_line(line: dict[str, Any]) -> Intent:
     ctx: dict[str, Any] = line.get("ctx", {})
     pending = ctx.get("pending")
     said = Context(tuple(map(str, ctx.get("shown", ()))), tuple(map(str, ctx.get("last", ()))))
@@ -31,11 +31,11 @@ def understood(line: dict[str, Any]) -> Intent:
 OUTCOMES = {"do": "yes", "drop": "no", "ask": "unsure", "unclear": "unsure"}
 
 
-def plain(intent: Intent) -> dict[str, Any]:
-    """An intent in the form of the corpus."""
+def as_corpus_line(intent: Intent) -> dict[str, Any]:
+    """Return an intent in the form of the corpus."""
     told: dict[str, Any] = {"intent": "chat" if intent.name == "talk" else intent.name}
     if intent.parts:
-        return {**told, "parts": [plain(part) for part in intent.parts]}
+        return {**told, "parts": [as_corpus_line(part) for part in intent.parts]}
     told |= {"ids": [int(id) for id in intent.ids]} if intent.ids else {}
     told |= {"titles": list(intent.titles)} if intent.titles else {}
     told |= {name: getattr(intent, name) for name in ("title", "status", "priority", "need") if getattr(intent, name)}
@@ -43,14 +43,14 @@ def plain(intent: Intent) -> dict[str, Any]:
     return told | {name: True for name, holds in flags.items() if holds}
 
 
-def test_the_corpus_is_understood_and_nothing_is_changed_wrongly() -> None:
+def test_corpus_is_understood_without_wrong_changes() -> None:
     wrong: list[str] = []
     harmful: list[str] = []
     for line in CORPUS:
-        got, wanted = plain(understood(line)), line["expect"]
+        got, wanted = as_corpus_line(read_line(line)), line["expect"]
         if got != wanted:
             wrong.append(f"{line['text']!r}: {got}, not {wanted}")
-            if got["intent"] in CHANGING - ASKING | {"yes"} and "doubtful" not in got:
+            if got["intent"] in CHANGING - INTENTS_TO_CONFIRM | {"yes"} and "doubtful" not in got:
                 harmful.append(wrong[-1])
     assert not harmful, harmful
     assert len(wrong) <= 0.02 * len(CORPUS), wrong
@@ -112,7 +112,7 @@ FURTHER: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), FURTHER, ids=[repr(text) for text, _ in FURTHER])
 def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any]) -> None:
-    assert plain(interpret(text, ITEMS)) == expected
+    assert as_corpus_line(interpret(text, ITEMS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any])
         ("add yes", "create"),
     ],
 )
-def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -> None:
+def test_question_takes_only_yes_or_no(text: str, name: str) -> None:
     line = {"text": text, "ctx": {"pending": {"intent": "delete", "ids": [3]}}}
-    assert understood(line).name == name
+    assert read_line(line).name == name
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_open_question_is_answered_by_yes_or_no_alone(text: str, name: str) -
         ("yes", "talk"),
     ],
 )
-def test_a_request_is_read_behind_a_yes_or_no(text: str, name: str) -> None:
+def test_request_after_yes_or_no_is_read(text: str, name: str) -> None:
     assert read_reply(text, ITEMS, Context(), None).intent.name == name
 
 
@@ -182,7 +182,7 @@ def test_a_reply_does_what_the_documents_say(text: str, question: Intent, outcom
 
 
 @pytest.mark.parametrize("question", [None, DELETING])
-def test_a_no_in_front_of_a_noun_denies_it(question: Intent | None) -> None:
+def test_no_before_noun_negates(question: Intent | None) -> None:
     assert read_reply("no call is done", [Item("1", "call", "pending")], Context(), question).intent.name == "clarify"
 
 
@@ -213,26 +213,26 @@ OPEN, CLOSED = Item("1", "Wait", "paused"), [Item("2", "Buy", "completed"), Item
         ("delete everything that is started", [OPEN], "You have no running tasks."),
         ("finish all open tasks", CLOSED, "You have no open tasks."),
         ("finish everything", CLOSED, "You have no open tasks."),
-        ("done with 3", [OPEN], "There is no task 3. “show my tasks” lists those that there are."),
-        ("delete 3 and 5", [OPEN], "There are no tasks 3, 5. “show my tasks” lists those that there are."),
+        ("done with 3", [OPEN], "You have no task 3. “show my tasks” lists all tasks."),
+        ("delete 3 and 5", [OPEN], "You have no tasks 3, 5. “show my tasks” lists all tasks."),
     ],
 )
-def test_it_is_told_why_there_is_no_task(text: str, items: list[Item], told: str) -> None:
+def test_missing_task_is_explained(text: str, items: list[Item], told: str) -> None:
     intent = interpret(text, items)
     assert (intent.name, intent.need, intent.ids) == ("clarify", "task", ())
     assert reply(intent, text, items) == told
 
 
-def test_a_reference_that_fits_two_titles_means_both_and_neither() -> None:
+def test_ambiguous_reference_returns_both_unsure() -> None:
     items = [Item("1", "Call Ann", "pending"), Item("2", "Call Bob", "pending")]
-    meant = refer("call", items, (), ())
+    meant = resolve("call", items, (), ())
     assert (meant.ids, meant.sure) == (("1", "2"), False)
-    assert refer("call bob", items, (), ()).ids == ("2",)
-    assert refer("3 to 9", items, (), ()).sure is False
+    assert resolve("call bob", items, (), ()).ids == ("2",)
+    assert resolve("3 to 9", items, (), ()).sure is False
 
 
-def test_a_long_reference_means_its_whole_title() -> None:
+def test_long_reference_needs_whole_title() -> None:
     words = [f"word{number:02}" for number in range(30)]
     items = [Item("1", " ".join(words), "pending")]
-    assert refer(" ".join(words), items, (), ()).sure
-    assert refer(" ".join([*words[:-1], "other"]), items, (), ()).ids == ()
+    assert resolve(" ".join(words), items, (), ()).sure
+    assert resolve(" ".join([*words[:-1], "other"]), items, (), ()).ids == ()

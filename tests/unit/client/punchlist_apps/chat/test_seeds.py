@@ -1,4 +1,4 @@
-"""The examples of the two chat assistants that this replaces, word by word, and their rules."""
+"""Examples and rules from the specifications of two chat assistants, word by word."""
 
 import pytest
 
@@ -9,29 +9,29 @@ from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import Talk
 
 
-async def test_a_greeting_calls_no_tool_and_speaks_of_no_tasks(twelve: Talk) -> None:
+async def test_greeting_calls_no_tool(twelve: Talk) -> None:
     told = await twelve.told("hello, how are you?")
     assert told.startswith("Hello! I'm doing well, thank you")
     assert await twelve.tools() == [] and "task" not in told
 
 
-async def test_a_question_about_itself_is_a_new_message_and_overwrites_none(twelve: Talk) -> None:
+async def test_each_answer_is_a_new_message(twelve: Talk) -> None:
     first = await twelve.told("show me my tasks")
     before = twelve.turn
     assert (await twelve.told("what is your name?")).startswith("I'm your Todo AI Assistant")
     assert await twelve.tools() == []
-    answer = await twelve.thread.answer(before)
+    answer = await twelve.thread.find_answer(before)
     assert answer is not None and answer["text"] == first
 
 
-async def test_you_have_twelve_tasks_is_what_the_log_has(twelve: Talk) -> None:
+async def test_listed_count_matches_log(twelve: Talk) -> None:
     told = await twelve.told("show me my tasks")
     assert told.startswith("You have 12 tasks:")
     assert await twelve.tools() == [("list_todo_tasks", {})]
     assert [line.split(" ", 4)[4] for line in told.splitlines()[1:]] == await twelve.open()
 
 
-async def test_delete_all_asks_once_and_then_says_what_it_verified(twelve: Talk) -> None:
+async def test_delete_all_asks_once_and_verifies(twelve: Talk) -> None:
     asked = await twelve.say("delete all my tasks")
     assert asked["text"] == "Are you sure you want to delete all 12 tasks? (yes/no)"
     assert len(await twelve.open()) == 12
@@ -59,7 +59,7 @@ TABLE: list[tuple[str, str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("text", "tool", "arguments", "confirmation"), TABLE, ids=[row[0] for row in TABLE])
-async def test_each_row_of_the_decision_table_has_its_tool_its_arguments_and_its_confirmation(
+async def test_decision_table_rows(
     twelve: Talk, text: str, tool: str, arguments: dict[str, str], confirmation: str
 ) -> None:
     told = await twelve.told(text)
@@ -67,7 +67,7 @@ async def test_each_row_of_the_decision_table_has_its_tool_its_arguments_and_its
     assert told == confirmation or (tool == "list_todo_tasks" and told.startswith(confirmation))
 
 
-async def test_deleting_needs_a_clear_yes_and_creating_and_completing_none(twelve: Talk) -> None:
+async def test_only_deletion_needs_clear_yes(twelve: Talk) -> None:
     for answer, left in (("no", 12), ("maybe", 12), ("delete it and all others", 12), ("yes", 11)):
         assert (await twelve.say("delete task 6"))["asks"]
         await twelve.say(answer)
@@ -77,7 +77,7 @@ async def test_deleting_needs_a_clear_yes_and_creating_and_completing_none(twelv
     assert len(await twelve.open()) == 10
 
 
-async def test_the_history_is_immutable_and_each_message_has_an_id_of_its_own(twelve: Talk) -> None:
+async def test_history_is_immutable_with_unique_ids(twelve: Talk) -> None:
     seen: list[tuple[str, object]] = []
     for text in ("hello", "add x", "show my tasks", "delete 3", "yes", "undo that"):
         await twelve.say(text)
@@ -87,14 +87,14 @@ async def test_the_history_is_immutable_and_each_message_has_an_id_of_its_own(tw
     assert len({id for id, _ in seen}) == len(seen)
 
 
-async def test_the_newest_messages_are_known_and_not_the_first_twenty(talk: Talk) -> None:
+async def test_context_has_newest_messages(talk: Talk) -> None:
     for number in range(14):
         await talk.say(f"hello {number}")
-    last = await talk.thread.before(None)
+    last = await talk.thread.list_exchanges(None)
     assert [one.text for one in last] == [f"hello {number}" for number in range(4, 14)]
 
 
-async def test_two_users_see_neither_threads_nor_tasks_of_each_other(client: AsyncClient) -> None:
+async def test_users_are_isolated(client: AsyncClient) -> None:
     async with client.as_user("ann") as anns, client.as_user("bob") as bobs:
         ann = Talk(await Thread.open(anns, "my:default"), Worker())
         bob = Talk(await Thread.open(bobs, "my:default"), Worker())
@@ -112,17 +112,17 @@ async def test_two_users_see_neither_threads_nor_tasks_of_each_other(client: Asy
             await Thread.open(client, "default", ann.thread.id)
 
 
-async def test_what_a_person_works_on_at_the_command_line_is_theirs_in_a_chat_and_nobody_elses(twelve: Talk) -> None:
+async def test_person_owns_command_line_claims_in_chat(twelve: Talk) -> None:
     plan = twelve.thread.client.conversation("plan", actor="ann")
     await plan.take("ann", "3", keep=True)
     await twelve.say("complete task 3")
-    assert (await plan.get("3")).status == "in_progress", "whose chat it is was not said"
+    assert (await plan.get("3")).status == "in_progress", "the chat has no person"
     twelve.thread.person = "ann"
     assert await twelve.told("complete task 3") == "Completed task: Task number 3"
     assert (await plan.get("3")).status == "completed"
 
 
-async def test_who_works_on_what_is_to_be_deleted_is_told_before(twelve: Talk) -> None:
+async def test_deletion_question_names_owner(twelve: Talk) -> None:
     plan = twelve.thread.client.conversation("plan", actor="ann")
     twelve.thread.person = "ann"
     await plan.take("ann", "3", keep=True)
@@ -131,5 +131,5 @@ async def test_who_works_on_what_is_to_be_deleted_is_told_before(twelve: Talk) -
     told = "claude-code/7f3c1a is working on task 4. Are you sure you want to delete all 12 tasks? (yes/no)"
     assert question == told
     await plan.take("codex/9b2e41", "5", keep=True)
-    assert await twelve.told("yes") == "Nothing was changed: task 5 is not what it was when I asked."
+    assert await twelve.told("yes") == "Nothing was changed: task 5 has changed since I asked."
     assert len(await twelve.open()) == 12

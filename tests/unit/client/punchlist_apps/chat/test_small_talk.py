@@ -16,17 +16,17 @@ ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]
             ITEMS,
             "Which one do you mean?\n  #1 Buy milk\n  #2 Buy bread",
         ),
-        (Intent("clarify", need="task"), [], "There is no task on your list."),
-        (Intent("clarify", need="task"), ITEMS, "Which task? I found none that fits. “show my tasks” lists them."),
+        (Intent("clarify", need="task"), [], "Your list has no tasks."),
+        (Intent("clarify", need="task"), ITEMS, "Which task? I found no match. “show my tasks” lists them."),
         (Intent("clarify", need="title"), ITEMS, "What should it be called?"),
         (
             Intent("clarify", need="question"),
             ITEMS,
-            "That was a question, so nothing was changed. To have it done, say it without the question mark.",
+            "That was a question, so nothing was changed. To have it done, leave out the question mark.",
         ),
     ],
 )
-def test_what_asks_for_no_tool_is_helped_or_asked_back(intent: Intent, items: list[Item], said: str) -> None:
+def test_clarifications_have_texts(intent: Intent, items: list[Item], said: str) -> None:
     assert reply(intent, "", items) == said
 
 
@@ -36,7 +36,7 @@ def test_what_asks_for_no_tool_is_helped_or_asked_back(intent: Intent, items: li
         ("Hello there", "Hello! What can I do for you?"),
         ("THANKS!", "You're welcome."),
         ("don’t delete anything", "All right: nothing was changed."),
-        ("blah", "I did not understand that, so nothing was changed. Say “help” for what I understand."),
+        ("blah", "I didn't understand that, so nothing was changed. Say “help” for what I understand."),
     ],
 )
 def test_talk_is_answered_and_changes_nothing(text: str, said: str) -> None:

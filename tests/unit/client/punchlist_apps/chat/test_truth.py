@@ -1,4 +1,4 @@
-"""Every claim that is shown is an event of the log, whatever a model says and wherever a turn dies. The log judges."""
+"""Every claim shown is an event of the log, whatever a model writes and wherever a turn is killed."""
 
 import re
 from contextlib import suppress
@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from punchlist import AsyncClient
-from punchlist_apps.chat.claims import untrue
+from punchlist_apps.chat.claims import find_untrue
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.models.requests import Limits
-from punchlist_apps.chat.receipts import Done
+from punchlist_apps.chat.receipts import ToolResult
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import POINTS, Deadly, Died, Talk
@@ -41,8 +41,8 @@ CLAIMS = {
 }
 
 
-def says(random: Random) -> Any:
-    """A model that calls what it likes and says what it likes."""
+def build_random_model(random: Random) -> Any:
+    """A model with random calls and random texts."""
 
     def profile(messages: list[dict[str, Any]]) -> Any:
         fill = {"n": random.randrange(1, 30), "k": random.randrange(1, 9)}
@@ -68,13 +68,11 @@ def says(random: Random) -> Any:
     return profile
 
 
-async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_a_receipt(
-    daemon: Running, client: AsyncClient
-) -> None:
+async def test_claims_match_log_events(daemon: Running, client: AsyncClient) -> None:
     seed = SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
     random = Random(seed)
-    with serving(says(random)) as script:
+    with serving(build_random_model(random)) as script:
         limits = Limits(first_s=2, silent_s=2)
         thread = await Thread.open(client, "plan")
         for number in mostly_untraced(TURNS):
@@ -90,13 +88,13 @@ async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_
                             dying = Worker(model, Deadly(random.choice(POINTS)))
                             await dying.answer(Thread(victim, thread.id, "plan"), turn)
                 await Worker(model).answer(thread, turn)
-            await proved(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")
+            await check_turn(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")
 
 
-async def proved(talk: Talk, turn: str, where: str) -> None:
+async def check_turn(talk: Talk, turn: str, where: str) -> None:
     answer = await talk.check(turn)
-    written = await talk.thread.written(turn)
-    read = [Done(one["tool"], data=one.get("data")) for id, one in written.items() if id.startswith("c")]
+    written = await talk.thread.load_records(turn)
+    read = [ToolResult(one["tool"], data=one.get("data")) for id, one in written.items() if id.startswith("c")]
     lists = [len(one.rows) for one in read if one.tool == "list_todo_tasks"]
     events = [(one["type"], one.get("to", ""), one.get("title", "")) for one in answer.get("receipts", ())]
     there = {change.seq for change in await talk.thread.client.read(0, "plan", limit=10_000)}
@@ -109,10 +107,10 @@ async def proved(talk: Talk, turn: str, where: str) -> None:
             # a list that was read before a change of the same turn is told as it was then
             assert int(found[1]) in (lists if events else [len(await talk.open())]), (where, line)
     if answer["source"] == "model":
-        assert untrue(answer.get("model_text") or answer["text"], read) == [], where
+        assert find_untrue(answer.get("model_text") or answer["text"], read) == [], where
 
 
-async def test_a_task_that_was_added_in_the_same_step_is_named_by_its_title(client: AsyncClient) -> None:
+async def test_receipt_names_task_added_in_step(client: AsyncClient) -> None:
     calls = [("create_todo_task", {"title": "eggs"}), ("complete_todo_task", {"task_id": 1})]
     with serving(lambda messages: "Done." if results(messages) else calls) as script:
         talk = Talk(await Thread.open(client, "plan"), Worker(Completions("m", script.url)))

@@ -1,4 +1,4 @@
-"""A chat about tasks that wait for a yes, that others have, and that are due."""
+"""Chats about tasks that wait for approval, have an owner, or are due."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from punchlist_testing.scripted_model import Says, results, serving
 
 @pytest.fixture
 async def gated(client: AsyncClient, talk: Talk) -> Talk:
-    """A list on which an agent has handed in two tasks of three that wait for a yes."""
+    """A list of three tasks, two of which an agent has completed and that wait for approval."""
     plan = client.conversation("plan", actor="codex/1a2b3c")
     for title in ("one", "two", "three"):
         await plan.add(title, gate=Gate(yes=True))
@@ -23,7 +23,7 @@ async def gated(client: AsyncClient, talk: Talk) -> Talk:
     return talk
 
 
-async def test_a_list_shows_what_waits_for_a_yes(gated: Talk) -> None:
+async def test_list_shows_tasks_waiting_for_approval(gated: Talk) -> None:
     assert (await gated.told("what's next")).splitlines() == [
         "You have 3 pending tasks:",
         "  ‖ #1 one (waits for a person's yes)",
@@ -47,23 +47,23 @@ async def test_a_person_approves_in_a_chat(gated: Talk) -> None:
     assert (await gated.thread.tasks.get("2")).waits_for == "yes"
 
 
-async def test_a_models_approval_waits_for_the_persons_yes(gated: Talk) -> None:
-    def approving(messages: list[dict[str, Any]]) -> Says:
+async def test_model_approval_needs_person(gated: Talk) -> None:
+    def approve(messages: list[dict[str, Any]]) -> Says:
         return "Done." if results(messages) else [("approve_todo_task", {"task_id": 2})]
 
-    with serving(approving) as script:
+    with serving(approve) as script:
         talk = Talk(gated.thread, Worker(Completions("m", script.url)))
         assert (await talk.say("is the second one good?"))["asks"]
         assert (await gated.thread.tasks.get("2")).waits_for == "yes"
         assert await talk.told("yes") == "Completed task: two"
 
 
-async def test_a_task_is_assigned_and_its_owner_shown(talk: Talk, client: AsyncClient) -> None:
+async def test_assigned_task_shows_owner(talk: Talk, client: AsyncClient) -> None:
     plan = client.conversation("plan", actor="codex/1a2b3c")
     await plan.add_many(["one", "two"])
     assert await talk.told("assign 1 to ann") == "Assigned to ann: one"
     assert (await talk.thread.tasks.get("1")).owner == "ann"
-    assert await talk.told("assign 1 to ann") == "Nothing changed: task 1 (one) has this owner already."
+    assert await talk.told("assign 1 to ann") == "Nothing changed: task 1 (one) already has this owner."
     assert "one owner at a time" in await talk.told("assign 1 to bob and 2 to ann")
     await talk.told("assign 1 to nobody")
     assert (await talk.thread.tasks.get("1")).owner == ""
@@ -76,7 +76,7 @@ async def test_a_task_is_assigned_and_its_owner_shown(talk: Talk, client: AsyncC
     assert "is in progress" in await talk.told("assign 2 to ann")
 
 
-async def test_a_new_task_takes_its_date(talk: Talk) -> None:
+async def test_new_task_takes_due_date(talk: Talk) -> None:
     assert await talk.told("add buy milk due 2126-12-24") == "Created task: buy milk (due 2126-12-24)"
     (task,) = await talk.thread.tasks.list()
     assert (task.title, task.due_day) == ("buy milk", "2126-12-24")

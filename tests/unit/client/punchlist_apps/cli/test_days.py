@@ -12,9 +12,9 @@ import pytest
 
 from punchlist.tools import phrases
 from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
-from punchlist_apps.ui.detail import detail
+from punchlist_apps.ui.detail import draw_detail
 from punchlist_apps.ui.members import MEMBERS
-from punchlist_apps.ui.parts import DrawContext, task_parts
+from punchlist_apps.ui.parts import DrawContext, draw_task
 from punchlist_schemas.things import Task
 
 ZONES = ("Europe/Berlin", "America/New_York", "UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago")
@@ -51,8 +51,8 @@ def faces(punch: Any) -> dict[str, str]:
         "show": punch("show", "1").out,
         "log": punch("log").out,
         "why": punch("why", "1").out,
-        "row": joined(task_parts(task, context)),
-        "detail": joined(detail(task, {}, context)),
+        "row": joined(draw_task(task, context)),
+        "detail": joined(draw_detail(task, {}, context)),
         "form": f"{form['due']} {form['not_before']}",
         "agents": "\n".join(phrases.detail(task, 1_000)),
     }

@@ -22,7 +22,7 @@ PATIENCE_S = 30
 
 
 class Shown:
-    """`punch ui` on a screen that is nowhere."""
+    """`punch ui` on a headless screen."""
 
     def __init__(self, app: PunchApp, pilot: "Pilot[None]") -> None:
         self.app = app
@@ -39,9 +39,9 @@ class Shown:
         return "\n".join(self.lines)
 
     async def press(self, *keys: str) -> None:
-        """Press keys, each when the one before has been dealt with.
+        """Press keys, each after the previous one was handled.
 
-        The pilot's own `press` waits for an idle processor instead, which takes a twentieth of a second a key.
+        The pilot's own `press` waits for an idle processor instead, which takes 50 ms per key.
         """
         for key in keys:
             single = len(key) == 1
@@ -50,38 +50,38 @@ class Shown:
             driver = self.app._driver  # pyright: ignore[reportPrivateUsage]
             assert driver is not None
             driver.send_message(event)
-            await self.settled()
+            await self.settle()
 
-    async def settled(self) -> None:
-        """Wait until every widget has dealt with what it was sent."""
-        for _ in range(2):  # what they were sent may make them send something
+    async def settle(self) -> None:
+        """Wait until every widget has handled its messages."""
+        for _ in range(2):  # handling a message may send another one
             await self.pilot._wait_for_screen()  # pyright: ignore[reportPrivateUsage]
 
     async def type(self, text: str) -> None:
-        """Write into the field that is asked for."""
+        """Type into the focused field."""
         await self.until(lambda: isinstance(self.app.focused, Input))
         field = self.app.focused
         assert isinstance(field, Input)
         field.insert_text_at_cursor(text)
-        await self.settled()
+        await self.settle()
 
     def field(self, name: str) -> Input:
-        """A field of the form that is open."""
+        """Return a field of the open form."""
         return self.app.screen.query_one(f"#{name}", Input)
 
     async def until(self, wanted: str | Callable[[], object]) -> None:
-        """Wait until the screen shows a text, or something is so."""
+        """Wait until the screen shows a text, or a condition holds."""
         try:
             with anyio.fail_after(PATIENCE_S):
                 while not (wanted in self.text if isinstance(wanted, str) else wanted()):
-                    await self.settled()
+                    await self.settle()
                     await anyio.lowlevel.checkpoint()
         except TimeoutError:
             raise AssertionError(f"{wanted!r} does not come:\n{self.text}") from None
 
     @staticmethod
     def timers() -> list[str]:
-        """The clocks that run."""
+        """Return the names of running timers."""
         names = [task.get_name() for task in asyncio.all_tasks() if not task.done()]
         return [name for name in names if name.startswith(("Timer", "spinner"))]
 
@@ -108,7 +108,7 @@ Show = Callable[..., Any]
 
 @pytest.fixture
 def show(daemon: Running) -> Show:
-    """Opens `punch ui`: the list `plan`, or with None the board."""
+    """Opens `punch ui` with the list `plan`, or the board for None."""
 
     @asynccontextmanager
     async def show(

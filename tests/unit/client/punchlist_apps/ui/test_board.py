@@ -3,7 +3,7 @@ from typing import Any
 from punchlist.clients.aio import AsyncClient
 
 
-async def test_the_board_shows_every_list_in_sections_and_follows_them(client: AsyncClient, show: Any) -> None:
+async def test_board_follows_lists_in_sections(client: AsyncClient, show: Any) -> None:
     await client.conversation("quiet").open(title="A quiet one")
     await client.conversation("plan").add("Read")
     async with show(None) as shown:
@@ -46,13 +46,13 @@ async def test_the_board_shows_that_an_owner_has_left(client: AsyncClient, show:
         await shown.until("free at ")
 
 
-async def test_the_first_list_is_made_on_an_empty_board(client: AsyncClient, show: Any) -> None:
+async def test_first_list_is_created_on_empty_board(client: AsyncClient, show: Any) -> None:
     async with show(None) as shown:
-        await shown.until("There is no list yet.")
+        await shown.until("No lists yet.")
         await shown.press("a")
         await shown.type("bread")
         await shown.press("enter")
-        await shown.until("This list has no tasks yet: a adds one.")
+        await shown.until("This list has no tasks yet; press a to add one.")
 
 
 async def test_the_palette_finds_lists_and_commands(client: AsyncClient, show: Any) -> None:
@@ -67,9 +67,7 @@ async def test_the_palette_finds_lists_and_commands(client: AsyncClient, show: A
         await shown.until("☐ #1   Bake")
 
 
-async def test_a_daemon_that_goes_away_leaves_the_last_picture_and_is_awaited(
-    daemon: Any, client: AsyncClient, show: Any
-) -> None:
+async def test_screen_survives_daemon_restart(daemon: Any, client: AsyncClient, show: Any) -> None:
     await client.conversation("plan").add("Read")
     async with show(timeout_s=0.2) as shown:
         await shown.until("#1")

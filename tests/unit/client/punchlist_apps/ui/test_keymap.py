@@ -4,45 +4,47 @@ import pytest
 
 from punchlist_apps.ui.board import Board
 from punchlist_apps.ui.changes import CHANGES
-from punchlist_apps.ui.face import Face
-from punchlist_apps.ui.keymap import BadKeys, load
-from punchlist_apps.ui.one import OneList
+from punchlist_apps.ui.keymap import BadKeys, load_keymap
+from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.list_screen import ListScreen
 
-SCREENS: dict[str, type[Face]] = {"board": Board, "list": OneList}
+SCREENS: dict[str, type[LineScreen]] = {"board": Board, "list": ListScreen}
 
 
-@pytest.mark.parametrize("name", load().keys)
-def test_every_key_does_something_on_the_screens_that_know_it(name: str) -> None:
-    for screen in load().keys[name].screens:
+@pytest.mark.parametrize("name", load_keymap().keys)
+def test_every_key_has_action_on_its_screens(name: str) -> None:
+    for screen in load_keymap().keys[name].screens:
         assert name in CHANGES or hasattr(SCREENS[screen], f"do_{name}")
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_every_hint_names_a_key_of_its_screen(screen: str) -> None:
-    assert [name for name in SCREENS[screen].hints if screen not in load().keys[name].screens] == []
+    assert [name for name in SCREENS[screen].hints if screen not in load_keymap().keys[name].screens] == []
 
 
-def test_a_file_of_ones_own_replaces_keys(tmp_path: Path) -> None:
+def test_own_file_overrides_keys(tmp_path: Path) -> None:
     (own := tmp_path / "keys.toml").write_text('down = ["n", "down"]\nnow = "N"\n')
-    keys = load(own)
-    assert [keys.action("list", key) for key in ("n", "N", "j", "k")] == ["down", "now", None, "up"]
-    assert (keys.action("list", "Y"), keys.hint("reject")) == ("approve", ""), "a later key yields to the user's own"
+    keys = load_keymap(own)
+    assert [keys.find_action("list", key) for key in ("n", "N", "j", "k")] == ["down", "now", None, "up"]
+    assert (keys.find_action("list", "Y"), keys.hint("reject")) == ("approve", ""), (
+        "a later key yields to the user's own"
+    )
     assert (keys.hint("down"), keys.hint("back"), keys.hint("palette")) == ("n", "Esc", ":")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('strat = "S"', "there is no action 'strat'; did you mean start?"),
+        ('strat = "S"', "unknown action 'strat'; did you mean start?"),
         ('start = "d"', "the key 'd' can't be both start and done"),
-        ("start = 3", "start is a key or a list of keys"),
+        ("start = 3", "start must be a key or a list of keys"),
         ("start", "keys.toml: "),
         (None, "No such file"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+def test_invalid_key_file_is_rejected(tmp_path: Path, text: str | None, said: str) -> None:
     own = tmp_path / "keys.toml"
     if text is not None:
         own.write_text(text)
     with pytest.raises(BadKeys, match=said):
-        load(own)
+        load_keymap(own)

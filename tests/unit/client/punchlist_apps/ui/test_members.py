@@ -1,11 +1,11 @@
-"""The form of a task: what its lines show is what they mean, and what means nothing is said."""
+"""The form of a task: its texts round-trip, and invalid ones are reported."""
 
 import random
 from typing import Any
 
 import pytest
 
-from punchlist_apps.ui.members import MEMBERS, changes, duration_text
+from punchlist_apps.ui.members import MEMBERS, format_duration, parse_changes
 from punchlist_schemas.things import Link, Task
 
 TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 1}
@@ -24,7 +24,7 @@ def texts(**members: Any) -> dict[str, str]:
     return {member.name: member.text(task) for member in MEMBERS}
 
 
-def test_what_the_form_shows_means_what_the_task_has() -> None:
+def test_form_texts_round_trip() -> None:
     members: dict[str, Any] = {
         "title": "Write",
         "labels": ("web", "needs a look"),
@@ -37,19 +37,19 @@ def test_what_the_form_shows_means_what_the_task_has() -> None:
         "description": "a\nb",
         "links": (Link(kind="url", to="https://a.example/?b=c"), Link(kind="path", to="src/a b.py:12")),
     }
-    assert changes(texts(**members)) == members
-    assert set(changes(texts()).values()) == {"t", "normal", None}
+    assert parse_changes(texts(**members)) == members
+    assert set(parse_changes(texts()).values()) == {"t", "normal", None}
 
 
-def test_durations_lose_nothing() -> None:
+def test_durations_round_trip() -> None:
     for _ in range(300):
         ms = random.choice((1, 1_000, 60_000, 3_600_000, 86_400_000)) * random.randrange(1, 500)
-        assert changes({"estimate_ms": duration_text(ms)}) == {"estimate_ms": ms}
+        assert parse_changes({"estimate_ms": format_duration(ms)}) == {"estimate_ms": ms}
 
 
-def test_links_are_known_by_their_looks() -> None:
+def test_link_kind_is_detected() -> None:
     given = "https://a.example/x\n src/a.py:3 \n\nrelates-to=4"
-    assert changes({"links": given})["links"] == (
+    assert parse_changes({"links": given})["links"] == (
         Link(kind="url", to="https://a.example/x"),
         Link(kind="path", to="src/a.py:3"),
         Link(kind="relates-to", to="4"),
@@ -61,9 +61,9 @@ def test_links_are_known_by_their_looks() -> None:
     [
         ("due", "soon", "is not a time; write 2026-12-24"),
         ("estimate_ms", "long", "is not a duration; write 90s"),
-        ("priority", "huge", "there is no priority 'huge': low, normal"),
+        ("priority", "huge", "unknown priority 'huge': use low, normal"),
     ],
 )
-def test_what_means_nothing_is_said(name: str, text: str, said: str) -> None:
+def test_invalid_text_is_reported(name: str, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        changes({name: text})
+        parse_changes({name: text})

@@ -7,17 +7,17 @@ from punchlist.base.text import is_safe
 from punchlist.base.tree import find_open_parents
 from punchlist_apps.common.terminal.render import cells
 from punchlist_apps.common.terminal.style import ASCII_GLYPHS, UNICODE_GLYPHS
-from punchlist_apps.ui.detail import dependencies, detail
-from punchlist_apps.ui.filters import of_lists, of_tasks
+from punchlist_apps.ui.detail import draw_dependencies, draw_detail
+from punchlist_apps.ui.filters import build_list_test, build_task_test
 from punchlist_apps.ui.parts import (
     FRAMES,
     DrawContext,
-    bar,
-    board_items,
-    card_parts,
-    fitted,
-    task_parts,
-    tree,
+    build_board_items,
+    build_tree,
+    draw_card,
+    draw_progress,
+    draw_task,
+    fit_parts,
     width_of,
 )
 from punchlist_schemas.things import Conversation, Counts, Running, Shared, Task
@@ -27,78 +27,78 @@ TIMES: dict[str, Any] = {"created_at": 1, "updated_at": 1, "status_changed_at": 
 
 
 def task(name: int = 1, **members: Any) -> Task:
-    draw_frame: dict[str, Any] = {"id": str(name), "title": "t", "status": "pending", "priority": "normal"}
-    return Task(**{**draw_frame, **TIMES, **members})
+    defaults: dict[str, Any] = {"id": str(name), "title": "t", "status": "pending", "priority": "normal"}
+    return Task(**{**defaults, **TIMES, **members})
 
 
 def card(**members: Any) -> Conversation:
-    draw_frame: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "conversation": "c",
         "counts": Counts(),
         "version": 1,
         "created_at": 1,
         "updated_at": 1,
     }
-    return Conversation(**{**draw_frame, **members})
+    return Conversation(**{**defaults, **members})
 
 
 @pytest.mark.parametrize("words", [*HOSTILE_TITLES, "\u0301" * 40, "中文" * 200, "\x9b31m", "\u202e\u2066"])
-def test_nothing_of_others_steers_the_terminal_and_every_line_fits(words: str) -> None:
+def test_hostile_texts_are_escaped_and_cut(words: str) -> None:
     context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
     shown = [
         task(status="in_progress", title=words, active_form=words, owner=words, priority="urgent"),
         task(status="failed", title=words, fail_reason=words, open_blockers=("2",), metadata={words: words}),
     ]
-    lines = [task_parts(one, context, depth=depth, numbers=2, marked=True) for one in shown for depth in (0, 30)]
+    lines = [draw_task(one, context, depth=depth, id_width=2, marked=True) for one in shown for depth in (0, 30)]
     running = (Running(id="1", title=words, active_form=words, owner=words, since=1),)
-    lines += [card_parts(card(title=words, running=running, counts=Counts(in_progress=1)), context, 20)]
+    lines += [draw_card(card(title=words, running=running, counts=Counts(in_progress=1)), context, 20)]
     for parts in lines:
         assert all(is_safe(char) for _, part in parts for char in part)
-        assert width_of(fitted(parts, 40)) <= 40
+        assert width_of(fit_parts(parts, 40)) <= 40
     whole = {one.id: one for one in shown}
-    for parts in (detail(shown[0], whole, context), dependencies(shown[1], whole, context)):
+    for parts in (draw_detail(shown[0], whole, context), draw_dependencies(shown[1], whole, context)):
         assert all(is_safe(char) or char in "\n\t" for _, part in parts for char in part)
 
 
-def test_a_list_of_a_space_says_how_it_stands_while_its_newest_changes_may_be_missing() -> None:
+def test_card_shows_state_of_space() -> None:
     context = DrawContext(UNICODE_GLYPHS, 61_000, 3, 40)
-    assert not any("team" in part for _, part in card_parts(card(), context, 20))
+    assert not any("team" in part for _, part in draw_card(card(), context, 20))
     away = card(shared=Shared("team", "offline"))
-    assert ("paused", "team: offline, changes are refused  ") in card_parts(away, context, 20)
+    assert ("paused", "team: offline, changes are refused  ") in draw_card(away, context, 20)
 
 
-def test_a_session_that_has_left_is_shown_with_its_task() -> None:
+def test_row_shows_owner_has_left() -> None:
     context = DrawContext(UNICODE_GLYPHS, 1_260_000, 0, 200)
     left = task(status="in_progress", owner="bot/1", left_at=60_000, lease_expires_at=1_300_000)
-    row = "".join(words for _, words in task_parts(left, context))
+    row = "".join(words for _, words in draw_task(left, context))
     assert "@bot/1  left 20 min ago, free at " in row
-    assert "left 20 min ago, free at " in "".join(words for _, words in detail(left, {}, context))
+    assert "left 20 min ago, free at " in "".join(words for _, words in draw_detail(left, {}, context))
 
 
-def test_the_spinner_turns_now_and_stands_in_the_past_and_without_unicode() -> None:
+def test_spinner_needs_unicode_and_present() -> None:
     running = task(status="in_progress")
     looks = [
         DrawContext(UNICODE_GLYPHS, 61_000, 3, 40),
         DrawContext(UNICODE_GLYPHS, 0, 3, 40),
         DrawContext(ASCII_GLYPHS, 61_000, 3, 40),
     ]
-    signs = [task_parts(running, context)[1][1].strip() for context in looks]
+    signs = [draw_task(running, context)[1][1].strip() for context in looks]
     assert signs == [FRAMES[3], "●", "[>]"]
 
 
-def test_a_bar_shows_everything_that_there_is_and_has_always_one_width() -> None:
+def test_progress_bar_shows_all_with_constant_width() -> None:
     for _ in range(200):
         counts = Counts(**{name: random.randrange(60) for name in ("pending", "completed", "failed", "in_progress")})
-        parts = dict(bar(counts))
+        parts = dict(draw_progress(counts))
         assert sum(cells(part) for part in parts.values()) == 10
         if sum((counts.completed, counts.failed, counts.in_progress)) and counts.completed:
             assert parts["completed"]
 
 
-def test_children_stand_behind_their_parent_and_a_circle_loses_nobody() -> None:
+def test_tree_keeps_children_and_cycles() -> None:
     tasks = [task(1), task(2, parent="3"), task(3), task(4, parent="4"), task(5, parent="6"), task(6, parent="5")]
-    assert [(item.key, item.depth) for item in tree(tasks)][:4] == [("1", 0), ("3", 0), ("2", 1), ("4", 0)]
-    assert sorted(item.key for item in tree(tasks)) == list("123456")
+    assert [(item.key, item.depth) for item in build_tree(tasks)][:4] == [("1", 0), ("3", 0), ("2", 1), ("4", 0)]
+    assert sorted(item.key for item in build_tree(tasks)) == list("123456")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_children_stand_behind_their_parent_and_a_circle_loses_nobody() -> None:
         ("@ann", "1"), ("p:h", "2"), ("#3", "3"), ("-is:open", "35"), ("WRITE -tests", "2"), ("is:open @ann x", ""),
     ],
 )  # fmt: skip
-def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) -> None:
+def test_filter_needs_all_words(words: str, ids: str) -> None:
     tasks = [
         task(1, title="Read", owner="Ann B"),
         task(2, title="Write", priority="high", open_blockers=("1",), due=1),
@@ -118,11 +118,11 @@ def test_filter_words_let_through_what_all_of_them_mean(words: str, ids: str) ->
         task(5, status="failed", due=1),
         task(6, labels=("to read", "x"), not_before=9_000_000_000_000),
     ]
-    test = of_tasks(words)
+    test = build_task_test(words)
     assert "".join(one.id for one in tasks if test is None or test(one)) == ids
 
 
-def test_what_holds_open_tasks_is_not_ready() -> None:
+def test_parent_of_open_task_is_not_ready() -> None:
     tasks = [
         task(1),
         task(2, parent="1"),
@@ -130,14 +130,14 @@ def test_what_holds_open_tasks_is_not_ready() -> None:
         task(4),
         task(5, parent="4", status="failed"),
     ]
-    test = of_tasks("is:ready", find_open_parents(tasks))
+    test = build_task_test("is:ready", find_open_parents(tasks))
     assert test is not None
     assert [one.id for one in tasks if test(one)] == ["2", "4"]
 
 
-def test_lists_are_found_by_id_and_title_and_keep_their_place_in_a_section() -> None:
+def test_lists_are_filtered_and_sorted_by_creation() -> None:
     cards = [card(conversation="a", title="Bread", created_at=1), card(conversation="b", created_at=2)]
-    test = of_lists("brea -x")
+    test = build_list_test("brea -x")
     assert test is not None
     assert [test(one) for one in cards] == [True, False]
-    assert [item.key or item.text for item in board_items(cards)] == ["Quiet 2", "b", "a"]
+    assert [item.key or item.text for item in build_board_items(cards)] == ["Quiet 2", "b", "a"]

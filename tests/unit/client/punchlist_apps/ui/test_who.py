@@ -5,7 +5,7 @@ from punchlist.clients.aio import AsyncClient
 A = "claude-code/7f3c1a"
 
 
-async def test_who_is_there_is_shown_and_follows_who_leaves(client: AsyncClient, show: Any) -> None:
+async def test_who_screen_follows_departures(client: AsyncClient, show: Any) -> None:
     website = client.conversation("website-0123456789ab", actor=A)
     await website.add("Backend")
     await website.add("tests", parent="1")
@@ -33,7 +33,7 @@ async def test_who_is_there_is_shown_and_follows_who_leaves(client: AsyncClient,
         await shown.until("☐ #1")
 
 
-async def test_names_are_harmless(client: AsyncClient, show: Any) -> None:
+async def test_names_are_escaped(client: AsyncClient, show: Any) -> None:
     await client.call("agent.enter", {"agent": "\x1b[2Ja", "directory": "/\x1b[2Jb"})
     async with show(None) as shown:
         await shown.press("W")

@@ -197,7 +197,7 @@ async def test_threads_are_those_of_the_tokens_user_and_list(web: Web) -> None:
     assert (await web.ask("POST", "/ag-ui", run("hi"), Authorization=None)).status == 401
     await web.ask("POST", "/api/v1/conversations/chat-list/tasks", {"title": "t"})
     taken = await web.ask("POST", "/ag-ui", run("hi", thread="list"))
-    assert taken.status == 422 and "is a list and no thread" in taken.value["detail"]
+    assert taken.status == 422 and "is a list, not a chat thread" in taken.value["detail"]
 
 
 async def test_older_threads_stay_their_users(web: Web) -> None:

@@ -91,7 +91,7 @@ async def test_a_stream_ends_whatever_number_it_goes_on_behind(web: Web, after: 
 async def test_a_follower_goes_on_when_a_turn_is_numbered_again() -> None:
     """Such as by a server that was started again, or one that has forgotten the turn."""
     live = Live()
-    tell = live.teller("t/u1")
+    tell = live.start("t/u1")
     tell("delta", {"text": "a"})
     names = list[str]()
     async with anyio.create_task_group() as group:
@@ -103,6 +103,6 @@ async def test_a_follower_goes_on_when_a_turn_is_numbered_again() -> None:
         group.start_soon(follow)
         await anyio.wait_all_tasks_blocked()
         for number in range(200):
-            live.teller(f"t/other{number}")("end", {})
+            live.start(f"t/other{number}")("end", {})
         tell("end", {})
     assert names == ["delta", "end"]

@@ -65,7 +65,7 @@ def test_unknown_slash_command_lists_commands(punch: Any) -> None:
     ]
     outcome = punch("chat", stdin="/foo\n")
     assert (outcome.code, outcome.lines[0], len(outcome.lines)) == (1, "Unknown command /foo. Commands:", 6)
-    assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I did not understand")
+    assert punch("chat", stdin="/etc/hosts is wrong\n").lines[0].startswith("I didn't understand")
 
 
 def test_why_shows_changes_of_last_answer(punch: Any) -> None:
@@ -105,7 +105,7 @@ def test_threads_are_listed_and_hidden_from_lists(punch: Any) -> None:
     [
         (("--new", "--thread", "chat-1", "hi"), "leave one out"),
         (("--threads", "hi"), "can't be combined with a message"),
-        (("--thread", "default", "hi"), "is a list and no thread"),
+        (("--thread", "default", "hi"), "is a list, not a chat thread"),
         ((" ",), "the message is empty"),
     ],
 )
@@ -163,7 +163,7 @@ def test_unavailable_model_is_noted_with_answer(punch: Any) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (
         0,
         "Created task: eggs\n",
-        "(the model was away (refused: nobody listens at 127.0.0.1:1))\n",
+        "(the model was away (refused: no server listens at 127.0.0.1:1))\n",
     )
 
 

@@ -46,5 +46,5 @@ def test_screen_is_drawn_and_q_quits(home: Path, daemon: Running) -> None:
 def test_invalid_key_file_is_rejected_with_reason(home: Path) -> None:
     (home / "keys.toml").write_text('strat = "S"\n')
     with terminal("ui", "--keys", "keys.toml") as screen:
-        screen.wait_for("there is no action 'strat'; did you mean start?")
+        screen.wait_for("unknown action 'strat'; did you mean start?")
         assert screen.finish() == 2

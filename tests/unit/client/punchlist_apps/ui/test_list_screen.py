@@ -7,7 +7,7 @@ from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Gate, Shared
 
 
-async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: AsyncConversation, show: Any) -> None:
+async def test_list_shows_changes_of_others(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Write")
     await plan.add("Read", blocked_by=["1"], priority="high", owner="ann")
     async with show() as shown:
@@ -22,7 +22,7 @@ async def test_a_list_is_shown_and_a_change_of_somebody_else_appears(plan: Async
         await shown.until(lambda: "Read" not in shown.text)
 
 
-async def test_a_list_of_a_space_that_is_away_says_so_beside_its_name(plan: AsyncConversation, show: Any) -> None:
+async def test_shared_list_shows_unreachable_space(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Write")
     async with show() as shown:
         await shown.until("Write")
@@ -31,11 +31,9 @@ async def test_a_list_of_a_space_that_is_away_says_so_beside_its_name(plan: Asyn
         await shown.until("team: offline, changes are refused")
 
 
-async def test_the_keys_add_start_complete_and_fail_and_what_is_refused_is_said(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_keys_change_tasks_and_show_errors(plan: AsyncConversation, show: Any) -> None:
     async with show() as shown:
-        await shown.until("a adds one")
+        await shown.until("press a to add one")
         await shown.press("a")
         await shown.type("Bake bread")
         await shown.press("enter")
@@ -58,7 +56,7 @@ async def test_the_keys_add_start_complete_and_fail_and_what_is_refused_is_said(
     assert (done.result_summary, failed.fail_reason) == ("two loaves", "mouldy")
 
 
-async def test_no_clock_runs_unless_something_in_progress_can_be_seen(plan: AsyncConversation, show: Any) -> None:
+async def test_timer_runs_only_with_visible_progress(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many(["a", "b"])
     async with show() as shown:
         await shown.until("#2")
@@ -73,9 +71,7 @@ async def test_no_clock_runs_unless_something_in_progress_can_be_seen(plan: Asyn
         await shown.until(lambda: shown.timers() == [])
 
 
-async def test_what_is_in_progress_is_shown_below_a_list_that_is_longer_than_the_screen(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_invisible_running_tasks_are_shown_below(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many([f"task {n}." for n in range(1, 41)])
     async with show(size=(60, 14)) as shown:
         await shown.until("task 5.")
@@ -104,7 +100,7 @@ async def test_a_list_fits_into_every_window(plan: AsyncConversation, show: Any,
             await shown.until("Everything about it.")
 
 
-async def test_filter_words_are_written_kept_and_left(plan: AsyncConversation, show: Any) -> None:
+async def test_filter_is_typed_kept_and_cleared(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many([NewTask(title="Read", owner="ann"), NewTask(title="Write"), NewTask(title="Rest")])
     await plan.start("2")
     async with show() as shown:
@@ -117,10 +113,10 @@ async def test_filter_words_are_written_kept_and_left(plan: AsyncConversation, s
         for expected in ("[is:open]", "[is:ready]", "[is:blocked]"):
             await shown.press("tab")
             await shown.until(expected)
-        await shown.until("No task has these words")
+        await shown.until("No task matches the filter")
 
 
-async def test_undo_and_redo_are_of_the_person(plan: AsyncConversation, show: Any) -> None:
+async def test_undo_and_redo_own_changes(plan: AsyncConversation, show: Any) -> None:
     ann = plan.client.conversation(plan.id, actor="ann")
     await ann.add("Keep")
     await ann.add("Slip")
@@ -142,7 +138,7 @@ async def test_undo_and_redo_are_of_the_person(plan: AsyncConversation, show: An
     assert [change.actor for change in changes[-3:]] == ["codex", "ann", "ann"], "the undo and the redo are ann's"
 
 
-async def test_a_refused_undo_stays_and_says_why(plan: AsyncConversation, show: Any) -> None:
+async def test_rejected_undo_shows_error_in_dialog(plan: AsyncConversation, show: Any) -> None:
     ann = plan.client.conversation(plan.id, actor="ann")
     await ann.add("Slip")
     async with show(actor="ann") as shown:
@@ -175,9 +171,7 @@ async def test_another_actors_change_is_undone_from_the_history(plan: AsyncConve
     assert [change.actor for change in await plan.client.read(0, plan.id)][-1] == "ann"
 
 
-async def test_versions_are_walked_back_and_forward_and_nothing_can_be_changed_in_the_past(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_past_versions_are_shown_unchangeable(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Read")
     await plan.start("1")
     async with show() as shown:
@@ -187,7 +181,7 @@ async def test_versions_are_walked_back_and_forward_and_nothing_can_be_changed_i
         assert "#1 added" in shown.lines[0]
         await shown.until("☐ #1")
         await shown.press("s")
-        await shown.until("stays as it was")
+        await shown.until("which can't be changed")
         await shown.press("n")
         await shown.until("1 in progress")
         await shown.press("4")
@@ -198,9 +192,7 @@ async def test_versions_are_walked_back_and_forward_and_nothing_can_be_changed_i
         await shown.until("1 in progress")
 
 
-async def test_marked_tasks_are_changed_together_and_the_refused_ones_stay_marked(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_rejected_tasks_stay_marked(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many(["a", "b", "c"])
     await plan.complete("1")
     async with show() as shown:
@@ -231,12 +223,12 @@ async def test_a_read_only_screen_changes_nothing(plan: AsyncConversation, show:
         await shown.until("#1")
         for key in ("s", "x", "a", "u", "!"):
             await shown.press(key)
-            await shown.until("Nothing is changed here")
+            await shown.until("Changes are disabled")
             await shown.press("k")
     assert (await plan.info()).version == 2
 
 
-async def test_why_says_what_keeps_a_task_and_the_graph_what_hangs_on_it(plan: AsyncConversation, show: Any) -> None:
+async def test_why_and_graph_show_dependencies(plan: AsyncConversation, show: Any) -> None:
     await plan.add("First")
     await plan.add("Second", blocked_by=["1"])
     await plan.add("Third", blocked_by=["2"])
@@ -250,7 +242,7 @@ async def test_why_says_what_keeps_a_task_and_the_graph_what_hangs_on_it(plan: A
         assert "▸ #3 Third" in shown.text
 
 
-async def test_details_follow_what_changes_while_they_are_open(plan: AsyncConversation, show: Any) -> None:
+async def test_open_details_follow_changes(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many(["a", "b"])
     async with show() as shown:
         await shown.until("#2")
@@ -296,20 +288,18 @@ async def test_a_task_is_edited_moved_claimed_and_deleted(plan: AsyncConversatio
         await shown.press("R")
         await shown.until(lambda: "@ann" not in shown.text)
         await shown.press("x")
-        await shown.until("Delete 1 of the tasks?")
+        await shown.until("Delete 1 task?")
         await shown.press("y")
         await shown.until(lambda: "abc" not in shown.text)
     assert [task.title for task in await plan.list()] == ["b"]
 
 
-async def test_a_change_is_repeated_for_all_that_are_marked_and_marks_go_with_a_step_back(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_repeat_changes_marked_tasks(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many(["a", "b", "c"])
     async with show() as shown:
         await shown.until("#3")
         await shown.press(".")
-        await shown.until("Nothing was changed here yet.")
+        await shown.until("No change to repeat yet.")
         await shown.press("s")
         await shown.until("1 in progress")
         await shown.press("*")
@@ -334,18 +324,16 @@ async def test_a_task_is_copied_with_its_number_and_title(plan: AsyncConversatio
         assert shown.app.clipboard == "#1 Bake bread"
 
 
-async def test_keys_that_need_a_task_do_nothing_where_there_is_none(plan: AsyncConversation, show: Any) -> None:
+async def test_task_keys_do_nothing_without_task(plan: AsyncConversation, show: Any) -> None:
     async with show() as shown:
-        await shown.until("a adds one")
+        await shown.until("press a to add one")
         before = shown.text
         await shown.press("enter", "s", "d", "w", "v", "x", "y", "e", "D", "J", "K", "!", "space", "o", "g", "G")
         assert shown.text == before
     assert await plan.list() == []
 
 
-async def test_what_a_person_has_claimed_at_the_command_line_is_finished_by_a_key(
-    plan: AsyncConversation, show: Any
-) -> None:
+async def test_key_finishes_command_line_claim(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Bake bread")
     await plan.take("ann", "1", keep=True)
     async with show(actor="ann", owner="ann") as shown:
@@ -355,7 +343,7 @@ async def test_what_a_person_has_claimed_at_the_command_line_is_finished_by_a_ke
         await shown.until("✓ #1")
 
 
-async def test_what_waits_for_a_yes_is_approved_by_a_key(plan: AsyncConversation, show: Any) -> None:
+async def test_key_approves_waiting_task(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Deploy", gate=Gate(yes=True))
     await plan.complete("1", "deployed")
     async with show(size=(140, 30)) as shown:
@@ -370,7 +358,7 @@ async def test_what_waits_for_a_yes_is_approved_by_a_key(plan: AsyncConversation
     assert (await plan.get("1")).result_summary == "deployed"
 
 
-async def test_a_no_needs_a_reason(plan: AsyncConversation, show: Any) -> None:
+async def test_rejection_needs_reason(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Deploy", gate=Gate(by="ann"))
     await plan.complete("1", "deployed")
     async with show() as shown:
@@ -386,7 +374,7 @@ async def test_a_no_needs_a_reason(plan: AsyncConversation, show: Any) -> None:
     assert (await plan.get("1")).fail_reason == "no tests"
 
 
-async def test_who_works_on_a_task_is_told_that_another_says_yes(plan: AsyncConversation, show: Any) -> None:
+async def test_owner_sees_pending_approval(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Deploy", gate=Gate(yes=True), owner="punch ui")
     await plan.complete("1")
     async with show() as shown:
@@ -395,7 +383,7 @@ async def test_who_works_on_a_task_is_told_that_another_says_yes(plan: AsyncConv
         await shown.until("so someone else has to approve it")
 
 
-async def test_the_board_marks_a_list_that_waits_for_a_yes(plan: AsyncConversation, show: Any) -> None:
+async def test_board_marks_list_waiting_for_approval(plan: AsyncConversation, show: Any) -> None:
     await plan.add_many([NewTask(title="Deploy", gate=Gate(yes=True)), NewTask(title="Later")])
     await plan.pause("2")
     async with show(None) as shown:

@@ -1,0 +1,323 @@
+"""The screen of one list: what its keys do."""
+
+import contextlib
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+from rich.text import Text
+
+from punchlist.base.actors import THREADS, chats_about
+from punchlist.base.text import safe
+from punchlist.clients.aio import AsyncConversation
+from punchlist.errors import PunchlistError, RequestRefused
+from punchlist_apps.common.terminal.reasons import reason_lines
+from punchlist_apps.common.terminal.style import Style
+from punchlist_apps.ui.changes import CHANGES, WRITES, Request
+from punchlist_apps.ui.detail import draw_dependencies, draw_detail
+from punchlist_apps.ui.dialogs import Confirm, Field, Form, Notice, Prompt, render_parts
+from punchlist_apps.ui.filters import STATES
+from punchlist_apps.ui.list_view import MAX_NAMED, ListView
+from punchlist_apps.ui.members import MEMBERS, parse_changes
+from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, sanitize, sort_children_first
+from punchlist_apps.ui.past import History, read_latest
+from punchlist_schemas.repository import short_name
+from punchlist_schemas.things import Task
+
+_READ_ONLY = "Changes are disabled: punch ui runs with --read-only."
+
+
+class ListScreen(ListView):
+    """Screen of a list, with the actions that change it."""
+
+    hints: ClassVar[dict[str, str]] = {
+        **{"back": "back", "filter": "filter", "start": "start", "done": "done", "add": "add", "undo": "undo"},
+        **{
+            "older": "past",
+            "why": "why",
+            "help": "all keys",
+            "edit": "edit",
+            "note": "note",
+            "approve": "approve",
+            "reject": "reject",
+            "next_filter": "next filter",
+        },
+        **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
+    }
+
+    def __init__(self, conversation: AsyncConversation) -> None:
+        super().__init__(conversation)
+        self._last_change: tuple[str, str] | None = None
+
+    async def act(self, action: str) -> None:
+        if action in WRITES and self.program.setup.read_only:
+            self.report(_READ_ONLY)
+        elif action in WRITES and self.past is not None:
+            hint = self.program.keys.hint("now")
+            self.report(
+                f"This is version {self.past.version} of the list, which can't be changed; {hint} returns to now."
+            )
+        elif action in CHANGES:
+            self._ask_and_change(action)
+        else:
+            await super().act(action)
+
+    def _ask_and_change(self, action: str) -> None:
+        if not (tasks := self.targets):
+            return
+        change = CHANGES[action]
+        waiting = next((task for task in tasks if task.waits_for == "yes"), None) if change.leaves_gates else None
+        if waiting is not None:
+            yes, no = self.program.keys.hint("approve"), self.program.keys.hint("reject")
+            self.report(
+                f"#{waiting.id} waits for {describe_gate(waiting)}: {yes} approves it, {no} rejects it with a reason."
+            )
+            return
+        if not change.question:
+            self.run_calls(self._change(action, tasks, ""))
+            return
+
+        def change_with(text: str | None) -> None:
+            if text or (text is not None and not change.needs_text):
+                self.run_calls(self._change(action, tasks, text))
+
+        names = ", ".join(f"#{sanitize(task.id)}" for task in tasks[:MAX_NAMED])
+        names += " …" if len(tasks) > MAX_NAMED else ""
+        self.program.push_screen(Prompt(f"{names}  {change.question}"), change_with)
+
+    async def _change(self, action: str, tasks: list[Task], text: str) -> None:
+        """Change tasks, subtasks before their parents. Those that are rejected stay marked."""
+        change = CHANGES[action]
+        errors: dict[str, str] = {}
+        for task in sort_children_first(tasks):
+            try:
+                await change.call(self.conversation, task, Request(text, self.program.setup.owner))
+            except PunchlistError as error:
+                errors[task.id] = str(error)
+        self._last_change = (action, text)
+        summary = [f"{len(tasks) - len(errors)} {change.result}"] if len(tasks) > 1 else []
+        self.marked &= set(errors)
+        self.lines.refresh()
+        self.report(*summary, *list(errors.values())[:MAX_NAMED])
+
+    def do_repeat(self) -> None:
+        """Repeat the last change on the current targets."""
+        if self._last_change is None:
+            self.report("No change to repeat yet.")
+        elif tasks := self.targets:
+            action, text = self._last_change
+            self.run_calls(self._change(action, tasks, text))
+
+    def do_mark(self) -> None:
+        if self.lines.key:
+            self.marked ^= {self.lines.key}
+            self.lines.move_cursor(1)
+
+    def do_mark_all(self) -> None:
+        """Mark all tasks shown, or unmark all if they are marked."""
+        shown = set(self.lines.index)
+        self.marked = set() if shown <= self.marked else self.marked | shown
+        self.lines.refresh()
+        self.draw_frame()
+
+    # views
+
+    def do_back(self) -> None:
+        """Leave the past, then clear the marks, then the filter, then close the list."""
+        if self.past is not None:
+            self.do_now()
+        elif self.marked:
+            self.marked = set()
+            self.lines.refresh()
+            self.draw_frame()
+        elif self.filter_text:
+            self._close_filter(keep=False)
+        else:
+            self.program.pop_screen()
+
+    def do_next_filter(self) -> None:
+        filters = ["", *(f"is:{name}" for name in STATES)]
+        index = filters.index(self.filter_text) if self.filter_text in filters else 0
+        self.filter_text = filters[(index + 1) % len(filters)]
+        self.rearrange()
+
+    def do_open(self) -> None:
+        if task := self.selected:
+            self._show_parts("", draw_detail, task)
+
+    def on_lines_opened(self) -> None:
+        self.do_open()
+
+    def do_view_list(self) -> None:
+        self._close_filter(keep=False)
+
+    def do_view_graph(self) -> None:
+        if task := self.selected:
+            self._show_parts(_heading(task), draw_dependencies, task)
+
+    def _show_parts(
+        self, title: str, draw: Callable[[Task, Mapping[str, Task], DrawContext], list[Part]], task: Task
+    ) -> None:
+        """Show what `draw` draws of a task in a notice that follows its changes. A deleted task stays as it was."""
+        last = task
+
+        def render() -> Text:
+            nonlocal last
+            last = self.shown_list.by_id.get(task.id, last)
+            return render_parts(draw(last, self.shown_list.by_id, self.draw_context(0)), self.styles_by_name())
+
+        self.program.push_screen(Notice(title, render))
+
+    def draw_changes(self) -> None:
+        super().draw_changes()
+        if isinstance(self.program.screen, Notice):
+            self.program.screen.refresh_text()
+
+    def do_view_history(self) -> None:
+        async def read() -> None:
+            changes = await read_latest(self.conversation, self.rows.seq)
+            name = sanitize(short_name(self.conversation.id, self.program.cards))
+            self.program.push_screen(History(name, changes, self.show_version, self._undo_call))
+
+        self.run_calls(read(), "past", exclusive=True)
+
+    def do_why(self) -> None:
+        if task := self.selected:
+
+            async def explain() -> None:
+                calls = self.conversation.calls
+                result = await self.conversation.client.run(calls.explain(task.id, owner=self.program.setup.owner))
+                lines = reason_lines(msgspec.to_builtins(result), Style(now=self.draw_context(0).now))
+                freed = [id for id in task.blocks if self._is_blocked_only_by(id, task.id)]
+                frees = "Done, it frees " + ", ".join(f"#{sanitize(id)}" for id in freed) if freed else ""
+                text = "\n".join([*lines, "", frees]).rstrip()
+                self.program.push_screen(Notice(_heading(task), lambda: Text(text)))
+
+            self.run_calls(explain())
+
+    def _is_blocked_only_by(self, id: str, blocker: str) -> bool:
+        task = self.rows.by_id.get(id)
+        return task is not None and task.open_blockers == (blocker,)
+
+    def do_copy(self) -> None:
+        if task := self.selected:
+            self.program.copy_to_clipboard(_heading(task))
+            self.report(f"Copied #{task.id} and its title.")
+
+    # changes
+
+    def do_add(self) -> None:
+        def add(title: str | None) -> None:
+            if title:
+                self.run_calls(self._add(title))
+
+        self.program.push_screen(Prompt("Title of the new task"), add)
+
+    async def _add(self, title: str) -> None:
+        task = await self.conversation.add(title)
+        self.report(f"Added #{task.id}.")
+
+    def do_edit(self) -> None:
+        if not (task := self.selected):
+            return
+        fields = [Field(member.name, member.label, member.text(task), member.height) for member in MEMBERS]
+
+        async def save(texts: Mapping[str, str]) -> None:
+            if texts:
+                await self.conversation.edit(task.id, **parse_changes(texts))
+
+        self.program.push_screen(Form(f"Edit #{sanitize(task.id)}", fields, save))
+
+    def do_delete(self) -> None:
+        """Delete the targets after a confirmation."""
+        if not (tasks := self.targets):
+            return
+
+        def delete(is_confirmed: bool | None) -> None:
+            if is_confirmed:
+                self.marked = set()
+                self.run_calls(self.conversation.delete(*(task.id for task in tasks)))
+
+        count = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
+        self.program.push_screen(Confirm(f"Delete {count}? Undo restores them.", [*map(_heading, tasks)]), delete)
+
+    def do_move_down(self) -> None:
+        self._move(1)
+
+    def do_move_up(self) -> None:
+        self._move(-1)
+
+    def _move(self, step: int) -> None:
+        if not (task := self.selected):
+            return
+        shown = self.lines.index
+        siblings = [other.id for other in self.rows.order if other.parent == task.parent and other.id in shown]
+        index = siblings.index(task.id) + step
+        if 0 <= index < len(siblings):
+            place: dict[str, Any] = {"after" if step > 0 else "before": siblings[index]}
+            self.run_calls(self.conversation.move(task.id, **place), "move")
+
+    def do_undo(self) -> None:
+        """Undo the user's last change after a preview."""
+        self.run_calls(self._preview_and_undo("Undo your last change?", "undo"), "undo", exclusive=True)
+
+    def do_redo(self) -> None:
+        """Redo the user's last undo after a preview."""
+        self.run_calls(self._preview_and_undo("Redo what you undid?", "redo", redo=True), "undo", exclusive=True)
+
+    def _undo_call(self, call: int, actor: str) -> None:
+        """Undo a call of the history, by any actor, after a preview."""
+        if self.program.setup.read_only:
+            self.report(_READ_ONLY)
+        else:
+            question = f"Undo this change by {sanitize(actor)}?"
+            self.run_calls(self._preview_and_undo(question, "undo", call=call), "undo", exclusive=True)
+
+    async def _preview_and_undo(self, question: str, command: str, **selection: Any) -> None:
+        """Undo or redo after a confirmation with a preview. Errors are shown in the preview."""
+        person = self.conversation.calls.actor or self.program.setup.options.get("name", "punch ui")
+        params: dict[str, Any] = {"conversation": self.conversation.id, "actor": person, "whole": True, "claims": True}
+        if "call" not in selection:
+            chats = await self.conversation.client.conversations(kind="chat", limit=THREADS)
+            also = chats_about(self.conversation.id, msgspec.to_builtins(chats.conversations))
+            selection |= {"of": person, "count": 1, "also": also}
+        preview = await self.conversation.client.call("list.undo", {**params, **selection, "preview": True})
+        if not preview["undone"]:
+            self.report(f"You have nothing to {command} here; the history shows the changes of others.")
+            return
+        lines = [safe(line) for line in preview["undone"]]
+        error_lines: list[str] = []
+        while await self.program.push_screen_wait(Confirm(question, [*lines, *error_lines])):
+            try:
+                # By its version, so that changes made since the preview don't matter.
+                result = await self.conversation.client.call("list.undo", {**params, "call": preview["calls"][0]})
+            except RequestRefused as error:
+                error_lines = ["", safe(str(error))]
+            else:
+                count = len(result["undone"])
+                heading = "Redone" if command == "redo" else "Undone"
+                self.report(f"{heading}: {count} change{'' if count == 1 else 's'}.")
+                return
+
+    def do_own(self) -> None:
+        """Run a shell command of the user's, with the task's id, title and list."""
+        if not (task := self.selected):
+            return
+
+        def run(line: str | None) -> None:
+            if line:
+                title, name = shlex.quote(sanitize(task.title)), shlex.quote(self.conversation.id)
+                for placeholder, value in (("{id}", task.id), ("{title}", title), ("{list}", name)):
+                    line = line.replace(placeholder, value)
+                with self.program.suspend():
+                    subprocess.run(line, shell=True, check=False)
+                    with contextlib.suppress(EOFError):
+                        input("\nEnter: back to the list ")
+
+        self.program.push_screen(Prompt("Command ({id}, {title} and {list} are replaced by the task's)"), run)
+
+
+def _heading(task: Task) -> str:
+    return f"#{sanitize(task.id)} {sanitize(task.title)}"
