@@ -15,7 +15,7 @@ from punchlist import AsyncClient
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
-from punchlist_apps.web.ag_ui import Translation
+from punchlist_apps.web.ag_ui import Translator
 from punchlist_testing.optional import NODE, needs
 from punchlist_testing.scripted_model import Script, honest, liar, serving
 from punchlist_testing.web import Answer, Web, served
@@ -112,7 +112,7 @@ async def test_a_question_ends_the_run_and_the_next_one_brings_the_answer(web: W
         assert text(told) == text(await ran(web, body)), "a repeated answer is one answer"
         assert len(await titles(web)) == left and "outcome" not in told[-1]
         late = await web.ask("POST", "/ag-ui", run(None, f"late{number}", resume=[entry]))
-        assert late.status == 422 and b"the question that is open" in late.body
+        assert late.status == 422 and b"the open question" in late.body
 
 
 async def test_what_was_said_is_told_to_who_comes_back(web: Web) -> None:
@@ -171,8 +171,8 @@ async def test_a_run_that_is_stopped_says_so(tmp_path: Path, script: Script) -> 
         (run("  "), "empty"),
         (run("x" * 100_001), "100,001 characters"),
         ({**run(None), "messages": [{"id": "a", "role": "assistant", "content": "hi"}]}, "must be the user's"),
-        ({**run(None), "messages": [{"id": "a", "role": "user", "content": [{"type": "image"}]}]}, "text alone"),
-        (run(None, resume=[{"interruptId": "u1.a", "status": "resolved"}]), "the question that is open"),
+        ({**run(None), "messages": [{"id": "a", "role": "user", "content": [{"type": "image"}]}]}, "must be text"),
+        (run(None, resume=[{"interruptId": "u1.a", "status": "resolved"}]), "the open question"),
         (run(None, resume=[{"interruptId": "u1.a", "status": "maybe"}]), "resume"),
     ],
 )
@@ -236,12 +236,12 @@ async def test_threads_may_use_the_same_message_ids(web: Web) -> None:
 
 
 def test_what_was_written_before_a_call_and_is_not_the_answer_is_stale() -> None:
-    said = Translation("u1")
+    said = Translator("u1")
     call: dict[str, Any] = {"id": "c1.1", "tool": "create_todo_task", "arguments": {}}
-    told = [*said.of("delta", {"text": "Let me see."}), *said.of("tool.started", call)]
-    told += said.of("tool.completed", {**call, "chips": [], "result": "{}"})
-    told += [*said.of("delta", {"text": "Done."}), *said.of("delta", {"text": ""})]
-    told += [*said.of("message", {"text": "Created task: x"}), *said.of("end", {})]
+    told = [*said.translate("delta", {"text": "Let me see."}), *said.translate("tool.started", call)]
+    told += said.translate("tool.completed", {**call, "chips": [], "result": "{}"})
+    told += [*said.translate("delta", {"text": "Done."}), *said.translate("delta", {"text": ""})]
+    told += [*said.translate("message", {"text": "Created task: x"}), *said.translate("end", {})]
     assert types(told) == [*SAYING[1:4], *CALLING, *SAYING[1:4]]
     assert [one["messageId"] for one in told if one["type"] == "TEXT_MESSAGE_START"] == ["u1.a", "u1.a2"]
     assert said.is_stale and said.answer == {"text": "Created task: x"}

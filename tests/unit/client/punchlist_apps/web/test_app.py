@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from punchlist_apps.common.http.problem import OWN, STATUS, Problem
-from punchlist_apps.web.routes import LEFT_OUT, ROUTES
+from punchlist_apps.web.routes import ROUTES, UNROUTED
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.web import Web, in_process, served
@@ -24,8 +24,8 @@ async def made(web: Web, *titles: str, **settings: str) -> None:
 
 def test_every_method_has_a_route_or_a_reason_to_have_none() -> None:
     routed = {name for row in ROUTES for name in (row.method, row.many) if name}
-    assert routed | set(LEFT_OUT) == set(METHODS)
-    assert not routed & set(LEFT_OUT)
+    assert routed | set(UNROUTED) == set(METHODS)
+    assert not routed & set(UNROUTED)
     for row in ROUTES:
         params = {field.encode_name for field in msgspec.structs.fields(METHODS[row.method].params)}
         assert set(re.findall(r"\{(\w+)\}", row.path)) <= params, row

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_apps.web.feed import MOST
+from punchlist_apps.web.feed import MAX_STREAMS
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.web import Event, Stream, Web, served
 
@@ -145,8 +145,8 @@ async def test_asked_once_a_feed_tells_what_there_is_and_ends(web: Web) -> None:
 
 
 async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_left(web: Web) -> None:
-    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(MOST)]
-    for _ in range(500 - MOST):
+    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(MAX_STREAMS)]
+    for _ in range(500 - MAX_STREAMS):
         refused = await web.ask("GET", "/api/v1/feed?board=1")
         assert (refused.status, refused.value["kind"]) == (429, "too_many_streams")
     for stream in streams:
@@ -159,14 +159,14 @@ async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_lef
 
 async def test_the_token_with_most_streams_gives_way(web: Web) -> None:
     many, few = web.session(), f"Bearer {web.session()}"
-    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MOST)]
-    for newest in streams[: MOST // 2 - 1 : -1]:
+    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MAX_STREAMS)]
+    for newest in streams[: MAX_STREAMS // 2 - 1 : -1]:
         await web.stream("/api/v1/feed?board=1", Authorization=few)
         assert b"event: end\ndata: " in (rest := await newest.to_end()) and b"too_many_streams" in rest
     refused = await web.ask("GET", "/api/v1/feed?board=1", Authorization=few)
     assert (refused.status, refused.value["kind"]) == (429, "too_many_streams"), "each token has half of them"
     await web.ask("PUT", PLAN, {})
-    for oldest in streams[: MOST // 2]:
+    for oldest in streams[: MAX_STREAMS // 2]:
         while (await oldest.next()).event != "board":
             pass
 
@@ -181,7 +181,7 @@ async def test_a_stream_ends_with_the_server_and_says_so(web: Web) -> None:
 
 
 async def test_a_stream_on_which_nothing_happens_says_so(tmp_path: Path) -> None:
-    async with served(tmp_path, quiet_s=0.01) as web:
+    async with served(tmp_path, keepalive_s=0.01) as web:
         stream = await web.stream("/api/v1/feed?board=1")
         assert (await stream.next()).event == "cards"
         with anyio.fail_after(30):

@@ -262,7 +262,7 @@ def route_of(row: str) -> str:
 
 def routes(web: Web) -> set[str]:
     access = Access(AsyncClient(autostart=False), web.keys)
-    return {f"{verb} {path}" for verb, path, _ in app.served(access, web.keys, anyio.Event(), app.Setup())}
+    return {f"{verb} {path}" for verb, path, _ in app.build_endpoints(access, web.keys, anyio.Event(), app.Setup())}
 
 
 async def test_the_matrix_has_a_row_for_each_route(web: Web) -> None:

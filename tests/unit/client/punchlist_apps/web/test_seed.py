@@ -95,4 +95,4 @@ async def test_a_gated_completion_says_what_it_waits_for(web: Web) -> None:
     assert (await web.ask("GET", TASKS)).value[0]["waitsFor"] == "yes"
     again = await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "again"})
     assert again.status == 409
-    assert "Task #1 was handed in already and waits for a person's yes" in again.value["detail"]
+    assert "Task #1 is already handed in and waits for a person's yes" in again.value["detail"]
