@@ -175,7 +175,7 @@ def test_a_message_that_is_given_up_stays_in_its_field(staged: Stage, open_page:
     say(page, "delete 1")
     page.route("**/api/v1/chats/chat-*", lambda route: route.abort())
     page.get_by_role("button", name="yes", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("is not responding")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("alert")).to_contain_text("Send it again when the server is back")
     expect(page.get_by_label("Say what you want")).to_have_value("yes")
@@ -222,7 +222,7 @@ def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open, place: s
     while len(lost) < AWAY:
         with page.expect_request(place, timeout=PATIENCE_MS):
             page.clock.run_for(PATIENCE_MS)
-    expect(page.get_by_role("alert")).to_contain_text("the answer comes when it is back")
+    expect(page.get_by_role("alert")).to_contain_text("the answer arrives when it is back")
     page.clock.run_for(PATIENCE_MS)
     expect(answers(page)).to_have_text(["Created task: milk"])
     expect(page.get_by_role("alert")).to_be_hidden()
@@ -266,7 +266,7 @@ def test_a_hostile_title_is_shown_as_text(staged: Stage, open_page: Open, title:
 def test_a_browser_that_was_not_let_in_is_told_how(staged: Stage, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(f"{staged.url}/chat")
-    expect(page.get_by_role("alert")).to_have_text("To let this browser in, run: punch web --link")
+    expect(page.get_by_role("alert")).to_have_text("To sign this browser in, run: punch web --link")
     page.close()
 
 

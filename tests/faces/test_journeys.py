@@ -92,7 +92,7 @@ def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned:
     page.get_by_label("Labels").fill("shop, on the way")
     page.get_by_label("Due").fill("2001-02-03")
     page.get_by_label("Estimate").fill("soon")
-    page.get_by_label("Leads to").fill("https://bakery.example/?a=b\nsrc/a b.py\nrelates-to=2")
+    page.get_by_label("Links").fill("https://bakery.example/?a=b\nsrc/a b.py\nrelates-to=2")
     page.keyboard.press("Control+Enter")
     expect(page.locator("dialog [role=alert]")).to_contain_text("“soon” is not a duration")
     page.get_by_label("Estimate").fill("90m")
@@ -219,7 +219,7 @@ def test_a_read_only_link_shows_all_and_changes_nothing(planned: Stage, open_pag
     expect(page.locator(".row").first).to_be_visible()
     expect(page.locator(".head .primary")).to_have_count(0)
     page.keyboard.press("a")
-    expect(page.locator(".toast.bad")).to_contain_text("may only read")
+    expect(page.locator(".toast.bad")).to_contain_text("This link is read-only")
     only = open_page(planned, "#/list/website", scope={"mode": "ro", "list": "parser"})
     expect(only.locator("h1")).to_have_text("Parser in Rust")
 
@@ -292,7 +292,7 @@ def test_an_empty_board_says_how_to_begin_and_a_list_begins_there(
         page.keyboard.press("Enter")
         expect(page.locator(".teach")).to_contain_text("Nothing to do here")
         page.goto(f"{nothing.url}/#/list/unknown")
-        expect(page.locator(".teach")).to_contain_text("There is no list")
+        expect(page.locator(".teach")).to_contain_text("does not exist")
         nothing.by("codex").conversation("unknown").add("now there is")
         expect(page.locator(".row")).to_have_count(1)
 
@@ -312,7 +312,7 @@ def test_a_browser_without_a_session_is_told_how_to_get_one_and_a_used_link_is_r
     page.evaluate("localStorage.clear()")
     page.goto("about:blank")
     page.goto(link)
-    expect(page.locator(".door .bad")).to_contain_text("used already")
+    expect(page.locator(".door .bad")).to_contain_text("already used")
 
 
 def test_the_page_tells_who_else_follows_its_list(planned: Stage, open_page: Open) -> None:

@@ -2,16 +2,16 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../../../client/punchlist_apps/web/page/", import.meta.url);
-const [{ Rows, asTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layOut }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const DO = {
   push: (push) => rows.take(push),
   cut: () => rows.begin(),
   list: () => rows.sorted().map((task) => [task.id, task.status, task.version, task.title, task.open_blockers ?? []]),
-  shown: () => [...rows.tree()].join() === [...asTree(rows.sorted())].join(),
-  tree: (tasks) => [...asTree(tasks)],
-  holds: () => rows.sorted().filter((task) => rows.holds(task)).map((task) => task.id),
+  shown: () => [...rows.tree()].join() === [...buildTree(rows.sorted())].join(),
+  tree: (tasks) => [...buildTree(tasks)],
+  holds: () => rows.sorted().filter((task) => rows.hasOpenParts(task)).map((task) => task.id),
   states: (tasks) => tasks.map(stateOf),
   owners: (tasks) => tasks.map(ownerOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
@@ -21,7 +21,7 @@ const DO = {
   days: (tasks) => tasks.map((task) => dayText(task, "due")),
   standing: () => rows.shared,
   layered: ({ ids, edges }) => {
-    const { place, routes } = layered(ids, edges);
+    const { place, routes } = layOut(ids, edges);
     return { place: [...place], routes: [...routes.values()] };
   },
 };
