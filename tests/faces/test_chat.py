@@ -81,7 +81,7 @@ def titles(where: Stage, name: str) -> list[str]:
     return [task.title for task in where.by("ann").conversation(name).list()]
 
 
-def test_somebody_adds_is_asked_says_no_and_then_yes(staged: Stage, open_page: Open) -> None:
+def test_deletion_asks_for_yes_or_no(staged: Stage, open_page: Open) -> None:
     page = panel(staged, open_page, "asked")
     say(page, "add milk; bread")
     expect(answers(page).last).to_have_text("Created task: milk\nCreated task: bread")
@@ -95,9 +95,7 @@ def test_somebody_adds_is_asked_says_no_and_then_yes(staged: Stage, open_page: O
         assert len(titles(staged, "asked")) == left
 
 
-def test_the_models_words_come_as_it_writes_them_and_stop_ends_them(
-    staged: Stage, open_page: Open, model: Script
-) -> None:
+def test_model_text_appears_until_stopped(staged: Stage, open_page: Open, model: Script) -> None:
     page = panel(staged, open_page, "stopped")
     model.fault = "stall-mid"
     say(page, "hello")
@@ -108,7 +106,7 @@ def test_the_models_words_come_as_it_writes_them_and_stop_ends_them(
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def test_a_reload_in_the_middle_of_an_answer_goes_on_with_it(staged: Stage, open_page: Open, model: Script) -> None:
+def test_reload_resumes_a_running_answer(staged: Stage, open_page: Open, model: Script) -> None:
     page = panel(staged, open_page, "reloaded")
     say(page, "add milk")
     expect(answers(page).last).to_have_text("Created task: milk")
@@ -125,7 +123,7 @@ def test_a_reload_in_the_middle_of_an_answer_goes_on_with_it(staged: Stage, open
     assert titles(staged, "reloaded") == ["milk"]
 
 
-def test_two_tabs_of_one_thread_have_all_that_was_said_once(staged: Stage, open_page: Open) -> None:
+def test_two_tabs_show_each_message_once(staged: Stage, open_page: Open) -> None:
     one = panel(staged, open_page, "tabs")
     say(one, "add first")
     expect(answers(one).last).to_have_text("Created task: first")
@@ -142,7 +140,7 @@ def test_two_tabs_of_one_thread_have_all_that_was_said_once(staged: Stage, open_
     assert sorted(titles(staged, "tabs")) == ["first", "second", "third"]
 
 
-def test_what_is_sent_again_because_its_answer_was_lost_is_done_once(staged: Stage, open_page: Open) -> None:
+def test_message_resent_after_lost_response_runs_once(staged: Stage, open_page: Open) -> None:
     page = panel(staged, open_page, "lost")
     say(page, "add milk")
     expect(answers(page).last).to_have_text("Created task: milk")
@@ -168,7 +166,7 @@ def test_what_is_sent_again_because_its_answer_was_lost_is_done_once(staged: Sta
     assert titles(staged, "lost") == ["milk", "bread"]
 
 
-def test_a_message_that_is_given_up_stays_in_its_field(staged: Stage, open_page: Open) -> None:
+def test_stopped_message_stays_in_its_field(staged: Stage, open_page: Open) -> None:
     page = panel(staged, open_page, "given-up")
     say(page, "add milk")
     expect(answers(page).last).to_have_text("Created task: milk")
@@ -184,7 +182,7 @@ def test_a_message_that_is_given_up_stays_in_its_field(staged: Stage, open_page:
     expect(answers(page).last).to_contain_text("Deleted task: milk")
 
 
-def test_what_is_said_before_the_threads_are_known_stays(staged: Stage, open_page: Open) -> None:
+def test_message_sent_while_threads_load_stays(staged: Stage, open_page: Open) -> None:
     page = open_page(staged)
     held: list[Route] = []
 
@@ -203,7 +201,7 @@ def test_what_is_said_before_the_threads_are_known_stays(staged: Stage, open_pag
 
 
 @pytest.mark.parametrize("place", ["**/turns/*", "**/api/v1/chats", "**/api/v1/chats/chat-*"])
-def test_the_panel_waits_for_its_server(staged: Stage, open_page: Open, place: str) -> None:
+def test_chat_waits_for_its_server(staged: Stage, open_page: Open, place: str) -> None:
     name = f"away-{len(place)}"
     page = panel(staged, open_page, name)
     page.clock.install()
@@ -250,7 +248,7 @@ def test_a_reload_keeps_list_and_thread(staged: Stage, open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("title", HOSTILE, ids=lambda title: title[:12])
-def test_a_hostile_title_is_shown_as_text(staged: Stage, open_page: Open, title: str) -> None:
+def test_hostile_title_is_shown_as_text(staged: Stage, open_page: Open, title: str) -> None:
     name = f"hostile-{HOSTILE.index(title)}"
     staged.by("mallory").conversation(name).add(title)
     page = panel(staged, open_page, name)
@@ -263,7 +261,7 @@ def test_a_hostile_title_is_shown_as_text(staged: Stage, open_page: Open, title:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
 
 
-def test_a_browser_that_was_not_let_in_is_told_how(staged: Stage, browser: Browser) -> None:
+def test_chat_without_session_shows_how_to_sign_in(staged: Stage, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(f"{staged.url}/chat")
     expect(page.get_by_role("alert")).to_have_text("To sign this browser in, run: punch web --link")
@@ -286,7 +284,7 @@ def spoken(where: Stage, open_page: Open, mode: str) -> Page:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_nothing_wrong_with_the_panel(staged: Stage, open_page: Open, mode: str) -> None:
+def test_chat_is_accessible(staged: Stage, open_page: Open, mode: str) -> None:
     page = spoken(staged, open_page, mode)
     page.evaluate(AXE.read_text())
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -304,7 +302,7 @@ def saved(data: bytes, name: str, colours: int) -> None:
 
 @pictures
 @pytest.mark.parametrize("mode", ["light", "dark"])
-def test_the_pictures_of_the_panel_are_drawn(staged: Stage, open_page: Open, mode: str) -> None:
+def test_chat_pictures(staged: Stage, open_page: Open, mode: str) -> None:
     page = spoken(staged, open_page, mode)
     page.set_viewport_size({"width": 760, "height": 720})
     page.locator("#list").evaluate("(field) => (field.value = 'kitchen')")
@@ -312,7 +310,7 @@ def test_the_pictures_of_the_panel_are_drawn(staged: Stage, open_page: Open, mod
 
 
 @pictures
-def test_the_picture_of_the_terminal_is_drawn(staged: Stage, browser: Browser) -> None:
+def test_terminal_pictures(staged: Stage, browser: Browser) -> None:
     words = ["chat", "--rules", "-c", "terminal", "--socket", staged.daemon.socket, "--no-autostart"]
     terminal = Terminal(command(*words), environment(TERM="xterm-256color"), columns=84, rows=40)
     shown = terminal.wait_for("› ")

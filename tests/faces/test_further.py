@@ -17,7 +17,7 @@ SPY = """() => {
 """Writes down what the browser is asked to show, and lets it show it."""
 
 
-def test_everything_on_the_way_to_a_task_can_be_clicked(planned: Stage, open_page: Open) -> None:
+def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     page.locator(".card", has_text="Inbox").click()
     expect(page.locator("h1")).to_have_text("Inbox")
@@ -38,9 +38,7 @@ def test_everything_on_the_way_to_a_task_can_be_clicked(planned: Stage, open_pag
     expect(page.locator(".card").first).to_be_visible()
 
 
-def test_a_task_is_dragged_to_another_column_and_a_refused_one_stays_where_it_was(
-    planned: Stage, open_page: Open
-) -> None:
+def test_dragged_task_moves_unless_rejected(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("ann").conversation("dragged")
     tasks.add("First")
     tasks.add("Second", blocked_by=["1"])
@@ -53,7 +51,7 @@ def test_a_task_is_dragged_to_another_column_and_a_refused_one_stays_where_it_wa
     expect(page.locator(".column", has_text="Blocked").locator(".chip")).to_contain_text("Second")
 
 
-def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: Open) -> None:
+def test_palette_finds_lists_and_commands(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     expect(page.locator(".card").first).to_be_visible()
     page.keyboard.press("Control+k")
@@ -72,7 +70,7 @@ def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: O
     expect(page.locator("dialog")).to_have_count(0)
 
 
-def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage, open_page: Open) -> None:
+def test_only_enabled_notifications_report_failures(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("codex").conversation("watched")
     tasks.add_many(["one", "two"])
     page = open_page(planned)
@@ -93,7 +91,7 @@ def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage
     expect(page).to_have_title("(3) punchlist")
 
 
-def test_the_chosen_task_is_seen_where_the_system_forces_its_colours(planned: Stage, open_page: Open) -> None:
+def test_selection_is_visible_in_forced_colors(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/release-1.0/4")
     expect(page.locator(".row.here")).to_be_visible()
     page.emulate_media(forced_colors="active")
@@ -102,7 +100,7 @@ def test_the_chosen_task_is_seen_where_the_system_forces_its_colours(planned: St
     assert page.locator(".row").first.evaluate(outlined) == "none"
 
 
-def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, open_page: Open) -> None:
+def test_page_survives_a_server_restart(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("codex").conversation("left")
     tasks.add_many(["one", "two", "three"])
     page = open_page(planned, "#/list/left/2")
@@ -126,7 +124,7 @@ def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, 
     expect(page.locator(".row.here .t")).to_have_text("two")
 
 
-def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page: Open) -> None:
+def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("ann").conversation("gated")
     tasks.add("Deploy", gate=Gate(yes=True))
     tasks.add("Release", gate=Gate(by="nobody-here"))
@@ -157,7 +155,7 @@ def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page:
     expect(page.locator(".toast.bad")).to_contain_text("Only nobody-here can approve")
 
 
-def test_who_is_there_is_shown_and_follows_who_comes_and_leaves(empty: Stage, open_page: Open) -> None:
+def test_roster_follows_agents(empty: Stage, open_page: Open) -> None:
     host = empty.by("host")
     for agent, work in (("bot/1", "mine"), ("bot/2", "hidden")):
         host.call("agent.enter", {"agent": agent, "directory": f"/srv/{work}", "branch": "main"})

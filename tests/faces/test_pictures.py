@@ -65,7 +65,7 @@ async def drawn(stage: Stage, name: str | None, keys: str) -> str:
     ("picture", "name", "keys"),
     [("ui-board", None, ""), ("ui-list", "release-1.0", "g j j j"), ("ui-undo", "release-1.0", "u")],
 )
-def test_punch_ui_is_drawn(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
+def test_ui_pictures(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
     drawing: list[str] = []
     # Playwright has a loop in this thread, so the terminal's runs in another one.
     thread = Thread(target=lambda: drawing.append(asyncio.run(drawn(planned, name, keys))))
@@ -80,7 +80,7 @@ def test_punch_ui_is_drawn(planned: Stage, browser: Browser, picture: str, name:
     image.quantize(160, dither=Image.Dither.NONE).save(PICTURES / f"{picture}.png", optimize=True)
 
 
-def test_the_board_is_recorded_while_agents_work(planned: Stage, open_page: Open) -> None:
+def test_board_recording(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, mode="light")
     page.set_viewport_size({"width": 1000, "height": 640})
     expect(page.locator(".card").first).to_be_visible()

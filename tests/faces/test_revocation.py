@@ -11,7 +11,7 @@ from punchlist_testing.stage import stage
 
 
 @pytest.mark.parametrize("place", ["#/", "#/list/plan"])
-def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
+def test_page_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: str) -> None:
     with stage(tmp_path) as staged:
         staged.by("ann").conversation("plan").add("Look at it")
         page = open_page(staged, place)
@@ -30,7 +30,7 @@ def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open
 
 
 @pytest.mark.parametrize("place", ["Send", "yes"])
-def test_a_chat_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
+def test_chat_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: str) -> None:
     with stage(tmp_path) as staged:
         staged.by("ann").conversation("plan").add("Look at it")
         page = open_page(staged)

@@ -50,14 +50,14 @@ def show(page: Page, screen: str) -> None:
 
 @pytest.mark.parametrize("screen", [*SCREENS, *FURTHER])
 @pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_nothing_wrong(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
+def test_screens_are_accessible(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
     page = open_page(planned, mode=mode)
     show(page, screen)
     assert_accessible(page)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_nothing_wrong_with_what_somebody_holds(empty: Stage, open_page: Open, mode: str) -> None:
+def test_claimed_tasks_are_accessible(empty: Stage, open_page: Open, mode: str) -> None:
     host = empty.by("host")
     for agent in ("bot/1", "bot/2"):
         host.call("agent.enter", {"agent": agent, "directory": "/srv/site", "branch": "main"})
@@ -80,7 +80,7 @@ def assert_accessible(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
 
 
-def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
+def test_screen_reader_reads_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     show(page, "list")
     told = page.locator("main").aria_snapshot()
@@ -96,7 +96,7 @@ def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, op
 
 @pytest.mark.skipif("PICTURES" not in os.environ, reason="PICTURES=1 draws the pictures of the documents")
 @pytest.mark.parametrize("mode", MODES)
-def test_the_pictures_of_the_documents_are_drawn(planned: Stage, open_page: Open, mode: str) -> None:
+def test_documentation_pictures(planned: Stage, open_page: Open, mode: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     for screen in SCREENS:
         page = open_page(planned, mode=mode)

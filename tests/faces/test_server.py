@@ -61,7 +61,7 @@ def changes(stage: Stage, name: str, readers: list[socket.socket]) -> tuple[floa
     return cpu_s(web) - before[0], cpu_s(daemon) - before[1]
 
 
-def test_streams_cost_less_than_the_daemon_that_they_show(empty: Stage) -> None:
+def test_streams_cost_less_than_the_daemon(empty: Stage) -> None:
     empty.by("codex").conversation("costs").add_many([f"Task {number}" for number in range(500)])
     ratios: dict[int, float] = {}
     for count in (1, 50):
@@ -76,7 +76,7 @@ def test_streams_cost_less_than_the_daemon_that_they_show(empty: Stage) -> None:
     assert ratios[50] <= 3
 
 
-def test_a_stream_that_nobody_reads_costs_little(empty: Stage) -> None:
+def test_unread_stream_costs_little(empty: Stage) -> None:
     many = empty.by("codex").conversation("stuck")
     for _ in range(5):
         many.add_many([f"Task {number} " + "x" * 200 for number in range(2_000)])
@@ -106,7 +106,7 @@ def steady(measure: Callable[[], int]) -> None:
             last, since = now, time.monotonic()
 
 
-def test_a_call_over_http_costs_a_few_of_a_bare_socket(empty: Stage) -> None:
+def test_http_call_costs_few_socket_calls(empty: Stage) -> None:
     empty.by("codex").conversation("calls").add_many([f"Task {number}" for number in range(12)])
     over_http: list[float] = []
     bare: list[float] = []

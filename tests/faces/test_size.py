@@ -52,9 +52,7 @@ class Meter:
             self.spent[name] += value - self._before[name]  # pyright: ignore[reportArgumentType] - a sum of seconds
 
 
-def test_ten_thousand_tasks_with_a_hundred_changes_a_second_cost_few_nodes_and_no_frames(
-    empty: Stage, open_page: Open
-) -> None:
+def test_busy_long_list_keeps_its_frame_rate(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("long")
     tasks.add_many([f"Task number {number}" for number in range(1, LENGTH + 1)])
     page = open_page(empty, "#/list/long/1")
@@ -105,7 +103,7 @@ def _change(stage: Stage, stop: Event, counted: list[int]) -> None:
         stop.wait(max(0, 2 / RATE - (time.monotonic() - begun)))
 
 
-def test_a_long_list_is_there_about_as_soon_as_a_short_one(empty: Stage, open_page: Open) -> None:
+def test_long_list_opens_like_a_short_one(empty: Stage, open_page: Open) -> None:
     for name, length in (("short", 12), ("tall", LENGTH)):
         empty.by("codex").conversation(name).add_many([f"Task {number}" for number in range(length)])
     page = open_page(empty)
@@ -122,7 +120,7 @@ def test_a_long_list_is_there_about_as_soon_as_a_short_one(empty: Stage, open_pa
     assert tall <= 2 * short
 
 
-def test_all_that_a_browser_loads_is_small(empty: Stage, open_page: Open) -> None:
+def test_page_load_is_small(empty: Stage, open_page: Open) -> None:
     page = open_page(empty)
     sizes = page.evaluate(
         "performance.getEntries().filter(one => one.decodedBodySize && !one.name.includes('/api/'))"
@@ -133,7 +131,7 @@ def test_all_that_a_browser_loads_is_small(empty: Stage, open_page: Open) -> Non
     assert sum(dict(sizes).values()) <= 120_000
 
 
-def test_two_thousand_lists_are_a_board_of_few_nodes(empty: Stage, open_page: Open) -> None:
+def test_large_board_has_few_nodes(empty: Stage, open_page: Open) -> None:
     client = empty.by("codex")
     with ThreadPoolExecutor(32) as pool:  # so many calls share a commit
         names = ({"conversation": f"session-{number}"} for number in range(2_000))
