@@ -1,4 +1,4 @@
-"""What stands beside the main way: mouse, drag, palette, notifications, forced colours, and coming back."""
+"""Mouse, drag and drop, palette, notifications, forced colors, recovery, approvals and the roster."""
 
 from playwright.sync_api import expect
 
@@ -8,13 +8,13 @@ from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
 
 SPY = """() => {
-  window.told = [];
+  window.notifications = [];
   const Real = window.Notification;
   window.Notification = class extends Real {
-    constructor(title, options) { super(title, options); window.told.push([title, options.body]); }
+    constructor(title, options) { super(title, options); window.notifications.push([title, options.body]); }
   };
 }"""
-"""Writes down what the browser is asked to show, and lets it show it."""
+"""Records the notifications that the page shows."""
 
 
 def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
@@ -79,15 +79,15 @@ def test_only_enabled_notifications_report_failures(planned: Stage, open_page: O
     page.evaluate(SPY)
     tasks.fail("1", "no luck")
     expect(page.locator(".card", has_text="watched")).to_contain_text("1 failed")
-    assert page.evaluate("window.told") == []
+    assert page.evaluate("window.notifications") == []
     page.keyboard.press("Control+k")
     page.keyboard.type("notify me")
     page.keyboard.press("Enter")
     expect(page.locator(".toast")).to_contain_text("you get a notification")
     tasks.fail("2", "no luck either")
     # Not wait_for_function: it polls by eval, which the page's policy forbids.
-    assert eventually(lambda: bool(page.evaluate("window.told.length")))
-    assert page.evaluate("window.told") == [["watched", "A task failed."]]
+    assert eventually(lambda: bool(page.evaluate("window.notifications.length")))
+    assert page.evaluate("window.notifications") == [["watched", "A task failed."]]
     expect(page).to_have_title("(3) punchlist")
 
 
@@ -95,9 +95,9 @@ def test_selection_is_visible_in_forced_colors(planned: Stage, open_page: Open) 
     page = open_page(planned, "#/list/release-1.0/4")
     expect(page.locator(".row.here")).to_be_visible()
     page.emulate_media(forced_colors="active")
-    outlined = "one => getComputedStyle(one).outlineStyle"
-    assert page.locator(".row.here").evaluate(outlined) == "solid"
-    assert page.locator(".row").first.evaluate(outlined) == "none"
+    get_outline = "row => getComputedStyle(row).outlineStyle"
+    assert page.locator(".row.here").evaluate(get_outline) == "solid"
+    assert page.locator(".row").first.evaluate(get_outline) == "none"
 
 
 def test_page_survives_a_server_restart(planned: Stage, open_page: Open) -> None:

@@ -1,4 +1,4 @@
-"""What people do on the page, by keys alone where there is no other word."""
+"""What people do on the page, with the keyboard unless a test says otherwise."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -27,7 +27,7 @@ TEXTS = [
 ]
 
 
-def chosen(page: Page) -> str:
+def get_selected_text(page: Page) -> str:
     return page.locator(".row.here").text_content() or ""
 
 
@@ -45,7 +45,7 @@ def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     expect(page.locator(".row")).to_have_count(3)
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert chosen(page).startswith("#2Book the train, ready")
+    assert get_selected_text(page).startswith("#2Book the train, ready")
     page.keyboard.press("s")
     expect(page.locator(".row.here")).to_have_class("row r-in_progress here")
     page.keyboard.press("d")
@@ -118,7 +118,7 @@ def test_labels_times_links_and_notes(planned: Stage, open_page: Open) -> None:
     page.keyboard.press("e")
     page.keyboard.press("Control+Enter")
     expect(page.locator("dialog")).to_have_count(0)
-    assert tasks.get("1").version == task.version, "what was not touched is not written"
+    assert tasks.get("1").version == task.version, "saving an unchanged form writes nothing"
 
 
 def test_marked_tasks_change_together(planned: Stage, open_page: Open) -> None:
@@ -258,7 +258,7 @@ def test_page_recovers_from_killed_daemons(empty: Stage, open_page: Open) -> Non
     for round in range(3):
         empty.daemon.kill()
         expect(page.locator(".away-banner")).to_be_visible()
-        expect(page.locator(".row")).to_have_count(round + 1)  # the last picture stays
+        expect(page.locator(".row")).to_have_count(round + 1)  # the last known rows stay
         empty.daemon.start()
         tasks.add(f"round {round}")
         expect(page.locator(".row")).to_have_count(round + 2)

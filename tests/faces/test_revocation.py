@@ -1,4 +1,4 @@
-"""A page whose sign-in ends says so, and asks no more."""
+"""A page whose sign-in ends reports it and sends no further requests."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ def test_page_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: s
         page.reload()
         expect(page.get_by_text("Look at it").or_(page.locator(".card")).first).to_be_visible()
         expect(page.locator(".status")).to_have_text("live")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url) if "/api/" in request.url else None)
         SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
         expect(page.get_by_role("alert")).to_contain_text("This browser was signed out")
         expect(page.get_by_text("punch web --link")).to_be_visible()
         assert page.evaluate("localStorage.length") == 0
         page.clock.run_for(60_000)
-        assert asked == []
+        assert requests == []
 
 
 @pytest.mark.parametrize("place", ["Send", "yes"])
