@@ -47,7 +47,7 @@ async function postStatus(task, status, more = {}) {
   }
 }
 
-/** Return whether a task waits for approval, and show how to answer: another status change would undo its result. */
+/** Return whether a task waits for approval; if so, show how to answer, since a status change would withdraw it. */
 function isHeldForApproval(tasks) {
   const held = tasks.find((task) => task.waits_for === "yes");
   if (held) showToast(`#${held.id} waits for ${safe(gateOf(held))}: Y approves it, N rejects it with a reason.`, "bad");
@@ -416,7 +416,7 @@ export const COMMANDS = {
   raise: { run: buildPriorityCommand(1), title: "More urgent", task: true, change: true },
   lower: { run: buildPriorityCommand(-1), title: "Less urgent", task: true, change: true },
   mark: { run: toggleMark, task: true },
-  mark_all: { run: toggleAllMarks, title: "Mark all that are shown", list: true },
+  mark_all: { run: toggleAllMarks, title: "Mark all visible tasks", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
   repeat: { run: () => lastChange?.(), task: true, change: true },
   undo: { run: undoOwn("Undo", "Undo your last change?"), title: "Undo…", list: true, change: true },

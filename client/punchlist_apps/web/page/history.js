@@ -168,7 +168,7 @@ export function History() {
 }
 
 let frame = 0;
-/** Show a version at the next frame, so that dragging the slider doesn't queue requests. */
+/** Show a version at the next frame; dragging the slider requests at most one per frame. */
 function showVersionSoon(version) {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => attempt(() => showVersion(version)));

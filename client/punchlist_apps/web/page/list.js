@@ -119,7 +119,7 @@ function Rows() {
 
 const MAX_SHOWN = 3; // labels and blockers
 
-/** The first labels of a row. They are no buttons, which the options of a list box can't contain. */
+/** The first labels of a row. They aren't buttons, since options of a list box can't contain any. */
 const Labels = ({ of }) => html`<span class="labels" aria-hidden="true">
   ${of.slice(0, MAX_SHOWN).map((label) => html`<span key=${label} class="label"
     onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}

@@ -93,7 +93,7 @@ export const card = computed(() => cards.value.get(place.value.name) ?? null);
 // The open list.
 
 let rows = new Rows();
-export const list = signal(null); // { name, rows, stamp }: a new object at each change
+export const list = signal(null); // { name, rows }: a new object at each change
 export const absent = signal(null); // the problem if the open list does not exist
 export const past = signal(null); // { version, rows } while an old version is shown
 export const isPast = computed(() => past.value !== null);

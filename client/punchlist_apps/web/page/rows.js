@@ -145,7 +145,7 @@ export class Rows {
     return (this.#children.get(id) ?? []).map((child) => this.tasks.get(child));
   }
 
-  /** Return whether a task has open parts, which are its work, or is a heading. */
+  /** Return whether a task is a heading or has open parts that don't wait for it; then it isn't ready itself. */
   hasOpenParts(task) {
     const isOpen = (child) => !isFinished(child) && !child.open_blockers?.includes(task.id);
     return isHeading(task) || this.childrenOf(task.id).some(isOpen);
