@@ -117,7 +117,7 @@ def files() -> dict[str, str]:
     return {
         "docs/dialects.md": document(),
         "schemas/json/dialects.json": json.dumps(described, ensure_ascii=False, indent=2) + "\n",
-        "schemas/json/openapi.json": msgspec.json.format(openapi.document(), indent=2).decode() + "\n",
+        "schemas/json/openapi.json": msgspec.json.format(openapi.encode_document(), indent=2).decode() + "\n",
     }
 
 

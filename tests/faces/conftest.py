@@ -1,4 +1,4 @@
-"""The page in a real browser: `make faces` brings Playwright and axe-core, and takes the system's Chromium."""
+"""The page in a real browser. `make faces` installs Playwright and axe-core and uses the system's Chromium."""
 
 from __future__ import annotations
 
@@ -25,58 +25,60 @@ PATIENCE_MS = 20_000
 def browser() -> Generator[Browser]:
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
-        yield made
-        made.close()
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
     """A stage without lists."""
-    with stage(tmp_path_factory.mktemp("stage")) as made:
-        yield made
+    with stage(tmp_path_factory.mktemp("stage")) as empty_stage:
+        yield empty_stage
 
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
-    """The stage with the lists of the pictures."""
-    with stage(tmp_path_factory.mktemp("planned")) as made:
-        plan(made)
-        yield made
+    """A stage with the lists of the pictures."""
+    with stage(tmp_path_factory.mktemp("planned")) as planned_stage:
+        plan(planned_stage)
+        yield planned_stage
 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Generator[Open]:
-    """Opens a page that is signed in; at the end nobody has logged anything or asked for anything elsewhere."""
+    """Opens signed-in pages; fails if they logged anything or sent a request to another server."""
     contexts: list[BrowserContext] = []
-    seen: list[str] = []
-    homes: list[str] = []
+    problems: list[str] = []
+    urls: list[str] = []
 
-    def asked(request: Request) -> None:
-        if not any(request.url.startswith((home, "data:")) for home in homes):
-            seen.append(f"asked for {request.url}")
+    def on_request(request: Request) -> None:
+        if not any(request.url.startswith((url, "data:")) for url in urls):
+            problems.append(f"request to {request.url}")
 
-    def logged(message: ConsoleMessage) -> None:
-        # Chromium itself logs each request that fails, as they do while the server is away.
+    def on_console(message: ConsoleMessage) -> None:
+        # Chromium itself logs failed requests, which are expected while the server is away.
         if not message.text.startswith("Failed to load resource"):
-            seen.append(message.text)
+            problems.append(message.text)
 
-    def opened(where: Stage, hash: str = "#/", *, mode: str = "light", scope: dict[str, Any] | None = None) -> Page:
-        homes.append(where.url)
+    def open_signed_in(
+        where: Stage, hash: str = "#/", *, mode: str = "light", scope: dict[str, Any] | None = None
+    ) -> Page:
+        urls.append(where.url)
         context = browser.new_context(**MODES[mode])
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
-        page.on("console", logged)
-        page.on("pageerror", lambda error: seen.append(str(error)))
-        page.on("request", asked)
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", on_request)
         page.goto(where.link(**(scope or {})))
         page.wait_for_selector("header.top-bar")
         if hash != "#/":
             page.evaluate("hash => (location.hash = hash)", hash)
         return page
 
-    yield opened
+    yield open_signed_in
     for context in contexts:
         context.close()
-    assert seen == []
+    assert problems == []

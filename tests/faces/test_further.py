@@ -1,4 +1,4 @@
-"""What stands beside the main way: mouse, drag, palette, notifications, forced colours, and coming back."""
+"""Mouse, drag and drop, palette, notifications, forced colors, recovery, approvals and the roster."""
 
 from playwright.sync_api import expect
 
@@ -8,16 +8,16 @@ from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
 
 SPY = """() => {
-  window.told = [];
+  window.notifications = [];
   const Real = window.Notification;
   window.Notification = class extends Real {
-    constructor(title, options) { super(title, options); window.told.push([title, options.body]); }
+    constructor(title, options) { super(title, options); window.notifications.push([title, options.body]); }
   };
 }"""
-"""Writes down what the browser is asked to show, and lets it show it."""
+"""Records the notifications that the page shows."""
 
 
-def test_everything_on_the_way_to_a_task_can_be_clicked(planned: Stage, open_page: Open) -> None:
+def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     page.locator(".card", has_text="Inbox").click()
     expect(page.locator("h1")).to_have_text("Inbox")
@@ -38,9 +38,7 @@ def test_everything_on_the_way_to_a_task_can_be_clicked(planned: Stage, open_pag
     expect(page.locator(".card").first).to_be_visible()
 
 
-def test_a_task_is_dragged_to_another_column_and_a_refused_one_stays_where_it_was(
-    planned: Stage, open_page: Open
-) -> None:
+def test_dragged_task_moves_unless_rejected(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("ann").conversation("dragged")
     tasks.add("First")
     tasks.add("Second", blocked_by=["1"])
@@ -53,7 +51,7 @@ def test_a_task_is_dragged_to_another_column_and_a_refused_one_stays_where_it_wa
     expect(page.locator(".column", has_text="Blocked").locator(".chip")).to_contain_text("Second")
 
 
-def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: Open) -> None:
+def test_palette_finds_lists_and_commands(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     expect(page.locator(".card").first).to_be_visible()
     page.keyboard.press("Control+k")
@@ -67,12 +65,12 @@ def test_the_palette_leads_to_lists_and_to_commands(planned: Stage, open_page: O
     expect(page.locator(".node").first).to_be_visible()
     page.keyboard.press("Control+k")
     page.keyboard.type("no such thing")
-    expect(page.locator("dialog.palette")).to_contain_text("Nothing fits.")
+    expect(page.locator("dialog.palette")).to_contain_text("No matches.")
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
 
 
-def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage, open_page: Open) -> None:
+def test_only_enabled_notifications_report_failures(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("codex").conversation("watched")
     tasks.add_many(["one", "two"])
     page = open_page(planned)
@@ -81,39 +79,39 @@ def test_who_asks_for_it_is_notified_of_a_failure_and_nobody_else(planned: Stage
     page.evaluate(SPY)
     tasks.fail("1", "no luck")
     expect(page.locator(".card", has_text="watched")).to_contain_text("1 failed")
-    assert page.evaluate("window.told") == []
+    assert page.evaluate("window.notifications") == []
     page.keyboard.press("Control+k")
     page.keyboard.type("notify me")
     page.keyboard.press("Enter")
-    expect(page.locator(".toast")).to_contain_text("You are notified")
+    expect(page.locator(".toast")).to_contain_text("you get a notification")
     tasks.fail("2", "no luck either")
     # Not wait_for_function: it polls by eval, which the page's policy forbids.
-    assert eventually(lambda: bool(page.evaluate("window.told.length")))
-    assert page.evaluate("window.told") == [["watched", "A task failed."]]
+    assert eventually(lambda: bool(page.evaluate("window.notifications.length")))
+    assert page.evaluate("window.notifications") == [["watched", "A task failed."]]
     expect(page).to_have_title("(3) punchlist")
 
 
-def test_the_chosen_task_is_seen_where_the_system_forces_its_colours(planned: Stage, open_page: Open) -> None:
+def test_selection_is_visible_in_forced_colors(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/release-1.0/4")
     expect(page.locator(".row.here")).to_be_visible()
     page.emulate_media(forced_colors="active")
-    outlined = "one => getComputedStyle(one).outlineStyle"
-    assert page.locator(".row.here").evaluate(outlined) == "solid"
-    assert page.locator(".row").first.evaluate(outlined) == "none"
+    get_outline = "row => getComputedStyle(row).outlineStyle"
+    assert page.locator(".row.here").evaluate(get_outline) == "solid"
+    assert page.locator(".row").first.evaluate(get_outline) == "none"
 
 
-def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, open_page: Open) -> None:
+def test_page_survives_a_server_restart(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("codex").conversation("left")
     tasks.add_many(["one", "two", "three"])
     page = open_page(planned, "#/list/left/2")
     page.locator("#filter").fill("o")
     expect(page.locator(".row")).to_have_count(2)
     planned.stop()
-    expect(page.locator(".away-banner")).to_contain_text("last picture")
+    expect(page.locator(".away-banner")).to_contain_text("last known state")
     expect(page.locator(".row")).to_have_count(2)
     page.locator(".row.here").click()
     page.keyboard.press("s")
-    expect(page.locator(".toast.bad")).to_contain_text("does not answer")
+    expect(page.locator(".toast.bad")).to_contain_text("is not responding")
     tasks.add("another one")
     planned.start()
     expect(page.locator(".row")).to_have_count(3)
@@ -126,7 +124,7 @@ def test_a_server_that_comes_back_finds_the_page_as_it_was_left(planned: Stage, 
     expect(page.locator(".row.here .t")).to_have_text("two")
 
 
-def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page: Open) -> None:
+def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("ann").conversation("gated")
     tasks.add("Deploy", gate=Gate(yes=True))
     tasks.add("Release", gate=Gate(by="nobody-here"))
@@ -157,7 +155,7 @@ def test_what_waits_for_a_yes_is_answered_on_the_page(planned: Stage, open_page:
     expect(page.locator(".toast.bad")).to_contain_text("Only nobody-here can approve")
 
 
-def test_who_is_there_is_shown_and_follows_who_comes_and_leaves(empty: Stage, open_page: Open) -> None:
+def test_roster_follows_agents(empty: Stage, open_page: Open) -> None:
     host = empty.by("host")
     for agent, work in (("bot/1", "mine"), ("bot/2", "hidden")):
         host.call("agent.enter", {"agent": agent, "directory": f"/srv/{work}", "branch": "main"})

@@ -1,4 +1,4 @@
-"""What people do on the page, by keys alone where there is no other word."""
+"""What people do on the page, with the keyboard unless a test says otherwise."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -27,11 +27,11 @@ TEXTS = [
 ]
 
 
-def chosen(page: Page) -> str:
+def get_selected_text(page: Page) -> str:
     return page.locator(".row.here").text_content() or ""
 
 
-def test_somebody_signs_in_opens_starts_finishes_and_undoes_by_keys_alone(  # noqa: PLR0915 - a journey has many steps
+def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     planned: Stage, open_page: Open
 ) -> None:
     page = open_page(planned)
@@ -45,7 +45,7 @@ def test_somebody_signs_in_opens_starts_finishes_and_undoes_by_keys_alone(  # no
     expect(page.locator(".row")).to_have_count(3)
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert chosen(page).startswith("#2Book the train, ready")
+    assert get_selected_text(page).startswith("#2Book the train, ready")
     page.keyboard.press("s")
     expect(page.locator(".row.here")).to_have_class("row r-in_progress here")
     page.keyboard.press("d")
@@ -83,7 +83,7 @@ def test_somebody_signs_in_opens_starts_finishes_and_undoes_by_keys_alone(  # no
     expect(page.locator("h1")).to_have_text("Board")
 
 
-def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned: Stage, open_page: Open) -> None:
+def test_labels_times_links_and_notes(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("ann").conversation("errands")
     tasks.add_many(["Bread", "Milk"])
     page = open_page(planned, "#/list/errands/1")
@@ -92,7 +92,7 @@ def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned:
     page.get_by_label("Labels").fill("shop, on the way")
     page.get_by_label("Due").fill("2001-02-03")
     page.get_by_label("Estimate").fill("soon")
-    page.get_by_label("Leads to").fill("https://bakery.example/?a=b\nsrc/a b.py\nrelates-to=2")
+    page.get_by_label("Links").fill("https://bakery.example/?a=b\nsrc/a b.py\nrelates-to=2")
     page.keyboard.press("Control+Enter")
     expect(page.locator("dialog [role=alert]")).to_contain_text("“soon” is not a duration")
     page.get_by_label("Estimate").fill("90m")
@@ -118,10 +118,10 @@ def test_labels_times_links_and_notes_are_shown_written_and_filtered_by(planned:
     page.keyboard.press("e")
     page.keyboard.press("Control+Enter")
     expect(page.locator("dialog")).to_have_count(0)
-    assert tasks.get("1").version == task.version, "what was not touched is not written"
+    assert tasks.get("1").version == task.version, "saving an unchanged form writes nothing"
 
 
-def test_several_marked_tasks_are_changed_at_once(planned: Stage, open_page: Open) -> None:
+def test_marked_tasks_change_together(planned: Stage, open_page: Open) -> None:
     one, two = NewTask(title="one", ref="one"), NewTask(title="two", ref="two", parent="one")
     planned.by("bob").conversation("many").add_many([one, two, NewTask(title="three", parent="two")])
     page = open_page(planned, "#/list/many")
@@ -134,14 +134,14 @@ def test_several_marked_tasks_are_changed_at_once(planned: Stage, open_page: Ope
     assert {task.status for task in planned.by("bob").conversation("many").list()} == {"completed"}
 
 
-def test_a_refusal_is_said_in_the_daemons_words(planned: Stage, open_page: Open) -> None:
+def test_errors_show_the_daemons_message(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/release-1.0/4")
     expect(page.locator(".row.here")).to_be_visible()
     page.keyboard.press("s")
     expect(page.locator(".toast.bad")).to_contain_text("#2")
 
 
-def test_undo_and_redo_are_of_the_person(planned: Stage, open_page: Open) -> None:
+def test_undo_and_redo_cover_own_changes(planned: Stage, open_page: Open) -> None:
     agent = planned.by("codex").conversation("race")
     agent.add("one")
     page = open_page(planned, "#/list/race/1")
@@ -163,7 +163,7 @@ def test_undo_and_redo_are_of_the_person(planned: Stage, open_page: Open) -> Non
     assert len(agent.list()) == 3
 
 
-def test_a_refused_undo_stays_and_says_why(planned: Stage, open_page: Open) -> None:
+def test_rejected_undo_explains_in_the_dialog(planned: Stage, open_page: Open) -> None:
     agent = planned.by("codex").conversation("refused")
     agent.add("one")
     page = open_page(planned, "#/list/refused/1")
@@ -178,7 +178,7 @@ def test_a_refused_undo_stays_and_says_why(planned: Stage, open_page: Open) -> N
     expect(page.locator("dialog .lines")).to_be_visible()
 
 
-def test_another_actors_change_is_undone_from_the_history(planned: Stage, open_page: Open) -> None:
+def test_history_undoes_another_actors_change(planned: Stage, open_page: Open) -> None:
     agent = planned.by("codex").conversation("theirs")
     agent.add("one")
     agent.complete("1", "hours of work")
@@ -193,7 +193,7 @@ def test_another_actors_change_is_undone_from_the_history(planned: Stage, open_p
     assert agent.get("1").status == "pending"
 
 
-def test_the_past_is_shown_says_what_was_done_and_can_not_be_changed(planned: Stage, open_page: Open) -> None:
+def test_past_is_shown_and_read_only(planned: Stage, open_page: Open) -> None:
     agent = planned.by("codex").conversation("story")
     agent.add("one")
     agent.start("1")
@@ -214,17 +214,17 @@ def test_the_past_is_shown_says_what_was_done_and_can_not_be_changed(planned: St
     expect(page.locator(".story li").first).to_contain_text("added “two”")
 
 
-def test_a_read_only_link_shows_all_and_changes_nothing(planned: Stage, open_page: Open) -> None:
+def test_read_only_link_changes_nothing(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/website", scope={"mode": "ro"})
     expect(page.locator(".row").first).to_be_visible()
     expect(page.locator(".head .primary")).to_have_count(0)
     page.keyboard.press("a")
-    expect(page.locator(".toast.bad")).to_contain_text("may only read")
+    expect(page.locator(".toast.bad")).to_contain_text("This link is read-only")
     only = open_page(planned, "#/list/website", scope={"mode": "ro", "list": "parser"})
     expect(only.locator("h1")).to_have_text("Parser in Rust")
 
 
-def test_hostile_texts_are_shown_and_do_nothing(empty: Stage, open_page: Open) -> None:
+def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
     agent = empty.by("<b>agent</b>")
     agent.call("conversation.open", {"conversation": "hostile", "title": TEXTS[0] + TEXTS[7]})
     tasks = agent.conversation("hostile")
@@ -250,7 +250,7 @@ def test_hostile_texts_are_shown_and_do_nothing(empty: Stage, open_page: Open) -
         assert not set(shown) & set("\u202e\u2066\u200b\ufeff\x1b\x07\x00")
 
 
-def test_the_page_goes_on_by_itself_when_the_daemon_was_killed_three_times(empty: Stage, open_page: Open) -> None:
+def test_page_recovers_from_killed_daemons(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("killed")
     tasks.add("before")
     page = open_page(empty, "#/list/killed")
@@ -258,7 +258,7 @@ def test_the_page_goes_on_by_itself_when_the_daemon_was_killed_three_times(empty
     for round in range(3):
         empty.daemon.kill()
         expect(page.locator(".away-banner")).to_be_visible()
-        expect(page.locator(".row")).to_have_count(round + 1)  # the last picture stays
+        expect(page.locator(".row")).to_have_count(round + 1)  # the last known rows stay
         empty.daemon.start()
         tasks.add(f"round {round}")
         expect(page.locator(".row")).to_have_count(round + 2)
@@ -266,7 +266,7 @@ def test_the_page_goes_on_by_itself_when_the_daemon_was_killed_three_times(empty
     assert [row.inner_text() for row in page.locator(".row .t").all()] == ["before", "round 0", "round 1", "round 2"]
 
 
-def test_ten_tabs_are_all_live(empty: Stage, open_page: Open) -> None:
+def test_ten_tabs_stay_live(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("tabs")
     tasks.add("one")
     first = open_page(empty, "#/list/tabs")
@@ -280,9 +280,7 @@ def test_ten_tabs_are_all_live(empty: Stage, open_page: Open) -> None:
         expect(tab.locator(".row")).to_have_count(2)
 
 
-def test_an_empty_board_says_how_to_begin_and_a_list_begins_there(
-    tmp_path_factory: pytest.TempPathFactory, open_page: Open
-) -> None:
+def test_empty_board_starts_a_list(tmp_path_factory: pytest.TempPathFactory, open_page: Open) -> None:
     with stage(tmp_path_factory.mktemp("nothing")) as nothing:
         page = open_page(nothing)
         expect(page.locator(".teach")).to_contain_text("punch setup")
@@ -292,14 +290,12 @@ def test_an_empty_board_says_how_to_begin_and_a_list_begins_there(
         page.keyboard.press("Enter")
         expect(page.locator(".teach")).to_contain_text("Nothing to do here")
         page.goto(f"{nothing.url}/#/list/unknown")
-        expect(page.locator(".teach")).to_contain_text("There is no list")
+        expect(page.locator(".teach")).to_contain_text("does not exist")
         nothing.by("codex").conversation("unknown").add("now there is")
         expect(page.locator(".row")).to_have_count(1)
 
 
-def test_a_browser_without_a_session_is_told_how_to_get_one_and_a_used_link_is_refused(
-    planned: Stage, open_page: Open
-) -> None:
+def test_sign_in_screen_and_used_link(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     link = planned.link()
     page.evaluate("localStorage.clear()")
@@ -312,10 +308,10 @@ def test_a_browser_without_a_session_is_told_how_to_get_one_and_a_used_link_is_r
     page.evaluate("localStorage.clear()")
     page.goto("about:blank")
     page.goto(link)
-    expect(page.locator(".door .bad")).to_contain_text("used already")
+    expect(page.locator(".door .bad")).to_contain_text("already used")
 
 
-def test_the_page_tells_who_else_follows_its_list(planned: Stage, open_page: Open) -> None:
+def test_page_shows_other_followers(planned: Stage, open_page: Open) -> None:
     page, other = open_page(planned, "#/list/inbox"), open_page(planned, "#/list/inbox")
     expect(page.locator(".present")).to_have_text("with punch web")
     with planned.by("ann").conversation("inbox").watch():

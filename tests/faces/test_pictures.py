@@ -1,4 +1,4 @@
-"""The recording of the board while agents work, and the pictures of `punch ui`: PICTURES=1 draws them."""
+"""The recording of the board while agents work, and the pictures of `punch ui`. PICTURES=1 draws them."""
 
 import asyncio
 import io
@@ -30,13 +30,13 @@ inbox start 1; migration complete 3; migration start 4; release-1.0 complete 3; 
 website complete 3; website start 4; parser complete 5; parser start 6; benchmarks start 3; inbox complete 1;
 garden start 2; migration complete 4; release-1.0 complete 4; release-1.0 start 5; website complete 4
 """
-"""What the agents do, one after the other: list, change, task."""
+"""Steps of the agents, in order: list, change, task."""
 
 WHO = {"website": "ann", "parser": "claude-code", "release-1.0": "codex", "migration": "gemini", "docs": "claude-code"}
 
 
-def work(stage: Stage, stop: Event) -> None:
-    """Make the steps, evenly over the time of the recording."""
+def run_steps(stage: Stage, stop: Event) -> None:
+    """Run the steps, evenly spaced over the recording."""
     steps = [step.split() for step in STEPS.replace("\n", " ").split(";")]
     for name, change, task in steps:
         if stop.wait(SECONDS / (len(steps) + 1)):
@@ -50,8 +50,8 @@ def work(stage: Stage, stop: Event) -> None:
             tasks.complete(task)
 
 
-async def drawn(stage: Stage, name: str | None, keys: str) -> str:
-    """`punch ui` as SVG, once it shows what there is and the keys were pressed."""
+async def draw_ui(stage: Stage, name: str | None, keys: str) -> str:
+    """Return `punch ui` as SVG after pressing the keys."""
     app = PunchApp(Setup({"socket": stage.daemon.socket, "autostart": False, "name": "ann"}, UNICODE_GLYPHS, name))
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(40):
@@ -65,10 +65,10 @@ async def drawn(stage: Stage, name: str | None, keys: str) -> str:
     ("picture", "name", "keys"),
     [("ui-board", None, ""), ("ui-list", "release-1.0", "g j j j"), ("ui-undo", "release-1.0", "u")],
 )
-def test_punch_ui_is_drawn(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
+def test_ui_pictures(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
     drawing: list[str] = []
-    # Playwright has a loop in this thread, so the terminal's runs in another one.
-    thread = Thread(target=lambda: drawing.append(asyncio.run(drawn(planned, name, keys))))
+    # Playwright runs an event loop in this thread, so the terminal's needs another thread.
+    thread = Thread(target=lambda: drawing.append(asyncio.run(draw_ui(planned, name, keys))))
     thread.start()
     thread.join()
     svg = re.sub(r"@font-face\s*\{[^}]*\}", "", drawing[0]).replace("Fira Code", "DejaVu Sans Mono")
@@ -80,18 +80,18 @@ def test_punch_ui_is_drawn(planned: Stage, browser: Browser, picture: str, name:
     image.quantize(160, dither=Image.Dither.NONE).save(PICTURES / f"{picture}.png", optimize=True)
 
 
-def test_the_board_is_recorded_while_agents_work(planned: Stage, open_page: Open) -> None:
+def test_board_recording(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, mode="light")
     page.set_viewport_size({"width": 1000, "height": 640})
     expect(page.locator(".card").first).to_be_visible()
     page.mouse.move(0, 0)
     frames: list[Image.Image] = []
     stop = Event()
-    worker = Thread(target=work, args=(planned, stop))
+    worker = Thread(target=run_steps, args=(planned, stop))
     worker.start()
-    began = time.monotonic()
+    started = time.monotonic()
     try:
-        while (now := time.monotonic() - began) < SECONDS:
+        while (now := time.monotonic() - started) < SECONDS:
             frames.append(Image.open(io.BytesIO(page.screenshot(scale="css"))).convert("RGB"))
             page.wait_for_timeout(max(0, len(frames) * FRAME_MS - now * 1000))
     finally:

@@ -1,4 +1,4 @@
-"""A page whose sign-in ends says so, and asks no more."""
+"""A page whose sign-in ends reports it and sends no further requests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from punchlist_testing.stage import stage
 
 
 @pytest.mark.parametrize("place", ["#/", "#/list/plan"])
-def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
+def test_page_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: str) -> None:
     with stage(tmp_path) as staged:
         staged.by("ann").conversation("plan").add("Look at it")
         page = open_page(staged, place)
@@ -19,18 +19,18 @@ def test_a_page_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open
         page.reload()
         expect(page.get_by_text("Look at it").or_(page.locator(".card")).first).to_be_visible()
         expect(page.locator(".status")).to_have_text("live")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url) if "/api/" in request.url else None)
         SecretFile(str(Path(staged.daemon.data_dir) / "web.token")).rotate()
         expect(page.get_by_role("alert")).to_contain_text("This browser was signed out")
         expect(page.get_by_text("punch web --link")).to_be_visible()
         assert page.evaluate("localStorage.length") == 0
         page.clock.run_for(60_000)
-        assert asked == []
+        assert requests == []
 
 
 @pytest.mark.parametrize("place", ["Send", "yes"])
-def test_a_chat_tells_that_its_sign_in_has_ended(tmp_path: Path, open_page: Open, place: str) -> None:
+def test_chat_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: str) -> None:
     with stage(tmp_path) as staged:
         staged.by("ann").conversation("plan").add("Look at it")
         page = open_page(staged)

@@ -1,4 +1,4 @@
-"""Each screen in light, dark and on a phone: no violation of axe-core, names for screen readers, and the pictures."""
+"""Each screen in light, dark and on a phone: accessibility, names for screen readers, and the pictures."""
 
 import io
 import os
@@ -23,7 +23,7 @@ SCREENS: dict[str, tuple[str, str, str]] = {
     "history": ("#/list/release-1.0/history", "", ".story li"),
     "undo": ("#/list/release-1.0/12", "u", "dialog .lines"),
 }
-"""The six screens of the pictures: where, the key that leads there, and what shows that it is there."""
+"""Screens of the pictures: address, key to press, and the element that shows that it is open."""
 
 FURTHER = {
     "help": ("#/", "?", "dialog"),
@@ -50,14 +50,14 @@ def show(page: Page, screen: str) -> None:
 
 @pytest.mark.parametrize("screen", [*SCREENS, *FURTHER])
 @pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_nothing_wrong(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
+def test_screens_are_accessible(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
     page = open_page(planned, mode=mode)
     show(page, screen)
     assert_accessible(page)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_nothing_wrong_with_what_somebody_holds(empty: Stage, open_page: Open, mode: str) -> None:
+def test_claimed_tasks_are_accessible(empty: Stage, open_page: Open, mode: str) -> None:
     host = empty.by("host")
     for agent in ("bot/1", "bot/2"):
         host.call("agent.enter", {"agent": agent, "directory": "/srv/site", "branch": "main"})
@@ -73,20 +73,20 @@ def test_axe_finds_nothing_wrong_with_what_somebody_holds(empty: Stage, open_pag
 def assert_accessible(page: Page) -> None:
     page.evaluate(AXE.read_text())
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    found = page.evaluate("tags => axe.run({ runOnly: tags })", tags)
-    told = [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found["violations"]]
-    assert told == []
-    assert len(found["passes"]) > 10
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+    results = page.evaluate("tags => axe.run({ runOnly: tags })", tags)
+    violations = [(rule["id"], [node["html"][:160] for node in rule["nodes"][:3]]) for rule in results["violations"]]
+    assert violations == []
+    assert len(results["passes"]) > 10
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no horizontal overflow"
 
 
-def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
+def test_screen_reader_reads_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     show(page, "list")
-    told = page.locator("main").aria_snapshot()
-    assert 'option "#4 Draw the board , blocked, labels page, needs a look due ' in told
-    assert ' waits for #2 #3" [selected]' in told
-    assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks · ' in told
+    snapshot = page.locator("main").aria_snapshot()
+    assert 'option "#4 Draw the board , blocked, labels page, needs a look due ' in snapshot
+    assert ' waits for #2 #3" [selected]' in snapshot
+    assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks · ' in snapshot
     assert 'button "Edit e"' in page.locator("aside").aria_snapshot()
     page.evaluate("location.hash = '#/'")
     board = page.locator("main")
@@ -96,7 +96,7 @@ def test_a_screen_reader_is_told_of_each_task_in_one_sentence(planned: Stage, op
 
 @pytest.mark.skipif("PICTURES" not in os.environ, reason="PICTURES=1 draws the pictures of the documents")
 @pytest.mark.parametrize("mode", MODES)
-def test_the_pictures_of_the_documents_are_drawn(planned: Stage, open_page: Open, mode: str) -> None:
+def test_documentation_pictures(planned: Stage, open_page: Open, mode: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     for screen in SCREENS:
         page = open_page(planned, mode=mode)

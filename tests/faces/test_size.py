@@ -1,4 +1,4 @@
-"""Long lists and quick changes: what they cost in the browser, as ratios."""
+"""Costs of long lists and frequent changes in the browser, as ratios."""
 
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ from punchlist_testing.stage import Stage
 LENGTH = 10_000
 RATE = 100
 SPAN_MS = 2_500
-MOST_NODES = 1_000
+MAX_NODES = 1_000
 
 FRAMES = """ms => new Promise(done => {
   let frames = 0; const end = performance.now() + ms;
@@ -33,7 +33,7 @@ DELAYS = """() => {
 
 
 class Meter:
-    """What the browser itself counts while the block runs."""
+    """Sums the browser's performance counters over its blocks."""
 
     def __init__(self, page: Page) -> None:
         self._session = page.context.new_cdp_session(page)
@@ -41,20 +41,18 @@ class Meter:
         self._before: dict[str, float] = {}
         self.spent: Counter[str] = Counter()
 
-    def _now(self) -> dict[str, float]:
-        return {each["name"]: each["value"] for each in self._session.send("Performance.getMetrics")["metrics"]}
+    def _read(self) -> dict[str, float]:
+        return {metric["name"]: metric["value"] for metric in self._session.send("Performance.getMetrics")["metrics"]}
 
     def __enter__(self) -> None:
-        self._before = self._now()
+        self._before = self._read()
 
     def __exit__(self, *error: object) -> None:
-        for name, value in self._now().items():
+        for name, value in self._read().items():
             self.spent[name] += value - self._before[name]  # pyright: ignore[reportArgumentType] - a sum of seconds
 
 
-def test_ten_thousand_tasks_with_a_hundred_changes_a_second_cost_few_nodes_and_no_frames(
-    empty: Stage, open_page: Open
-) -> None:
+def test_busy_long_list_keeps_its_frame_rate(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("long")
     tasks.add_many([f"Task number {number}" for number in range(1, LENGTH + 1)])
     page = open_page(empty, "#/list/long/1")
@@ -65,7 +63,7 @@ def test_ten_thousand_tasks_with_a_hundred_changes_a_second_cost_few_nodes_and_n
     for _ in range(3):
         idle += page.evaluate(FRAMES, SPAN_MS)
         stop = Event()
-        writer = Thread(target=_change, args=(empty, stop, counted := [0]))
+        writer = Thread(target=change_tasks, args=(empty, stop, counted := [0]))
         writer.start()
         with meter:
             busy += page.evaluate(FRAMES, SPAN_MS)
@@ -85,62 +83,62 @@ def test_ten_thousand_tasks_with_a_hundred_changes_a_second_cost_few_nodes_and_n
     )
     assert meter.spent["ScriptDuration"] <= 0.2 * 3 * SPAN_MS / 1000
     assert delays[len(delays) // 2] <= 25
-    assert nodes <= MOST_NODES
+    assert nodes <= MAX_NODES
     assert busy >= 0.9 * idle
     page.keyboard.press("G")
     expect(page.locator(".row.here .t")).to_have_text(f"Task number {LENGTH}")
-    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_NODES
+    assert page.evaluate("document.querySelectorAll('*').length") <= MAX_NODES
     for view in ("flow", "graph", "history"):
         page.evaluate("hash => (location.hash = hash)", f"#/list/long/{view}")
         expect(page.locator(f".v-{view} :is(.teach, .chip, .story li)").first).to_be_visible()
 
 
-def _change(stage: Stage, stop: Event, counted: list[int]) -> None:
+def change_tasks(stage: Stage, stop: Event, counted: list[int]) -> None:
     tasks = stage.by("codex").conversation("long")
     while not stop.is_set():
-        begun = time.monotonic()
+        started = time.monotonic()
         tasks.edit("1", title=f"Task {time.time() * 1000:.0f}")
         tasks.edit(str(2 + counted[0] % 15), title=f"Changed {counted[0]} times")
         counted[0] += 2
-        stop.wait(max(0, 2 / RATE - (time.monotonic() - begun)))
+        stop.wait(max(0, 2 / RATE - (time.monotonic() - started)))
 
 
-def test_a_long_list_is_there_about_as_soon_as_a_short_one(empty: Stage, open_page: Open) -> None:
+def test_long_list_opens_like_a_short_one(empty: Stage, open_page: Open) -> None:
     for name, length in (("short", 12), ("tall", LENGTH)):
         empty.by("codex").conversation(name).add_many([f"Task {number}" for number in range(length)])
     page = open_page(empty)
     times: dict[str, list[float]] = {"short": [], "tall": []}
     for _ in range(3):
-        for name, kept in times.items():
+        for name, durations in times.items():
             page.goto("about:blank")
-            begun = time.monotonic()
+            started = time.monotonic()
             page.goto(f"{empty.url}/#/list/{name}")
             page.wait_for_selector(".row")
-            kept.append(time.monotonic() - begun)
+            durations.append(time.monotonic() - started)
     short, tall = min(times["short"]), min(times["tall"])
     keep(open_ratio=tall / short)
     assert tall <= 2 * short
 
 
-def test_all_that_a_browser_loads_is_small(empty: Stage, open_page: Open) -> None:
+def test_page_load_is_small(empty: Stage, open_page: Open) -> None:
     page = open_page(empty)
     sizes = page.evaluate(
-        "performance.getEntries().filter(one => one.decodedBodySize && !one.name.includes('/api/'))"
-        ".map(one => [new URL(one.name).pathname, one.decodedBodySize])"
+        "performance.getEntries().filter(entry => entry.decodedBodySize && !entry.name.includes('/api/'))"
+        ".map(entry => [new URL(entry.name).pathname, entry.decodedBodySize])"
     )
     keep(loaded_kb=sum(dict(sizes).values()) / 1000)
     assert {path for path, _ in sizes} >= {"/", "/app.js", "/page.css"}
     assert sum(dict(sizes).values()) <= 120_000
 
 
-def test_two_thousand_lists_are_a_board_of_few_nodes(empty: Stage, open_page: Open) -> None:
+def test_large_board_has_few_nodes(empty: Stage, open_page: Open) -> None:
     client = empty.by("codex")
-    with ThreadPoolExecutor(32) as pool:  # so many calls share a commit
+    with ThreadPoolExecutor(32) as pool:  # concurrent calls share commits
         names = ({"conversation": f"session-{number}"} for number in range(2_000))
-        list(pool.map(lambda named: client.call("conversation.open", named), names))
+        list(pool.map(lambda params: client.call("conversation.open", params), names))
     page: Page = open_page(empty)
     expect(page.get_by_role("button", name="Show 2,000 quiet lists")).to_be_visible()
-    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_NODES
+    assert page.evaluate("document.querySelectorAll('*').length") <= MAX_NODES
     page.keyboard.press("/")
     page.keyboard.type("session-1234")
     expect(page.locator(".card")).to_have_count(1)

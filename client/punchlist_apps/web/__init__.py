@@ -1,1 +1,1 @@
-"""`punch web`: the lists over HTTP for browsers, scripts and other programs of this machine. A client of the daemon."""
+"""`punch web`: task lists over HTTP, for browsers and programs on this machine. A client of the daemon."""

@@ -1,4 +1,4 @@
-"""Whom a request speaks for: its token's scope, and the connection to the daemon that goes with it."""
+"""Access of a request: the scope of its token, and the daemon connection for that scope."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -15,30 +15,29 @@ from punchlist_apps.common.http.keys import Keys, Scope
 from punchlist_apps.common.http.problem import Problem, Refused
 from punchlist_apps.common.http.revocation import ENDED, Watch
 
-MOST_USERS = 64
-"""Of so many users a connection is kept."""
+MAX_USERS = 64
+"""Maximum number of users whose connections stay open."""
 
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED = "punchlist.allowed"
 
-_OUTWARD: dict[str, dict[str, tuple[Any, ...]]] = {
+_WIDER_PARAMS: dict[str, dict[str, tuple[Any, ...]]] = {
     "conversation.attach": {"session": ()},
     "conversation.open": {"user": (None,), "kind": ("list",)},
 }
-"""Parameters by which a call about one list decides about others, and the values with which it doesn't.
+"""Parameters with which a call about one list affects others, and their harmless values, by method.
 
-A session's id is a name at which other programs look for their list; a chat's messages are worked on in the list that
-its metadata names.
+Other programs find their list by a session's id. A chat's messages are worked on in the list that its metadata names.
 """
 
 
 class Access:
-    """Finds out what a request may do.
+    """Resolves what a request may do.
 
     Args:
-        client: The connection for tokens that are for no user in particular.
-        keys: Reads tokens.
-        person: Who runs the server, by their name at the command line.
+        client: Connection for tokens that are not bound to a user.
+        keys: Verifies tokens.
+        person: Name of the person who runs the server, as on the command line.
     """
 
     def __init__(self, client: AsyncClient, keys: Keys, person: str = "") -> None:
@@ -46,15 +45,16 @@ class Access:
         self._keys = keys
         self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
-        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _refuse)
+        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _send_unauthorized)
 
-    def watched(self, app: App) -> App:
-        """Wrap an application so that its answers end when the token of their request is revoked or expires."""
+    def end_on_revocation(self, app: App) -> App:
+        """Wrap an application so that its responses end when the token of their request is revoked or expires."""
 
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
             token = bearer(scope["headers"]) if scope["type"] == "http" else b""
             allowed = self._keys.scope(token)
-            if allowed is None:  # handlers that need one refuse this; files need none
+            # Handlers that need a token reject this request in `require_scope`. The page's files need none.
+            if allowed is None:
                 await app(scope, receive, send)
                 return
             scope[_ALLOWED] = allowed
@@ -62,11 +62,11 @@ class Access:
 
         return serve
 
-    def scope(self, request: Request) -> Scope:
-        """What the request's token allows; a request that changes something needs one that does.
+    def require_scope(self, request: Request) -> Scope:
+        """Return the scope of the request's token.
 
         Raises:
-            Refused: There is no token or not one, it is none of ours, or it may only read.
+            Refused: The token is missing or invalid, or it is read-only and the request is a change.
         """
         scope: Scope | None = request.scope.get(_ALLOWED)
         if scope is None:
@@ -77,51 +77,52 @@ class Access:
             raise Refused("read_only")
         return scope
 
-    def person(self, scope: Scope) -> str:
-        """Return the name of the person who runs the server if they speak by this token, else an empty text.
+    def get_person(self, scope: Scope) -> str:
+        """Return the name of the person who runs the server if the token is theirs, else an empty string.
 
-        A token for a user, for one list, or with a name is for others.
+        A token with a user, a list or a name belongs to someone else.
         """
         return self._person if scope.user is None and scope.list is None and not scope.name else ""
 
-    def actor(self, scope: Scope) -> str:
-        """Return whose changes those by a token are; empty for the server's own name."""
-        return scope.name or self.person(scope)
+    def get_actor(self, scope: Scope) -> str:
+        """Return the actor of changes made with a token; empty for the server's own name."""
+        return scope.name or self.get_person(scope)
 
-    async def names(self, scope: Scope, conversation: str) -> dict[str, Any]:
-        """Whose changes of a list are those of who speaks by a token, as parameters of `list.undo`.
+    async def build_undo_params(self, scope: Scope, conversation: str) -> dict[str, Any]:
+        """Return the parameters of `list.undo` that select the token holder's changes to a list.
 
-        The person who runs the server also has chats. A link of an earlier version has no name but the server's.
+        For the person who runs the server these include the changes of their chats.
         """
         if scope.name:
             return {"of": scope.name}
-        client = await self.client(scope)
-        if not (person := self.person(scope)):
+        client = await self.get_client(scope)
+        # Links of earlier versions have no name but the server's.
+        if not (person := self.get_person(scope)):
             return {"of": client.options.get("name", "punch web")}
         chats = await client.conversations(kind="chat", limit=THREADS)
         listed = msgspec.to_builtins(chats.conversations)
         return {"of": person, "also": chats_about(conversation, listed)}
 
-    async def client(self, scope: Scope) -> AsyncClient:
-        """The connection for a scope: of its user alone, if it has one.
+    async def get_client(self, scope: Scope) -> AsyncClient:
+        """Return the connection for a scope, bound to its user if it has one.
 
         Raises:
-            Refused: The scope's list is none, but a session of another list.
+            Refused: The scope's list has become a session of another list.
         """
-        client = self._client if scope.user is None else await self._of_user(scope.user)
+        client = self._client if scope.user is None else await self._get_user_client(scope.user)
         if scope.list is not None:
-            found = await client.conversation(scope.list).info()
-            if found.conversation != scope.list and scope.list in found.sessions:
-                said = f"{scope.list} is a session of another list; this token is for a list of this name alone."
-                raise Refused("out_of_scope", said)
+            info = await client.conversation(scope.list).info()
+            if info.conversation != scope.list and scope.list in info.sessions:
+                detail = f"{scope.list} is a session of another list; this token is limited to the list of that name."
+                raise Refused("out_of_scope", detail)
         return client
 
-    async def _of_user(self, user: str) -> AsyncClient:
-        found = self._users.pop(user, None) or self._client.as_user(user)
-        self._users[user] = found
-        while len(self._users) > MOST_USERS:
+    async def _get_user_client(self, user: str) -> AsyncClient:
+        client = self._users.pop(user, None) or self._client.as_user(user)
+        self._users[user] = client
+        while len(self._users) > MAX_USERS:
             await self._users.popitem(last=False)[1].aclose()
-        return found
+        return client
 
     async def aclose(self) -> None:
         for client in self._users.values():
@@ -129,29 +130,29 @@ class Access:
 
 
 def confine(scope: Scope, conversation: str | None) -> None:
-    """Check that a request stays within the list of its token; None: it is about several lists.
+    """Reject a request about another list than its token's; `conversation` is None if it is about several lists.
 
     Raises:
-        Refused: It does not.
+        Refused: The token is for another list.
     """
     if scope.list is not None and scope.list != conversation:
-        raise Refused("out_of_scope", f"This token is for the list {scope.list} alone.")
+        raise Refused("out_of_scope", f"This token is limited to the list {scope.list}.")
 
 
 def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
-    """Check that a call about the list of a token decides about no other.
+    """Reject a call about the token's list whose parameters affect other lists.
 
     Raises:
-        Refused: It does.
+        Refused: A parameter does.
     """
     if scope.list is None:
         return
-    for name, harmless in _OUTWARD.get(method, {}).items():
+    for name, harmless in _WIDER_PARAMS.get(method, {}).items():
         if name in params and params[name] not in harmless:
-            said = f"{name} decides about more than the list {scope.list}, and this token is for that list alone."
-            raise Refused("out_of_scope", said, field=name)
+            detail = f"{name} can affect other lists, and this token is limited to the list {scope.list}."
+            raise Refused("out_of_scope", detail, field=name)
 
 
-async def _refuse(send: Send) -> None:
-    """Answer a request whose token ended before there was an answer."""
-    await answer(send, Problem("unauthorized", f"{ENDED} A change that was under way may have been made."))
+async def _send_unauthorized(send: Send) -> None:
+    """Respond to a request whose token ended before the response began."""
+    await answer(send, Problem("unauthorized", f"{ENDED} A change in progress may have been made."))

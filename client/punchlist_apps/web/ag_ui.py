@@ -1,8 +1,8 @@
-"""`/ag-ui`: the same threads for front-ends of the Agent User Interaction Protocol, version 1.0.
+"""`/ag-ui`: chat threads for front-ends of the Agent User Interaction Protocol, version 1.0.
 
-A run is a turn: its message is the newest of the user, so a run that is repeated is worked on once. A question ends the
-run as an interrupt, and the next run resumes with the answer. What is written while a model speaks and is not what was
-answered in the end is taken back by a snapshot of the messages.
+A run is a turn, identified by the user's newest message, so a repeated run executes once. A question ends the run as an
+interrupt, and the next run resumes with the answer. If the streamed text differs from the final answer, a snapshot of
+the messages replaces it.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from punchlist_apps.common.http.revocation import ENDED, end_with
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import confine
 from punchlist_apps.web.calls import event_stream
-from punchlist_apps.web.chat import Panel, named
+from punchlist_apps.web.chat import Panel, resolve_list
 from punchlist_schemas.project_file import is_conversation_id
 from punchlist_schemas.things import Message
 
-_SHOWN = 200
-_TURN = re.compile(r"[A-Za-z0-9-]{1,64}")
+_MAX_MESSAGES = 200
+_TURN_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 Event = dict[str, Any]
 
@@ -38,7 +38,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class _Message(msgspec.Struct, frozen=True, rename="camel"):
-    """What was said; messages of some roles have no content."""
+    """A message; some roles have no content."""
 
     id: str
     role: str
@@ -46,7 +46,7 @@ class _Message(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Resume(msgspec.Struct, frozen=True, rename="camel"):
-    """The answer to a question: `payload` is true or false, or the person's own words."""
+    """The answer to a question: `payload` is a boolean or the user's own words."""
 
     interrupt_id: str
     status: Literal["resolved", "cancelled"]
@@ -54,7 +54,7 @@ class _Resume(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Run(msgspec.Struct, frozen=True, rename="camel"):
-    """What a front-end asks for, as far as it concerns us."""
+    """The members of a front-end's request that this server uses."""
 
     thread_id: Annotated[str, msgspec.Meta(min_length=1)]
     run_id: str
@@ -63,86 +63,82 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AgUi:
-    """Answers runs.
-
-    Args:
-        panel: Whose threads and worker it shares.
-    """
+    """The endpoint for runs; it shares the threads and the worker of `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
 
     async def handle(self, request: Request) -> Response:
-        """One run: its events, as they come. Without a message it tells what was said."""
-        client, scope = await self._panel.caller(request)
+        """Stream the events of a run; without a message, a snapshot of the thread."""
+        client, scope = await self._panel.get_caller(request)
         try:
-            run = msgspec.convert(await bodies.body(request), _Run)
+            run = msgspec.convert(await bodies.parse_body(request), _Run)
         except msgspec.ValidationError as error:
-            raise Refused("invalid_params", f"This is no run of AG-UI: {error}.") from None
+            raise Refused("invalid_params", f"Invalid AG-UI run: {error}.") from None
         id = run.thread_id if run.thread_id.startswith("chat-") else f"chat-{run.thread_id}"
         if not is_conversation_id(id):
-            raise Refused("invalid_params", "threadId has 1 to 64 letters, digits and . _ - :", field="threadId")
-        name = named(request.query_params.get("list"), scope)
+            raise Refused("invalid_params", "threadId must be 1 to 64 letters, digits or . _ - :", field="threadId")
+        name = resolve_list(request.query_params.get("list"), scope)
         try:
-            title = thread_title(_text(run.messages[-1])) if run.messages else ""
+            title = thread_title(_get_text(run.messages[-1])) if run.messages else ""
             thread = await Thread.open(client, name, own(id, scope.user), title)
             confine(scope, thread.list)
-            turn = await self._turn(thread, run, request)
+            turn = await self._start_turn(thread, run, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="messages") from None
-        end_with(request.scope, _sent({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
-        return event_stream(self._events(thread, turn, run))
+        end_with(request.scope, _encode_event({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
+        return event_stream(self._stream_run(thread, turn, run))
 
-    async def _turn(self, thread: Thread, run: _Run, request: Request) -> str | None:
-        """The run's turn, which is worked on from here on; None: it only wants to know what was said.
+    async def _start_turn(self, thread: Thread, run: _Run, request: Request) -> str | None:
+        """Start the run's turn and return its id; None for a run without a message.
 
         Raises:
-            ValueError: Its message is none that can be sent.
+            ValueError: The message is invalid.
         """
         if run.resume:
             turn = f"u{_digest(thread, run.run_id)}"
-            text = await _answer(thread, turn, run.resume)
+            text = await _resolve_interrupt(thread, turn, run.resume)
         elif run.messages:
             last = run.messages[-1]
             if last.role != "user":
                 raise ValueError("the last message must be the user's")
-            turn = f"u{last.id if _TURN.fullmatch(last.id) else _digest(thread, last.id)}"
-            text = _text(last)
+            turn = f"u{last.id if _TURN_ID.fullmatch(last.id) else _digest(thread, last.id)}"
+            text = _get_text(last)
         else:
             return None
-        return await self._panel.say(thread, text, turn, request)
+        return await self._panel.submit_message(thread, text, turn, request)
 
-    async def _events(self, thread: Thread, turn: str | None, run: _Run) -> AsyncGenerator[bytes]:
+    async def _stream_run(self, thread: Thread, turn: str | None, run: _Run) -> AsyncGenerator[bytes]:
         ids = {"threadId": run.thread_id, "runId": run.run_id}
-        yield _sent({"type": "RUN_STARTED", **ids})
+        yield _encode_event({"type": "RUN_STARTED", **ids})
         if turn is None:
-            yield _sent(await _snapshot(thread))
-            yield _sent({"type": "RUN_FINISHED", **ids})
+            yield _encode_event(await _build_snapshot(thread))
+            yield _encode_event({"type": "RUN_FINISHED", **ids})
             return
-        said = Translation(turn)
-        async for event in self._panel.heard(thread, turn):
+        translator = Translator(turn)
+        async for event in self._panel.stream_turn(thread, turn):
             if event is None:
                 yield b":\n\n"
                 continue
-            for translated in said.of(event[1], event[2]):
-                yield _sent(translated)
-        if said.answer is None:
-            why = said.failure or "The server ends before the answer is there."
-            text = f"{why} Run it again: nothing is done twice."
-            yield _sent({"type": "RUN_ERROR", "message": text, "code": "unfinished"})
+            for translated in translator.translate(event[1], event[2]):
+                yield _encode_event(translated)
+        if translator.answer is None:
+            reason = translator.failure or "The server is shutting down before the answer is ready."
+            text = f"{reason} Run it again: nothing is done twice."
+            yield _encode_event({"type": "RUN_ERROR", "message": text, "code": "unfinished"})
             return
-        if said.is_stale:
-            yield _sent(await _snapshot(thread))
-        yield _sent({"type": "RUN_FINISHED", **ids, **_outcome(turn, said.answer)})
+        if translator.is_stale:
+            yield _encode_event(await _build_snapshot(thread))
+        yield _encode_event({"type": "RUN_FINISHED", **ids, **_build_outcome(turn, translator.answer)})
 
 
-class Translation:
-    """Makes events of the protocol from those of one turn.
+class Translator:
+    """Translates the events of one turn into AG-UI events.
 
     Attributes:
-        answer: The answer, once it is there.
-        failure: Why there is no answer yet.
-        is_stale: Whether a text was written that is not the answer.
+        answer: The final answer; None until it arrives.
+        failure: Why the turn stopped without an answer.
+        is_stale: Whether text was streamed that is not part of the answer.
     """
 
     def __init__(self, turn: str) -> None:
@@ -155,7 +151,7 @@ class Translation:
         self._written = ""
         self._calls: set[str] = set()
 
-    def of(self, name: str, data: dict[str, Any]) -> Generator[Event]:
+    def translate(self, name: str, data: dict[str, Any]) -> Generator[Event]:
         if name == "delta":
             yield from self._write(data["text"])
         elif name in ("tool.started", "tool.completed"):
@@ -212,57 +208,57 @@ class Translation:
         yield from self._close()
 
 
-def _outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """How a run ends: what it did, whether the person is asked or has stopped it, and what a model used."""
-    found: dict[str, Any] = {"result": {name: answer[name] for name in ("source", "receipts") if name in answer}}
+def _build_outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of RUN_FINISHED: result, usage, and an interrupt or cancellation."""
+    outcome: dict[str, Any] = {"result": {name: answer[name] for name in ("source", "receipts") if name in answer}}
     if usage := answer.get("usage"):
-        found["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
+        outcome["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
     if asks := answer.get("asks"):
         message = marked_text_of({**answer, "text": asks["text"]})
         question = {"id": f"{turn}.a", "reason": "confirmation", "message": message}
         schema = {"type": "boolean", "description": "Whether to do it"}
-        found["outcome"] = {"type": "interrupt", "interrupts": [{**question, "responseSchema": schema}]}
+        outcome["outcome"] = {"type": "interrupt", "interrupts": [{**question, "responseSchema": schema}]}
     elif answer.get("source") == "stopped":
-        found["outcome"] = {"type": "cancelled"}
-    return found
+        outcome["outcome"] = {"type": "cancelled"}
+    return outcome
 
 
-async def _answer(thread: Thread, turn: str, resume: list[_Resume]) -> str:
-    """What the person says to the open question.
+async def _resolve_interrupt(thread: Thread, turn: str, resume: list[_Resume]) -> str:
+    """Return the user's answer to the open question.
 
     Raises:
-        ValueError: Another question is meant than the one that is open.
+        ValueError: `resume` does not answer the open question, or not only that.
     """
     (entry, *more) = resume
-    given = entry.payload
-    agreed = cast("dict[str, Any]", given).get("approved") if isinstance(given, dict) else given
-    said = agreed if isinstance(agreed, str) else "yes" if agreed is True else "no"
-    text = said if entry.status == "resolved" else "no"
+    payload = entry.payload
+    approval = cast("dict[str, Any]", payload).get("approved") if isinstance(payload, dict) else payload
+    answer = approval if isinstance(approval, str) else "yes" if approval is True else "no"
+    text = answer if entry.status == "resolved" else "no"
     try:
         await thread.get_message(turn)
     except NotFound:
         pass
     else:
-        return text  # the run is repeated
+        return text  # a repeated run
     past = await thread.list_exchanges(None)
     if more or not past or not past[-1].answer.get("asks") or f"{past[-1].turn}.a" != entry.interrupt_id:
-        raise ValueError("resume must answer the question that is open, and no other is")
+        raise ValueError("resume must answer the open question and nothing else")
     return text
 
 
-async def _snapshot(thread: Thread) -> Event:
-    """What was said and called, the newest messages, oldest first."""
-    page = await thread.queue.messages(roles=(*SHOWN, "tool"), limit=_SHOWN, order="desc")
-    messages = [one for message in reversed(page.messages) for one in _messages(message)]
+async def _build_snapshot(thread: Thread) -> Event:
+    """Return the newest messages and tool calls, oldest first."""
+    page = await thread.queue.messages(roles=(*SHOWN, "tool"), limit=_MAX_MESSAGES, order="desc")
+    messages = [entry for message in reversed(page.messages) for entry in _convert_message(message)]
     return {"type": "MESSAGES_SNAPSHOT", "messages": messages}
 
 
-def _messages(message: Message) -> Generator[Event]:
-    """A message in the form of the protocol: what came of a tool is a call and its result."""
+def _convert_message(message: Message) -> Generator[Event]:
+    """Yield a message in AG-UI's form; a tool's message becomes a call and its result."""
     id, content = message.message, message.content
     if message.role != "tool":
-        said = id.removeprefix("u") if message.role == "user" else id
-        yield {"id": said, "role": message.role, "content": marked_text_of(content)}
+        message_id = id.removeprefix("u") if message.role == "user" else id
+        yield {"id": message_id, "role": message.role, "content": marked_text_of(content)}
     elif not content.get("question"):
         arguments = msgspec.json.encode(content.get("arguments", {})).decode()
         call = {"id": id, "type": "function", "function": {"name": content["tool"], "arguments": arguments}}
@@ -270,22 +266,22 @@ def _messages(message: Message) -> Generator[Event]:
         yield {"id": f"{id}.r", "role": "tool", "toolCallId": id, "content": str(content.get("text", ""))}
 
 
-def _text(message: _Message) -> str:
-    """The text of a message.
+def _get_text(message: _Message) -> str:
+    """Return the text of a message.
 
     Raises:
-        ValueError: It has other parts than texts.
+        ValueError: The message has parts that are not text.
     """
     content = message.content
     parts = [_Part("text", content)] if isinstance(content, str) else content or []
-    if any(one.type != "text" for one in parts):
-        raise ValueError("a message has text alone: no files, no pictures")
-    return "".join(one.text for one in parts)
+    if any(part.type != "text" for part in parts):
+        raise ValueError("a message must be text; files and images are not supported")
+    return "".join(part.text for part in parts)
 
 
 def _digest(thread: Thread, text: str) -> str:
     return hashlib.sha256(thread.turn_path(text).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _sent(event: Event) -> bytes:
+def _encode_event(event: Event) -> bytes:
     return b"data: %b\n\n" % msgspec.json.encode(event)

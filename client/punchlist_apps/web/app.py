@@ -1,4 +1,4 @@
-"""The application: the table, the streams, the older design's endpoints and the page, behind the guard."""
+"""The guarded ASGI application: the route table, streams, chats, the `/api/agent` endpoints and the page."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,71 +20,78 @@ from punchlist_apps.common.http.problem import Problem, Refused, of_error
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access
 from punchlist_apps.web.ag_ui import AgUi
-from punchlist_apps.web.calls import JSON, handler, json_response
+from punchlist_apps.web.calls import JSON, build_handler, json_response
 from punchlist_apps.web.chat import Panel
-from punchlist_apps.web.feed import QUIET_S, Streams
+from punchlist_apps.web.feed import KEEPALIVE_S, Streams
 from punchlist_apps.web.files import PAGE, Files
-from punchlist_apps.web.openapi import document
+from punchlist_apps.web.openapi import encode_document
 from punchlist_apps.web.routes import API, ROUTES, WHO
 from punchlist_apps.web.seed import Seed
-from punchlist_apps.web.who import who
+from punchlist_apps.web.who import build_who_handler
 
-_TICKET_BYTES = 4 << 10
-"""Upper limit for a body with a ticket, which needs no token."""
+_MAX_TICKET_BYTES = 4 << 10
+"""Upper limit for the body of a sign-in, which needs no token."""
 
 _KINDS = {404: "no_such_path", 405: "verb"}
 
 
 class Setup(NamedTuple):
-    """What is served, and how.
+    """Settings of the server.
 
-    `conversation` is the list of the older design's endpoints, `names` are further host names under which the server is
-    reached, `page` is the folder of the page's files. After `quiet_s` seconds a quiet stream says something; after
-    `idle_s` seconds without a connection the server ends (None: never). `model` reads what is
-    said in chats, within `limits` (None: the rules alone). `person` is who runs the server: the actor of the changes
-    that they make here; empty: the connection's name.
+    Attributes:
+        conversation: Default list of the `/api/agent` endpoints.
+        names: Host names under which the server can be reached, in addition to the loopback's.
+        page: Folder of the page's files.
+        keepalive_s: Seconds after which an idle stream sends a comment.
+        idle_s: Seconds without a connection after which the server exits; None for never.
+        model: Interprets chat messages, within `limits`; None for the rules alone.
+        person: Person who runs the server, the actor of their changes; empty for the connection's name.
     """
 
     conversation: str = "default"
     names: tuple[str, ...] = ()
     page: Path = PAGE
-    quiet_s: float = QUIET_S
+    keepalive_s: float = KEEPALIVE_S
     idle_s: float | None = None
     model: Model | None = None
     limits: Limits = Limits()
     person: str = ""
 
 
-def web_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
-    """The guarded application: `keys` know what requests have to show, `ending` is set when the server ends."""
+def build_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
+    """Build the guarded application; `ending` is set at shutdown."""
     access = Access(client, keys, setup.person)
-    refusals: Any = {Refused: _refused, PunchlistError: _failed, HTTPException: _unserved}
-    routes = _by_path(served(access, keys, ending, setup))
-    return Guard(access.watched(Starlette(routes=routes, exception_handlers=refusals)), setup.names)
+    exception_handlers: Any = {
+        Refused: _handle_refused,
+        PunchlistError: _handle_client_error,
+        HTTPException: _handle_http_error,
+    }
+    routes = _build_routes(build_endpoints(access, keys, ending, setup))
+    app = Starlette(routes=routes, exception_handlers=exception_handlers)
+    return Guard(access.end_on_revocation(app), setup.names)
 
 
-def served(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> list[tuple[str, str, Any]]:
-    """Return all that is served: verb, path and handler."""
+def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> list[tuple[str, str, Any]]:
+    """Return all endpoints as verb, path and handler."""
     files = Files(setup.page)
-    streams, seed = Streams(access, ending, quiet_s=setup.quiet_s), Seed(access, setup.conversation)
-
+    streams, seed = Streams(access, ending, keepalive_s=setup.keepalive_s), Seed(access, setup.conversation)
     panel = Panel(access, ending, setup.model, setup.limits)
 
     async def session(request: Request) -> Response:
-        return await _session(request, keys)
+        return await _redeem_ticket(request, keys)
 
-    found: list[tuple[str, str, Any]] = [
-        ("GET", "/", files.index),
-        ("GET", "/agent-tasks", files.index),
-        ("GET", "/chat", files.chat),
-        ("GET", "/{name}", files.file),
+    endpoints: list[tuple[str, str, Any]] = [
+        ("GET", "/", files.get_index),
+        ("GET", "/agent-tasks", files.get_index),
+        ("GET", "/chat", files.get_chat),
+        ("GET", "/{name}", files.get_file),
         ("POST", "/api/session", session),
-        ("GET", f"{API}/openapi.json", _document),
-        ("GET", f"{API}/feed", streams.feed),
-        ("GET", f"{API}/events", streams.events),
-        ("GET", WHO, who(access)),
-        ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.events),
-        *((row.verb, row.path, handler(row, access)) for row in ROUTES),
+        ("GET", f"{API}/openapi.json", _get_openapi),
+        ("GET", f"{API}/feed", streams.open_feed),
+        ("GET", f"{API}/events", streams.open_events),
+        ("GET", WHO, build_who_handler(access)),
+        ("GET", f"{API}/conversations/{{conversation}}/events/stream", streams.open_events),
+        *((row.verb, row.path, build_handler(row, access)) for row in ROUTES),
         *seed.handlers,
         *panel.handlers,
         ("POST", "/ag-ui", AgUi(panel).handle),
@@ -94,60 +101,58 @@ def served(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> lis
     except ImportError:  # the extra is not installed
         pass
     else:
-        found.append(("POST", "/chatkit", ChatKit(panel).handle))
-    return found
+        endpoints.append(("POST", "/chatkit", ChatKit(panel).handle))
+    return endpoints
 
 
-def _by_path(served: list[tuple[str, str, Any]]) -> list[Route]:
-    """One route for each path, so that a request of another verb is told all that it takes."""
+def _build_routes(endpoints: list[tuple[str, str, Any]]) -> list[Route]:
+    """Return one route per path, so that the Allow header of a 405 lists all verbs of the path."""
     paths: dict[str, dict[str, Any]] = {}
-    for verb, path, handle in served:
+    for verb, path, handle in endpoints:
         paths.setdefault(path, {})[verb] = handle
-    return [Route(path, _by_verb(verbs), methods=list(verbs)) for path, verbs in paths.items()]
+    return [Route(path, _dispatch_by_verb(verbs), methods=list(verbs)) for path, verbs in paths.items()]
 
 
-def _by_verb(verbs: dict[str, Any]) -> Any:
+def _dispatch_by_verb(verbs: dict[str, Any]) -> Any:
     async def handle(request: Request) -> Response:
         return await verbs["GET" if request.method == "HEAD" else request.method](request)
 
     return handle
 
 
-async def _session(request: Request, keys: Keys) -> Response:
-    given = await bodies.body(request, _TICKET_BYTES)
-    ticket = given.get("ticket")
-    if set(given) != {"ticket"} or not isinstance(ticket, str):
-        raise Refused("invalid_params", "The body has ticket, a text.", field="ticket")
+async def _redeem_ticket(request: Request, keys: Keys) -> Response:
+    body = await bodies.parse_body(request, _MAX_TICKET_BYTES)
+    ticket = body.get("ticket")
+    if set(body) != {"ticket"} or not isinstance(ticket, str):
+        raise Refused("invalid_params", "The body must have ticket, a string, and nothing else.", field="ticket")
     session = keys.redeem(ticket)
     if session is None:
-        raise Refused(
-            "unauthorized", "The ticket was used already or is older than a minute; `punch web --link` makes one."
-        )
+        raise Refused("unauthorized", "The ticket was already used or has expired; `punch web --link` makes a new one.")
     return json_response(session)
 
 
-async def _document(_request: Request) -> Response:
-    return Response(document(), media_type=JSON)
+async def _get_openapi(_request: Request) -> Response:
+    return Response(encode_document(), media_type=JSON)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return _response(error.problem)
+    return _build_response(error.problem)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _handle_client_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PunchlistError)
-    return _response(of_error(error))
+    return _build_response(of_error(error))
 
 
-async def _unserved(request: Request, error: Exception) -> Response:
+async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allow = (error.headers or {}).get("Allow", "")
     headers = ((b"allow", allow.encode()),) if allow else ()
-    return _response(Problem(_KINDS.get(error.status_code, "internal_error"), headers=headers))
+    return _build_response(Problem(_KINDS.get(error.status_code, "internal_error"), headers=headers))
 
 
-def _response(problem: Problem) -> Response:
+def _build_response(problem: Problem) -> Response:
     status, headers, body = problem.answer()
     response = Response(body, status)
     response.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]

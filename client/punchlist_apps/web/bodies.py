@@ -1,4 +1,4 @@
-"""What a request says: its body, query and headers, as the parameters of a call."""
+"""Parses the body, query and headers of a request into the parameters of a call."""
 
 import re
 from collections.abc import Mapping
@@ -14,143 +14,141 @@ from punchlist_apps.common.http.problem import Refused
 from punchlist_schemas import strict_json
 from punchlist_schemas.methods import METHODS
 
-MOST_BYTES = 1 << 20
-"""How long a body may be, in bytes."""
+MAX_BODY_BYTES = 1 << 20
 
-_DEPTH = 30
-"""How deep a body may be nested: the call that it becomes is two deeper."""
+_MAX_DEPTH = 30
+"""Maximum nesting of a body. The call built from it is nested two levels deeper."""
 
-_WHOLE = re.compile(r"-?[0-9]{1,17}")
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
-_QUOTED = re.compile(r'(?:W/)?"([0-9]{1,16})"')
+_INTEGER = re.compile(r"-?[0-9]{1,17}")
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_QUOTED_VERSION = re.compile(r'(?:W/)?"([0-9]{1,16})"')
+_HEADERS = {b"idempotency-key": "key", b"if-match": "expect_version", b"x-punchlist-actor": "actor"}
 
 
-async def data(request: Request, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a request's body.
+async def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Read the body of a request.
 
     Raises:
-        Refused: It is too long.
+        Refused: The body is too long, or the client has disconnected.
     """
-    found = bytearray()
+    content = bytearray()
     try:
         async for piece in request.stream():
-            found += piece
-            if len(found) > most_bytes:
-                raise Refused("too_large", f"A body has at most {most_bytes:,} bytes.", limit=most_bytes)
+            content += piece
+            if len(content) > max_bytes:
+                raise Refused("too_large", f"A body has at most {max_bytes:,} bytes.", limit=max_bytes)
     except ClientDisconnect:
-        raise Refused("cancelled", "The request was given up.") from None
-    return bytes(found)
+        raise Refused("cancelled", "The client disconnected.") from None
+    return bytes(content)
 
 
-async def body(request: Request, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """The JSON object that a request brings; without a body an empty one.
+async def parse_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> dict[str, Any]:
+    """Return the JSON object in a request's body, or an empty one if it has no body.
 
     Raises:
-        Refused: It is too long, of another type, no JSON that every reader takes for the same, or no object.
+        Refused: The body is too long, of another content type, not strict JSON, or not an object.
     """
-    found = await data(request, most_bytes)
-    if not found:
+    content = await read_body(request, max_bytes)
+    if not content:
         return {}
-    kinds = values(request.scope["headers"], b"content-type")
-    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
+    types = values(request.scope["headers"], b"content-type")
+    if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("content_type", "Send application/json.")
     try:
-        value = strict_json.parse(found, _DEPTH)
+        value = strict_json.parse(content, _MAX_DEPTH)
     except strict_json.Refused as refused:
         rejection = refused.rejection
         raise Refused(rejection.kind, rejection.message, **rejection.data) from None
     if not isinstance(value, dict):
         raise Refused("invalid_request", "The body must be a JSON object.")
-    return value  # pyright: ignore[reportUnknownVariableType] - whose values the daemon checks
+    return value  # pyright: ignore[reportUnknownVariableType] - the daemon checks the values
 
 
-def query(request: Request, method: str) -> dict[str, Any]:
-    """The query as parameters of a call: numbers and truths by the types of the call, a name given twice as an array.
+def parse_query(request: Request, method: str) -> dict[str, Any]:
+    """Return the query as parameters of a call.
+
+    Integers and booleans are converted where the method expects them; repeated names become an array.
 
     Raises:
-        Refused: A name that takes one value is there twice.
+        Refused: A parameter that takes one value is repeated.
     """
-    kinds = _kinds(method)
-    found: dict[str, Any] = {}
+    field_types = _get_field_types(method)
+    params: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
-        kind = kinds.get(name, set())
+        types = field_types.get(name, set())
         value: Any = text
-        if inspect.IntType in kind and _WHOLE.fullmatch(text):
+        if inspect.IntType in types and _INTEGER.fullmatch(text):
             value = int(text)
-        elif inspect.BoolType in kind and text in _TRUTH:
-            value = _TRUTH[text]
-        if inspect.VarTupleType in kind:
-            found.setdefault(name, []).append(value)
-        elif name in found:
+        elif inspect.BoolType in types and text in _BOOLEANS:
+            value = _BOOLEANS[text]
+        if inspect.VarTupleType in types:
+            params.setdefault(name, []).append(value)
+        elif name in params:
             raise Refused("invalid_params", f"{name} may be given once.", field=name)
         else:
-            found[name] = value
-    return found
+            params[name] = value
+    return params
 
 
-def conditions(request: Request, method: str) -> dict[str, Any]:
-    """What the headers of a mutation say: Idempotency-Key, If-Match, X-Punchlist-Actor.
+def parse_headers(request: Request, method: str) -> dict[str, Any]:
+    """Return the parameters in the headers of a mutation: Idempotency-Key, If-Match, X-Punchlist-Actor.
 
     Raises:
-        Refused: One of them is there twice or can't be read.
+        Refused: A header is repeated or malformed.
     """
     if METHODS[method].kind != "write":
         return {}
-    headers = request.scope["headers"]
-    found: dict[str, Any] = {}
-    for header, name in _CONDITIONS.items():
-        given = values(headers, header)
-        if not given:
+    params: dict[str, Any] = {}
+    for header, name in _HEADERS.items():
+        raw_values = values(request.scope["headers"], header)
+        if not raw_values:
             continue
         try:
-            (text,) = [value.decode() for value in given]
+            (text,) = [value.decode() for value in raw_values]
         except ValueError:
-            raise Refused("invalid_params", f"{header.decode()} is one text in UTF-8.", field=name) from None
+            raise Refused("invalid_params", f"{header.decode()} must be one value in UTF-8.", field=name) from None
         if name == "expect_version":
-            matched = _QUOTED.fullmatch(text)
-            if matched is None:
-                raise Refused("invalid_params", 'If-Match is the version in quotes: "12".', field=name)
-            found[name] = int(matched[1])
+            match = _QUOTED_VERSION.fullmatch(text)
+            if match is None:
+                raise Refused("invalid_params", 'If-Match must be a version in quotes, such as "12".', field=name)
+            params[name] = int(match[1])
         else:
-            found[name] = text
-    return found
+            params[name] = text
+    return params
 
 
-_CONDITIONS = {b"idempotency-key": "key", b"if-match": "expect_version", b"x-punchlist-actor": "actor"}
-
-
-def merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters from several places of a request.
+def merge_params(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the parameters from the path, the body or query, and the headers.
 
     Raises:
-        Refused: Two of them give the same one.
+        Refused: A parameter is in two of them.
     """
     params: dict[str, Any] = {}
     for part in parts:
         for name, value in part.items():
             if name in params:
-                raise Refused("invalid_params", f"{name} is given by the path or a header already.", field=name)
+                raise Refused("invalid_params", f"{name} is already set by the path or a header.", field=name)
             params[name] = value
     return params
 
 
 @cache
-def _kinds(method: str) -> dict[str, set[type[inspect.Type]]]:
+def _get_field_types(method: str) -> dict[str, set[type[inspect.Type]]]:
     info = inspect.type_info(METHODS[method].params)
     assert isinstance(info, inspect.StructType)
-    return {field.name: _types(field.type) for field in info.fields}
+    return {field.name: _flatten(field.type) for field in info.fields}
 
 
-def _types(kind: inspect.Type) -> set[type[inspect.Type]]:
-    if isinstance(kind, inspect.UnionType):
-        return set[type[inspect.Type]]().union(*map(_types, kind.types))
-    if isinstance(kind, inspect.Metadata):
-        return _types(kind.type)
-    return {type(kind)}
+def _flatten(type_: inspect.Type) -> set[type[inspect.Type]]:
+    if isinstance(type_, inspect.UnionType):
+        return set[type[inspect.Type]]().union(*map(_flatten, type_.types))
+    if isinstance(type_, inspect.Metadata):
+        return _flatten(type_.type)
+    return {type(type_)}
 
 
-def version_of(result: bytes) -> int | None:
-    """The version that an answer is of, None if it is of none."""
+def parse_version(result: bytes) -> int | None:
+    """Return the `version` member of an encoded result, or None if it has none."""
     try:
         return msgspec.json.decode(result, type=_Versioned).version
     except msgspec.MsgspecError:

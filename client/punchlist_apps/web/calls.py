@@ -1,4 +1,4 @@
-"""The one handler of all rows of the table: a request becomes a call, the answer's bytes go on as they are."""
+"""The handler for all rows of the route table: a request becomes a call, whose result is returned unchanged."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
@@ -19,42 +19,44 @@ Handler = Callable[[Request], Awaitable[Response]]
 JSON = "application/json"
 
 
-def handler(route: Route, access: Access) -> Handler:
-    by_query = route.verb in ("GET", "DELETE")
+def build_handler(route: Route, access: Access) -> Handler:
+    has_query = route.verb in ("GET", "DELETE")
 
     async def handle(request: Request) -> Response:
-        scope = access.scope(request)
+        scope = access.require_scope(request)
         confine(scope, request.path_params.get("conversation"))
-        if by_query:
-            given = bodies.query(request, route.method)
+        if has_query:
+            params = bodies.parse_query(request, route.method)
         elif request.url.query:
             raise Refused("invalid_params", "This path takes no query; send a JSON object.", field="query")
         else:
-            given = await bodies.body(request)
-        method = route.many if route.many and "tasks" in given else route.method
-        stated = bodies.conditions(request, method)
-        if method == "list.undo" and given.pop("mine", False):
-            given |= await access.names(scope, request.path_params["conversation"])
+            params = await bodies.parse_body(request)
+        method = route.many if route.many and "tasks" in params else route.method
+        from_headers = bodies.parse_headers(request, method)
+        if method == "list.undo" and params.pop("mine", False):
+            params |= await access.build_undo_params(scope, request.path_params["conversation"])
         if METHODS[method].kind == "write" and scope.name:
-            given.pop("actor", None)  # A link acts under its own name alone.
-            stated["actor"] = scope.name
-        elif method == "list.undo" and not given.keys() & {"of", "call", "to_version"}:
-            stated.pop("actor", None)  # where nobody is named, it says whose calls are taken back
-        elif METHODS[method].kind == "write" and (actor := access.actor(scope)) and "actor" not in given:
-            stated.setdefault("actor", actor)
-        params = bodies.merged(request.path_params, given, stated)
+            # A named link acts under its own name alone.
+            params.pop("actor", None)
+            from_headers["actor"] = scope.name
+        elif method == "list.undo" and not params.keys() & {"of", "call", "to_version"}:
+            # Here `actor` would select whose calls are undone.
+            from_headers.pop("actor", None)
+        elif METHODS[method].kind == "write" and (actor := access.get_actor(scope)) and "actor" not in params:
+            from_headers.setdefault("actor", actor)
+        params = bodies.merge_params(request.path_params, params, from_headers)
         confine_call(scope, method, params)
-        client = await access.client(scope)
+        client = await access.get_client(scope)
         result = await client.forward(Call.raw(method, params))
-        return reply(request, result, route.status)
+        return _build_response(request, result, route.status)
 
     return handle
 
 
-def reply(request: Request, result: bytes, status: int = 200) -> Response:
-    """The answer; one to GET that has a version is left out for whoever has that version already."""
+def _build_response(request: Request, result: bytes, status: int) -> Response:
+    """Return the response; 304 if the client already has this version of a GET's result."""
     headers = {"cache-control": "no-store"}
-    if request.method in ("GET", "HEAD") and (version := bodies.version_of(result)) is not None:
+    if request.method in ("GET", "HEAD") and (version := bodies.parse_version(result)) is not None:
         headers = {"cache-control": "no-cache", "etag": f'"{version}"'}
         if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
             return Response(status_code=304, headers=headers)

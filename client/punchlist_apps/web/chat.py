@@ -1,7 +1,7 @@
-"""The panel of `punch chat`: its endpoints, and the stream of a running turn.
+"""Endpoints of the chat page, and the event stream of a running turn.
 
-A turn that was sent is worked on to its end, whether or not a browser still looks. What a stream says has numbers, so
-one that was cut goes on behind the last.
+A turn runs to its end even if no browser follows it. The events of its stream are numbered, so that a client can resume
+after the last one it received.
 """
 
 import asyncio
@@ -31,20 +31,22 @@ from punchlist_apps.web.calls import event_stream, json_response
 from punchlist_apps.web.routes import API
 from punchlist_schemas.params import EventWait
 
-_SHOWN = 100
-_DIGITS = 200
-_QUIET_S = 15.0
-_LOOK_MS = 1_000
+_MAX_MESSAGES = 100
+_MAX_DIGITS = 200
+"""Upper limit for the digits of a Last-Event-ID; longer ones count as 0."""
+_KEEPALIVE_S = 15.0
+_POLL_MS = 1_000
+"""Longest wait for an answer written by another process before a keep-alive is sent."""
 
 
 class Panel:
-    """Serves the chats of whom a request speaks for.
+    """Serves the chats that a request's token can see.
 
     Args:
-        access: Finds out what a request may do.
-        ending: Set when the server ends; then turns are left to the next worker.
-        model: Who reads messages; None: the rules alone.
-        limits: How long and how much it may work.
+        access: Resolves what a request may do.
+        ending: Set at shutdown; unfinished turns are left to the next worker.
+        model: Interprets messages; None for the rules alone.
+        limits: Limits of the model's work.
     """
 
     def __init__(self, access: Access, ending: anyio.Event, model: Model | None, limits: Limits) -> None:
@@ -57,71 +59,79 @@ class Panel:
     def handlers(self) -> list[tuple[str, str, Any]]:
         thread = f"{API}/chats/{{thread}}"
         return [
-            ("GET", f"{API}/chats", self.threads),
-            ("POST", f"{API}/chats", self.begin),
-            ("GET", thread, self.messages),
-            ("POST", thread, self.send),
-            ("POST", f"{thread}/stop", self.stop),
-            ("GET", f"{thread}/turns/{{turn}}", self.follow),
+            ("GET", f"{API}/chats", self.list_threads),
+            ("POST", f"{API}/chats", self.open_thread),
+            ("GET", thread, self.list_messages),
+            ("POST", thread, self.send_message),
+            ("POST", f"{thread}/stop", self.stop_turn),
+            ("GET", f"{thread}/turns/{{turn}}", self.follow_turn),
         ]
 
-    async def threads(self, request: Request) -> Response:
-        client, scope = await self.caller(request)
-        name = named(request.query_params.get("list"), scope)
-        found = await Thread.find_all(client, name)
-        return json_response({"threads": [{"thread": one.conversation, "title": one.title} for one in found]})
+    async def list_threads(self, request: Request) -> Response:
+        client, scope = await self.get_caller(request)
+        name = resolve_list(request.query_params.get("list"), scope)
+        threads = [
+            {"thread": conversation.conversation, "title": conversation.title}
+            for conversation in await Thread.find_all(client, name)
+        ]
+        return json_response({"threads": threads})
 
-    async def begin(self, request: Request) -> Response:
-        client, scope = await self.caller(request)
-        given = await bodies.body(request)
-        if set(given) - {"list", "title"} or not all(isinstance(one, str) for one in given.values()):
-            raise Refused("invalid_params", "The body has list and title, both texts.", field="list")
-        name = named(given.get("list"), scope)
-        thread = await Thread.open(client, name, title=given.get("title", "")[:200])
+    async def open_thread(self, request: Request) -> Response:
+        client, scope = await self.get_caller(request)
+        body = await bodies.parse_body(request)
+        if set(body) - {"list", "title"} or not all(isinstance(value, str) for value in body.values()):
+            raise Refused("invalid_params", "The body may have list and title, both strings.", field="list")
+        name = resolve_list(body.get("list"), scope)
+        thread = await Thread.open(client, name, title=body.get("title", "")[:200])
         return json_response({"thread": thread.id, "list": name}, 201)
 
-    async def messages(self, request: Request) -> Response:
-        thread = await self._thread(request)
-        page = await thread.queue.messages(roles=("user", "assistant"), limit=_SHOWN, order="desc")
-        shown = [{"id": one.message, "role": one.role, "at": one.at, **one.content} for one in page.messages[::-1]]
-        return json_response({"thread": thread.id, "list": thread.list, "messages": shown, "has_more": page.has_more})
+    async def list_messages(self, request: Request) -> Response:
+        thread = await self._find_thread(request)
+        page = await thread.queue.messages(roles=("user", "assistant"), limit=_MAX_MESSAGES, order="desc")
+        messages = [
+            {"id": message.message, "role": message.role, "at": message.at, **message.content}
+            for message in page.messages[::-1]
+        ]
+        return json_response(
+            {"thread": thread.id, "list": thread.list, "messages": messages, "has_more": page.has_more}
+        )
 
-    async def send(self, request: Request) -> Response:
-        """Say something: its turn is worked on from here on."""
-        thread = await self._thread(request)
-        given = await bodies.body(request)
-        text, turn = given.get("text"), given.get("turn")
-        if set(given) - {"text", "turn"} or not isinstance(text, str) or not isinstance(turn, str | None):
-            raise Refused("invalid_params", "The body has text, a text, and may have turn, an id.", field="text")
+    async def send_message(self, request: Request) -> Response:
+        thread = await self._find_thread(request)
+        body = await bodies.parse_body(request)
+        text, turn = body.get("text"), body.get("turn")
+        if set(body) - {"text", "turn"} or not isinstance(text, str) or not isinstance(turn, str | None):
+            detail = "The body must have text, a string, and may have turn, an id."
+            raise Refused("invalid_params", detail, field="text")
         try:
-            turn = await self.say(thread, text, turn, request)
+            turn = await self.submit_message(thread, text, turn, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="text") from None
         return json_response({"turn": turn}, 202)
 
-    async def stop(self, request: Request) -> Response:
-        return json_response({"stopped": await (await self._thread(request)).stop()})
+    async def stop_turn(self, request: Request) -> Response:
+        return json_response({"stopped": await (await self._find_thread(request)).stop()})
 
-    async def follow(self, request: Request) -> Response:
-        """The events of a turn as they come, behind the number of `Last-Event-ID`, until its answer.
+    async def follow_turn(self, request: Request) -> Response:
+        """Stream the events of a turn after `Last-Event-ID`, until its answer.
 
-        A turn that was left unfinished is worked on again, except for a token that may only read.
+        Unless the token is read-only, this resumes an unfinished turn.
         """
-        thread = await self._thread(request)
+        thread = await self._find_thread(request)
         turn = request.path_params["turn"]
         await thread.get_message(turn)
         after = request.headers.get("last-event-id", "0")
-        if self._access.scope(request).mode == "rw":
-            self.work(thread, turn, request)
-        end_with(request.scope, _event(0, "failed", {"text": ENDED}) + _event(0, "end", {}))
-        number = int(after) if after.isdecimal() and len(after) < _DIGITS else 0
-        events = self.heard(thread, turn, number)
-        return event_stream(b":\n\n" if event is None else _event(*event) async for event in events)
+        if self._access.require_scope(request).mode == "rw":
+            self.start_turn(thread, turn, request)
+        end_with(request.scope, _format_event(0, "failed", {"text": ENDED}) + _format_event(0, "end", {}))
+        number = int(after) if after.isdecimal() and len(after) < _MAX_DIGITS else 0
+        events = self.stream_turn(thread, turn, number)
+        return event_stream(b":\n\n" if event is None else _format_event(*event) async for event in events)
 
-    async def heard(
+    async def stream_turn(
         self, thread: Thread, turn: str, after: int = 0
     ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
-        """The events of a turn behind number `after`, to its end; None when it was quiet for long."""
+        """Yield the events of a turn after number `after`, to its end; None as a keep-alive."""
         place, seq = thread.turn_path(turn), 0
         while not self._worker.live.has(place):
             if (answer := await thread.find_answer(turn)) is not None:
@@ -132,79 +142,81 @@ class Panel:
                 break
             if self._ending.is_set():
                 return
-            # Another program works on it, or none does: its answer comes by the log.
+            # Another process may run this turn. Its answer arrives through the log.
             wait = EventWait(
-                after=seq or (await thread.get_message(turn)).seq, conversation=thread.id, timeout_ms=_LOOK_MS
+                after=seq or (await thread.get_message(turn)).seq, conversation=thread.id, timeout_ms=_POLL_MS
             )
             seq = (await thread.client.run(Call("event.wait", wait, itself))).next
             yield None
         events = self._worker.live.follow(place, after)
-        following: asyncio.Future[Any] | None = None
+        pending: asyncio.Future[Any] | None = None
         try:
             while not self._ending.is_set():
-                following = following or asyncio.ensure_future(anext(events))
-                done, _ = await asyncio.wait([following], timeout=_QUIET_S)
+                pending = pending or asyncio.ensure_future(anext(events))
+                done, _ = await asyncio.wait([pending], timeout=_KEEPALIVE_S)
                 if not done:
                     yield None
                     continue
-                event = following.result()
-                following = None
+                event = pending.result()
+                pending = None
                 yield event
                 if event[1] == "end":
                     return
         finally:
-            if following is not None:
-                following.cancel()
+            if pending is not None:
+                pending.cancel()
 
-    async def say(self, thread: Thread, text: str, turn: str | None, request: Request) -> str:
-        """Append what a person said, behind what was left unanswered, and work on its turn; the turn's id.
+    async def submit_message(self, thread: Thread, text: str, turn: str | None, request: Request) -> str:
+        """Append a user's message, queued after those still unanswered, start its turn and return the turn's id.
 
         Raises:
-            KeyConflict: The same `turn` was used for another text.
-            ValueError: The text or the id can't be sent.
+            KeyConflict: `turn` was used with another text.
+            ValueError: The text or the id is invalid.
         """
         await thread.enqueue_all()
         turn = await thread.send(text, turn=turn)
-        self.work(thread, turn, request)
+        self.start_turn(thread, turn, request)
         return turn
 
-    def work(self, thread: Thread, turn: str, request: Request) -> None:
-        """Work on a turn beside the request, once, for whom the request speaks for, and while its token is valid."""
-        thread.person = self._access.person(self._access.scope(request))
+    def start_turn(self, thread: Thread, turn: str, request: Request) -> None:
+        """Run a turn in the background unless it is running, for as long as the request's token is valid."""
+        thread.person = self._access.get_person(self._access.require_scope(request))
         place = thread.turn_path(turn)
         if place not in self._turns:
             self._worker.live.discard_unanswered(place)
-            task = self._turns[place] = asyncio.ensure_future(self._worked(thread, turn, request))
+            task = self._turns[place] = asyncio.ensure_future(self._run_turn(thread, turn, request))
             task.add_done_callback(lambda _: self._turns.pop(place, None))
 
-    async def _worked(self, thread: Thread, turn: str, request: Request) -> None:
+    async def _run_turn(self, thread: Thread, turn: str, request: Request) -> None:
         async with anyio.create_task_group() as group:
 
-            async def end() -> None:
+            async def stop_at_shutdown() -> None:
                 await self._ending.wait()
                 group.cancel_scope.cancel()
 
             async def stop_if_revoked() -> None:
                 with hold(request.scope):
                     await anyio.sleep_forever()
-                with suppress(PunchlistError):  # such as a daemon that is away: then the turn does nothing either
+                # Without the daemon the turn can't change anything either.
+                with suppress(PunchlistError):
                     await thread.stop(turn)
 
-            group.start_soon(end)
+            group.start_soon(stop_at_shutdown)
             group.start_soon(stop_if_revoked)
             try:
                 last = "message", await self._worker.answer(thread, turn)
-            except PunchlistError as error:  # such as a full disk: a client that follows it again restarts it
+            except PunchlistError as error:
+                # For example a full disk. The turn restarts when a client follows it again.
                 last = "failed", {"text": str(error)}
             self._worker.live.finish(thread.turn_path(turn), *last)
             group.cancel_scope.cancel()
 
-    async def caller(self, request: Request) -> tuple[AsyncClient, Scope]:
-        scope = self._access.scope(request)
-        return await self._access.client(scope), scope
+    async def get_caller(self, request: Request) -> tuple[AsyncClient, Scope]:
+        scope = self._access.require_scope(request)
+        return await self._access.get_client(scope), scope
 
-    async def _thread(self, request: Request) -> Thread:
-        client, scope = await self.caller(request)
+    async def _find_thread(self, request: Request) -> Thread:
+        client, scope = await self.get_caller(request)
         try:
             thread = await Thread.find(client, own(request.path_params["thread"], scope.user))
         except ValueError as error:
@@ -213,12 +225,16 @@ class Panel:
         return thread
 
 
-def named(name: str | None, scope: Scope) -> str:
-    """The list that is meant: by default the token's, or `default`."""
-    meant = own(name or scope.list or "default", scope.user)
-    confine(scope, meant)
-    return meant
+def resolve_list(name: str | None, scope: Scope) -> str:
+    """Return the list of this name, by default the token's list or `default`.
+
+    Raises:
+        Refused: The token is limited to another list.
+    """
+    conversation = own(name or scope.list or "default", scope.user)
+    confine(scope, conversation)
+    return conversation
 
 
-def _event(number: int, name: str, data: dict[str, Any]) -> bytes:
+def _format_event(number: int, name: str, data: dict[str, Any]) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name.encode(), msgspec.json.encode(data))

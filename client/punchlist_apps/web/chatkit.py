@@ -1,7 +1,7 @@
-"""`/chatkit`: the same threads for ChatKit's front-end, by openai-chatkit's own server classes; the extra `chatkit`.
+"""`/chatkit`: chat threads for ChatKit's front-end, on openai-chatkit's server classes (the extra `chatkit`).
 
-An item of ChatKit is a message of ours, with its id. The store appends nothing but what a person said: answers are in
-the log before ChatKit hears of them.
+ChatKit's items are the thread's messages, with the same ids. The store appends only the user's messages, because the
+worker has already appended the answers when ChatKit receives them.
 """
 
 from collections.abc import AsyncIterator
@@ -43,17 +43,17 @@ from punchlist_apps.chat.thread import SHOWN, Thread, clean_text, is_own, marked
 from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.common.http.revocation import ENDED, end_with
 from punchlist_apps.web import bodies
-from punchlist_apps.web.chat import Panel, named
+from punchlist_apps.web.chat import Panel, resolve_list
 from punchlist_schemas.things import Conversation, Message
 
 _REQUEST: TypeAdapter[Any] = TypeAdapter(ChatKitReq)
-_SERVED = frozenset(
-    f"threads.{one}" for one in ("get_by_id", "list", "create", "add_user_message", "update", "delete")
+_SUPPORTED = frozenset(
+    f"threads.{name}" for name in ("get_by_id", "list", "create", "add_user_message", "update", "delete")
 ) | {"items.list", "items.feedback"}
 
 
 class Caller(NamedTuple):
-    """Whom a request speaks for, and the list that new threads are about."""
+    """Context of a request. `list` is the list of new threads."""
 
     client: AsyncClient
     list: str
@@ -62,69 +62,65 @@ class Caller(NamedTuple):
 
 
 class ChatKit(ChatKitServer[Caller]):
-    """Answers ChatKit's requests.
-
-    Args:
-        panel: Whose threads and worker it shares.
-    """
+    """The endpoint for ChatKit's requests; it shares the threads and the worker of `panel`."""
 
     def __init__(self, panel: Panel) -> None:
-        super().__init__(_Log())
+        super().__init__(_LogStore())
         self._panel = panel
 
     async def handle(self, request: Request) -> Response:
-        client, scope = await self._panel.caller(request)
-        data = await bodies.data(request)
+        client, scope = await self._panel.get_caller(request)
+        data = await bodies.read_body(request)
         if scope.list is not None:
-            raise Refused("out_of_scope", "ChatKit shows all threads; this token is for one list.")
+            raise Refused("out_of_scope", "ChatKit shows all threads, and this token is limited to one list.")
         try:
-            result = await self.process(data, Caller(client, named(None, scope), scope.user, request))
+            result = await self.process(data, Caller(client, resolve_list(None, scope), scope.user, request))
         except ValidationError:
-            raise Refused("invalid_params", "This is no request of ChatKit.") from None
+            raise Refused("invalid_params", "Invalid ChatKit request.") from None
         except (NotFoundError, NotFound):
-            raise Refused("not_found", "There is no such thread or message.") from None
+            raise Refused("not_found", "Thread or message not found.") from None
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.") from None
         headers = {"cache-control": "no-store"}
         if isinstance(result, StreamingResult):
-            ended = ErrorEvent(code="custom", message=ENDED, allow_retry=False)
-            end_with(request.scope, f"data: {ended.model_dump_json()}\n\n".encode())
+            error = ErrorEvent(code="custom", message=ENDED, allow_retry=False)
+            end_with(request.scope, f"data: {error.model_dump_json()}\n\n".encode())
             return StreamingResponse(result, media_type="text/event-stream", headers=headers)
         return Response(result.json, media_type="application/json", headers=headers)
 
     async def process(self, request: str | bytes | bytearray, context: Caller) -> StreamingResult | NonStreamingResult:
-        """Answer a request. What can't be done is refused here: within a stream only the connection could be cut.
+        """Handle a request. Validates first: once the stream has begun, the only error left is a cut connection.
 
         Raises:
-            NotFoundError: There is no such thread.
-            ValueError: It is of a kind that is not served, or its message can't be sent.
+            NotFoundError: The thread does not exist.
+            ValueError: The request's type is not supported, or its message is invalid.
         """
-        asked = _REQUEST.validate_json(request)
-        if asked.type not in _SERVED:
-            raise ValueError(f"{asked.type} is not served: what was said stays; say it again as a new message")
-        if (id := getattr(asked.params, "thread_id", None)) is not None:
-            await _thread(context, id)
-        if (said := getattr(asked.params, "input", None)) is not None:
-            clean_text("".join(part.text for part in said.content))
-            if said.attachments:
-                raise ValueError("there are no attachments")
+        parsed = _REQUEST.validate_json(request)
+        if parsed.type not in _SUPPORTED:
+            raise ValueError(f"{parsed.type} is not supported: messages can't be changed; send a new one")
+        if (id := getattr(parsed.params, "thread_id", None)) is not None:
+            await _find_thread(context, id)
+        if (message := getattr(parsed.params, "input", None)) is not None:
+            clean_text("".join(part.text for part in message.content))
+            if message.attachments:
+                raise ValueError("attachments are not supported")
         return await super().process(request, context)
 
     def get_stream_options(self, thread: ThreadMetadata, context: Caller) -> StreamOptions:
-        """ChatKit's stop only cuts the connection, which a reload does as well: it stops nothing."""
+        """Disable ChatKit's stop button, which only cuts the connection; the turn would continue, as after a reload."""
         return StreamOptions(allow_cancel=False)
 
     async def respond(
         self, thread: ThreadMetadata, input_user_message: UserMessageItem | None, context: Caller
     ) -> AsyncIterator[ThreadStreamEvent]:
-        """Work on the turn, tell its tools and what a model writes as they come, and then its answer."""
+        """Run the turn; yield its tool calls and text as they arrive, then its answer."""
         if input_user_message is None:
             return
-        found = await _thread(context, thread.id)
+        log_thread = await _find_thread(context, thread.id)
         turn, id, is_written = input_user_message.id, f"{input_user_message.id}.a", False
         thread.title = thread.title or thread_title("".join(part.text for part in input_user_message.content))
-        self._panel.work(found, turn, context.request)
-        async for event in self._panel.heard(found, turn):
+        self._panel.start_turn(log_thread, turn, context.request)
+        async for event in self._panel.stream_turn(log_thread, turn):
             if event is None:
                 continue
             _, name, data = event
@@ -140,15 +136,15 @@ class ChatKit(ChatKitServer[Caller]):
             elif name == "tool.started":
                 yield ProgressUpdateEvent(text=str(data["tool"]))
             elif name == "tool.completed" and "result" in data:
-                yield ProgressUpdateEvent(text="\n".join(data["chips"]) or f"{data['tool']} · nothing was changed")
+                yield ProgressUpdateEvent(text="\n".join(data["chips"]) or f"{data['tool']} · no changes")
             elif name in ("notice", "failed"):
                 yield NoticeEvent(level="warning" if name == "notice" else "danger", message=str(data["text"]))
             elif name == "message":
-                yield ThreadItemDoneEvent(item=_item(thread.id, await found.queue.message(id)))
+                yield ThreadItemDoneEvent(item=_build_item(thread.id, await log_thread.queue.message(id)))
 
 
-class _Log(Store[Caller]):
-    """The threads in the daemon's log."""
+class _LogStore(Store[Caller]):
+    """Stores threads in the daemon's log."""
 
     def generate_thread_id(self, context: Caller) -> str:
         key = new_key()
@@ -158,8 +154,8 @@ class _Log(Store[Caller]):
         return f"u{new_key()}"
 
     async def load_thread(self, thread_id: str, context: Caller) -> ThreadMetadata:
-        await _thread(context, thread_id)
-        return _metadata(await context.client.conversation(thread_id).info())
+        await _find_thread(context, thread_id)
+        return _build_metadata(await context.client.conversation(thread_id).info())
 
     async def save_thread(self, thread: ThreadMetadata, context: Caller) -> None:
         title = (thread.title or "")[:200]
@@ -170,44 +166,44 @@ class _Log(Store[Caller]):
     async def load_thread_items(
         self, thread_id: str, after: str | None, limit: int, order: str, context: Caller
     ) -> Page[ThreadItem]:
-        thread = await _thread(context, thread_id)
-        way: Any = "desc" if order == "desc" else "asc"
-        page = await thread.queue.messages(after=after, limit=max(1, min(limit, 200)), order=way, roles=SHOWN)
-        items = [_item(thread_id, one) for one in page.messages]
+        thread = await _find_thread(context, thread_id)
+        direction: Any = "desc" if order == "desc" else "asc"
+        page = await thread.queue.messages(after=after, limit=max(1, min(limit, 200)), order=direction, roles=SHOWN)
+        items = [_build_item(thread_id, message) for message in page.messages]
         return Page(data=items, has_more=page.has_more, after=items[-1].id if page.has_more and items else None)
 
     async def load_threads(self, limit: int, after: str | None, order: str, context: Caller) -> Page[ThreadMetadata]:
-        """A page of threads, newest changed first; `after` is where the page before ended."""
+        """Return a page of threads, last changed first; `after` is the cursor of the previous page."""
         page = await context.client.conversations(kind="chat", limit=max(1, min(limit, 200)), cursor=after)
-        found = [_metadata(one) for one in page.conversations if is_own(context.client, one)]
-        return Page(data=found, has_more=page.next_cursor is not None, after=page.next_cursor)
+        threads = [_build_metadata(chat) for chat in page.conversations if is_own(context.client, chat)]
+        return Page(data=threads, has_more=page.next_cursor is not None, after=page.next_cursor)
 
     async def add_thread_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
-        """Append what a person said and queue its turn; answers are in the log already."""
+        """Append a user's message and enqueue its turn. Answers are already in the log."""
         if isinstance(item, UserMessageItem):
-            thread = await _thread(context, thread_id)
+            thread = await _find_thread(context, thread_id)
             await thread.enqueue_all()
             await thread.send("".join(part.text for part in item.content), turn=item.id)
 
     async def save_item(self, thread_id: str, item: ThreadItem, context: Caller) -> None:
-        """Append what a person said; nothing that was said changes."""
+        """Append a user's message. Existing messages never change."""
         await self.add_thread_item(thread_id, item, context)
 
     async def load_item(self, thread_id: str, item_id: str, context: Caller) -> ThreadItem:
-        return _item(thread_id, await (await _thread(context, thread_id)).queue.message(item_id))
+        return _build_item(thread_id, await (await _find_thread(context, thread_id)).queue.message(item_id))
 
     async def delete_thread(self, thread_id: str, context: Caller) -> None:
-        thread = await _thread(context, thread_id)
+        thread = await _find_thread(context, thread_id)
         try:
             await thread.queue.erase()
         except ConfirmationRequired as error:
             await thread.queue.erase(confirm=error.token, answered=True)
 
     async def delete_thread_item(self, thread_id: str, item_id: str, context: Caller) -> None:
-        raise ValueError("what was said stays; erase the whole thread instead")
+        raise ValueError("single messages can't be deleted; delete the whole thread instead")
 
     async def save_attachment(self, attachment: Any, context: Caller) -> None:
-        raise ValueError("there are no attachments")
+        raise ValueError("attachments are not supported")
 
     async def load_attachment(self, attachment_id: str, context: Caller) -> Any:
         raise NotFoundError(attachment_id)
@@ -216,28 +212,28 @@ class _Log(Store[Caller]):
         raise NotFoundError(attachment_id)
 
 
-async def _thread(context: Caller, id: str) -> Thread:
+async def _find_thread(context: Caller, id: str) -> Thread:
     try:
         return await Thread.find(context.client, own(id, context.user))
     except (NotFound, ValueError):
         raise NotFoundError(id) from None
 
 
-def _metadata(conversation: Conversation) -> ThreadMetadata:
+def _build_metadata(conversation: Conversation) -> ThreadMetadata:
     return ThreadMetadata(
-        id=conversation.conversation, title=conversation.title or None, created_at=_time(conversation.created_at)
+        id=conversation.conversation, title=conversation.title or None, created_at=_to_datetime(conversation.created_at)
     )
 
 
-def _item(thread: str, message: Message) -> ThreadItem:
+def _build_item(thread: str, message: Message) -> ThreadItem:
     about: list[str] = message.content.get("about", [])
     text = marked_text_of({**message.content, "about": ()})
-    base: dict[str, Any] = {"id": message.message, "thread_id": thread, "created_at": _time(message.at)}
+    base: dict[str, Any] = {"id": message.message, "thread_id": thread, "created_at": _to_datetime(message.at)}
     if message.role == "user":
         content = [UserMessageTextContent(text=text)]
         return UserMessageItem(**base, content=list(content), inference_options=InferenceOptions())
-    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=one) for one in (text, *about)])
+    return AssistantMessageItem(**base, content=[AssistantMessageContent(text=block) for block in (text, *about)])
 
 
-def _time(milliseconds: int) -> datetime:
+def _to_datetime(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,4 +1,4 @@
-"""The page's own files: no data in them, so everybody on this machine may have them."""
+"""Serves the page's static files. They contain no data and need no token."""
 
 import gzip
 import hashlib
@@ -20,37 +20,37 @@ _TYPES = {
 
 
 class Files:
-    """Files of one folder and of its folder `built`, by their names; scripts and styles are served only as built.
+    """Files of a folder and its subfolder `built`, by name; scripts and styles are served only from `built`.
 
     Args:
-        folder: Where they are; what is in it when the server starts is served.
+        folder: Listed once, at startup.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:
-        found = [path for path in folder.glob("*") if path.suffix in _TYPES and path.suffix not in (".css", ".js")]
+        static = [path for path in folder.glob("*") if path.suffix in _TYPES and path.suffix not in (".css", ".js")]
         built = [path for path in (folder / "built").glob("*") if path.suffix in _TYPES]
-        self._files = {path.name: path for path in (*found, *built)}
+        self._files = {path.name: path for path in (*static, *built)}
 
-    async def index(self, request: Request) -> Response:
-        return self._answer(request, "index.html")
+    async def get_index(self, request: Request) -> Response:
+        return self._serve(request, "index.html")
 
-    async def chat(self, request: Request) -> Response:
-        return self._answer(request, "chat.html")
+    async def get_chat(self, request: Request) -> Response:
+        return self._serve(request, "chat.html")
 
-    async def file(self, request: Request) -> Response:
-        return self._answer(request, request.path_params["name"])
+    async def get_file(self, request: Request) -> Response:
+        return self._serve(request, request.path_params["name"])
 
-    def _answer(self, request: Request, name: str) -> Response:
+    def _serve(self, request: Request, name: str) -> Response:
         path = self._files.get(name)
         if path is None:
             raise Refused("no_such_path")
         content = path.read_bytes()
-        packed = "gzip" in request.headers.get("accept-encoding", "")
-        tag = hashlib.sha256(content).hexdigest()[:16] + ("-gzip" if packed else "")
+        is_gzipped = "gzip" in request.headers.get("accept-encoding", "")
+        tag = hashlib.sha256(content).hexdigest()[:16] + ("-gzip" if is_gzipped else "")
         headers = {"etag": f'"{tag}"', "cache-control": "no-cache", "vary": "accept-encoding"}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        if packed:
+        if is_gzipped:
             content = gzip.compress(content, mtime=0)
             headers["content-encoding"] = "gzip"
         return Response(content, headers=headers, media_type=_TYPES[path.suffix])

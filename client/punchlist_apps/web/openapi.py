@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the method table."""
+"""Builds the OpenAPI 3.1 document from the route table and the method table."""
 
 import re
 from collections import Counter
@@ -16,16 +16,16 @@ from punchlist_schemas.results import BoardPush, EventsPush, PresencePush, RowsP
 
 _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
-_PLACED = re.compile(r"\{(\w+)\}")
+_PATH_NAMES = re.compile(r"\{(\w+)\}")
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
-_REFUSED = {"default": {"$ref": "#/components/responses/Problem"}}
+_DEFAULT_RESPONSE = {"default": {"$ref": "#/components/responses/Problem"}}
 
 _STREAMS = {
     f"{API}/feed": (
-        "The board, one list's rows and who follows it, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
-        "Last-Event-ID to go on.",
+        "The board, one list's rows and its followers, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
+        "Last-Event-ID to resume.",
         ("board", "rows", "presence", "once", "after"),
     ),
     f"{API}/events": ("Every event, of one list or of all.", ("conversation", "after")),
@@ -37,48 +37,47 @@ _SEED_TASK: dict[str, Any] = {
     "required": ["id", "description", "status", "sequence", "createdAt", "updatedAt", "resultSummary", "failReason"],
     "properties": {
         "id": {"type": "string"},
-        "description": {"type": "string", "description": "The title, and below it the description."},
+        "description": {"type": "string", "description": "The title, then the description on further lines."},
         "status": {"enum": ["pending", "in_progress", "completed", "failed"]},
         "sequence": {"type": "integer", "description": "The place in the list, from 1; moving and deleting change it."},
         "createdAt": {"type": "integer"},
         "updatedAt": {"type": "integer"},
         "resultSummary": _TEXT_OR_NULL,
         "failReason": _TEXT_OR_NULL,
-        "waitsFor": {"enum": ["check", "yes"], "description": "What it waits for at its gate."},
+        "waitsFor": {"enum": ["check", "yes"], "description": "What the task waits for at its gate."},
     },
 }
 
 
 @cache
-def document() -> bytes:
-    """The document as compact JSON."""
-    return msgspec.json.encode(openapi())
+def encode_document() -> bytes:
+    """Return the document as compact JSON."""
+    return msgspec.json.encode(build_document())
 
 
-def openapi() -> dict[str, Any]:
-    """The document as a value."""
+def build_document() -> dict[str, Any]:
     params = {METHODS[name].params for row in ROUTES for name in (row.method, row.many) if name}
     results = {METHODS[name].result for row in ROUTES for name in (row.method, row.many) if name}
     kinds = sorted([*params, *results, EventsPush, PresencePush, RowsPush, BoardPush], key=lambda kind: kind.__name__)
     schemas = definitions(kinds, _SCHEMAS)
-    # What a call needs may come from the path, so each route says itself what its body needs.
+    # Required parameters may come from the path, so each route states what its body requires.
     needed: dict[str, list[str]] = {kind.__name__: schemas[kind.__name__].pop("required", []) for kind in params}
     paths: dict[str, Any] = {}
     for row in ROUTES:
-        paths.setdefault(row.path, {})[row.verb.lower()] = _operation(row, schemas, needed)
+        paths.setdefault(row.path, {})[row.verb.lower()] = _build_operation(row, schemas, needed)
     for path, (summary, names) in _STREAMS.items():
-        paths[path] = {"get": _stream(path, summary, names)}
-    paths |= _others()
-    parameters = _shared(paths)
+        paths[path] = {"get": _build_stream(path, summary, names)}
+    paths |= _build_extras()
+    parameters = _extract_parameters(paths)
     schemas["AgentTask"] = _SEED_TASK
-    schemas["Problem"] = _problem()
+    schemas["Problem"] = _build_problem()
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "punchlist",
             "version": f"{PROTOCOL}.0.0",
-            "description": "Task lists of this machine's user, over HTTP on the loopback. Answers are those of the "
-            "contract in openrpc.json, unchanged.",
+            "description": "Task lists of this machine's user, over HTTP on the loopback. Results are those of the "
+            "methods in openrpc.json, unchanged.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "http://127.0.0.1:8322"}],
@@ -89,185 +88,199 @@ def openapi() -> dict[str, Any]:
             "parameters": dict(sorted(parameters.items())),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "responses": {
-                "Problem": _content("A refusal.", {"$ref": _SCHEMAS + "Problem"}, "application/problem+json")
+                "Problem": _build_response("An error.", {"$ref": _SCHEMAS + "Problem"}, "application/problem+json")
             },
         },
     }
 
 
-def _shared(paths: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that several operations take, by name; in the operations a reference is left of each."""
-    taken = [
+def _extract_parameters(paths: dict[str, Any]) -> dict[str, Any]:
+    """Replace parameters of several operations by references, and return these parameters by name."""
+    parameter_lists = [
         operation["parameters"] for path in paths.values() for operation in path.values() if "parameters" in operation
     ]
-    uses = Counter(msgspec.json.encode(each) for parameters in taken for each in parameters)
+    uses = Counter(msgspec.json.encode(parameter) for parameters in parameter_lists for parameter in parameters)
     shared: dict[str, Any] = {}
     names: dict[bytes, str] = {}
-    alike = Counter[str]()
-    for parameters in taken:
-        for place, each in enumerate(parameters):
-            if uses[text := msgspec.json.encode(each)] == 1:
+    variants = Counter[str]()
+    for parameters in parameter_lists:
+        for index, parameter in enumerate(parameters):
+            if uses[text := msgspec.json.encode(parameter)] == 1:
                 continue
             if text not in names:
-                like = f"{each['in']}.{each['name']}"
-                alike[like] += 1
-                names[text] = like if alike[like] == 1 else f"{like}.{alike[like]}"
-                shared[names[text]] = each
-            parameters[place] = {"$ref": _PARAMETERS + names[text]}
+                name = f"{parameter['in']}.{parameter['name']}"
+                variants[name] += 1
+                names[text] = name if variants[name] == 1 else f"{name}.{variants[name]}"
+                shared[names[text]] = parameter
+            parameters[index] = {"$ref": _PARAMETERS + names[text]}
     return shared
 
 
-def _operation(row: Route, schemas: dict[str, Any], needed: dict[str, list[str]]) -> dict[str, Any]:
+def _build_operation(row: Route, schemas: dict[str, Any], needed: dict[str, list[str]]) -> dict[str, Any]:
     method = METHODS[row.method]
     properties: dict[str, Any] = schemas[method.params.__name__]["properties"]
-    placed = _PLACED.findall(row.path)
+    in_path = _PATH_NAMES.findall(row.path)
     operation: dict[str, Any] = {
         "operationId": f"{row.verb.lower()}:{row.path}",
         "summary": method.summary,
         "description": schemas[method.params.__name__].get("description", ""),
         "tags": [row.method.partition(".")[0]],
-        "parameters": [_parameter("path", name, properties[name]) for name in placed],
+        "parameters": [_build_parameter("path", name, properties[name]) for name in in_path],
         "responses": {
-            str(row.status): _content("The answer.", _answer(row)),
-            **_REFUSED,
+            str(row.status): _build_response("The result.", _build_result(row)),
+            **_DEFAULT_RESPONSE,
         },
     }
     if row.verb in ("GET", "DELETE"):
-        asked = (name for name in properties if name not in placed)
+        in_query = (name for name in properties if name not in in_path)
         required = needed[method.params.__name__]
         operation["parameters"] += [
-            _parameter("query", name, properties[name], required=name in required) for name in asked
+            _build_parameter("query", name, properties[name], required=name in required) for name in in_query
         ]
     else:
-        described = {"description": "Without the members that the path gives."}
-        operation["requestBody"] = described | _json_body(_body(row, needed))
+        description = {"description": "Without the parameters in the path."}
+        operation["requestBody"] = description | _build_request_body(_build_body(row, needed))
     if method.kind == "write":
         operation["parameters"] += [
-            _parameter("header", "Idempotency-Key", _TEXT),
-            _parameter("header", "If-Match", {"type": "string", "description": 'A version in quotes: "12"'}),
-            _parameter("header", "X-Punchlist-Actor", _TEXT),
+            _build_parameter("header", "Idempotency-Key", _TEXT),
+            _build_parameter("header", "If-Match", {"type": "string", "description": 'A version in quotes: "12"'}),
+            _build_parameter("header", "X-Punchlist-Actor", _TEXT),
         ]
     return operation
 
 
-def _answer(row: Route) -> dict[str, Any]:
+def _build_result(row: Route) -> dict[str, Any]:
     names = [METHODS[name].result.__name__ for name in (row.method, row.many) if name]
     return _any_of([{"$ref": _SCHEMAS + name} for name in dict.fromkeys(names)])
 
 
-def _body(row: Route, needed: dict[str, list[str]]) -> dict[str, Any]:
-    """The parameters of a call as a body: what the path gives may not be in it, the rest is needed as ever."""
-    placed = _PLACED.findall(row.path)
-    found: list[dict[str, Any]] = []
+def _build_body(row: Route, needed: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the schema of a body: the params of the call without those in the path."""
+    in_path = _PATH_NAMES.findall(row.path)
+    schemas: list[dict[str, Any]] = []
     for kind in dict.fromkeys(METHODS[name].params.__name__ for name in (row.method, row.many) if name):
-        also = [name for name in needed[kind] if name not in placed]
-        refused = {"properties": dict.fromkeys(placed, False)} if placed else {}
-        found.append({"$ref": _SCHEMAS + kind, **refused, **({"required": also} if also else {})})
-    return _any_of(found)
+        required = [name for name in needed[kind] if name not in in_path]
+        excluded = {"properties": dict.fromkeys(in_path, False)} if in_path else {}
+        schemas.append({"$ref": _SCHEMAS + kind, **excluded, **({"required": required} if required else {})})
+    return _any_of(schemas)
 
 
 def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _parameter(place: str, name: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+def _build_parameter(place: str, name: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
     return {"name": name, "in": place, "required": required or place == "path", "schema": schema}
 
 
-def _content(description: str, schema: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
+def _build_response(description: str, schema: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
     return {"description": description, "content": {kind: {"schema": schema}}}
 
 
-def _json_body(schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+def _build_request_body(schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
     return {"required": required, "content": {"application/json": {"schema": schema}}}
 
 
-def _plain(name: str, summary: str, tag: str, answer: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """An operation that is no call of the method table, with further members of its own."""
-    responses = {"200": answer, **_REFUSED}
+def _build_extra(name: str, summary: str, tag: str, response: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """Return an operation without a method in the method table."""
+    responses = {"200": response, **_DEFAULT_RESPONSE}
     return {"operationId": name, "summary": summary, "tags": [tag], **members, "responses": responses}
 
 
-def _stream(path: str, summary: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _build_stream(path: str, summary: str, names: tuple[str, ...]) -> dict[str, Any]:
     parameters = [
-        *(_parameter("path", name, _TEXT) for name in _PLACED.findall(path)),
-        *(_parameter("query", name, _TEXT) for name in names),
-        _parameter("header", "Last-Event-ID", _TEXT),
+        *(_build_parameter("path", name, _TEXT) for name in _PATH_NAMES.findall(path)),
+        *(_build_parameter("query", name, _TEXT) for name in names),
+        _build_parameter("header", "Last-Event-ID", _TEXT),
     ]
-    answer = _content("Server-sent events.", _TEXT, "text/event-stream")
-    return _plain(f"get:{path}", summary, "stream", answer, parameters=parameters)
+    response = _build_response("Server-sent events.", _TEXT, "text/event-stream")
+    return _build_extra(f"get:{path}", summary, "stream", response, parameters=parameters)
 
 
-def _who() -> dict[str, Any]:
+def _build_roster() -> dict[str, Any]:
     texts = {"type": "array", "items": _TEXT}
     task = {
         "conversation": _TEXT,
         "list": {"type": "string", "description": "The short name of its list."},
         "id": _TEXT,
         "title": {"type": "string", "description": "After the titles of its parents."},
-        "lease_expires_at": {"type": ["integer", "null"], "description": "When it is free, if the agent is gone."},
+        "lease_expires_at": {
+            "type": ["integer", "null"],
+            "description": "When the task becomes free, if the agent has left.",
+        },
     }
     agent = {
         "name": _TEXT,
         "is_here": {"type": "boolean"},
-        "facts": {**texts, "description": "When it came or left, its last call, where it works."},
-        "tasks": {"type": "array", "items": _whole(task)},
+        "facts": {**texts, "description": "When the agent connected or left, its last call, and its directory."},
+        "tasks": {"type": "array", "items": _build_object(task)},
     }
-    counted = {"type": "string", "description": "How many left with nothing, in words."}
-    return _whole({"agents": {"type": "array", "items": _whole(agent)}, "others": counted})
+    others = {"type": "string", "description": "Number of agents that left without tasks, as a sentence."}
+    return _build_object({"agents": {"type": "array", "items": _build_object(agent)}, "others": others})
 
 
-def _whole(properties: dict[str, Any]) -> dict[str, Any]:
+def _build_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": [*properties], "properties": properties}
 
 
-def _others() -> dict[str, Any]:
-    which = _parameter("query", "conversation", _TEXT)
-    task = _parameter("path", "taskId", _TEXT)
-    shown = {"$ref": _SCHEMAS + "AgentTask"}
-    tasks = {"type": "array", "items": shown}
-    done = _whole({"success": {"const": True}})
-    completed = _whole({**done["properties"], "task": shown, "nextTaskId": _TEXT_OR_NULL})
-    completed["properties"]["note"] = {"type": "string", "description": "What the completion still waits for."}
-    summary = _json_body({"type": "object", "properties": {"resultSummary": _TEXT_OR_NULL}})
-    ticket = _json_body({**_whole({"ticket": _TEXT}), "additionalProperties": False}, required=True)
+def _build_extras() -> dict[str, Any]:
+    list_name = _build_parameter("query", "conversation", _TEXT)
+    task = _build_parameter("path", "taskId", _TEXT)
+    agent_task = {"$ref": _SCHEMAS + "AgentTask"}
+    tasks = {"type": "array", "items": agent_task}
+    success = _build_object({"success": {"const": True}})
+    completed = _build_object({**success["properties"], "task": agent_task, "nextTaskId": _TEXT_OR_NULL})
+    completed["properties"]["note"] = {
+        "type": "string",
+        "description": "What the task still waits for before it counts as completed.",
+    }
+    summary = _build_request_body({"type": "object", "properties": {"resultSummary": _TEXT_OR_NULL}})
+    ticket = _build_request_body({**_build_object({"ticket": _TEXT}), "additionalProperties": False}, required=True)
     return {
         "/api/agent/tasks": {
-            "get": _plain(
-                "getAgentTasks", "All tasks of a list.", "agent", _content("The tasks.", tasks), parameters=[which]
+            "get": _build_extra(
+                "getAgentTasks",
+                "All tasks of a list.",
+                "agent",
+                _build_response("The tasks.", tasks),
+                parameters=[list_name],
             )
         },
         "/api/agent/tasks/{taskId}": {
-            "delete": _plain(
-                "deleteAgentTask", "Deletes a task.", "agent", _content("It is gone.", done), parameters=[task, which]
+            "delete": _build_extra(
+                "deleteAgentTask",
+                "Deletes a task.",
+                "agent",
+                _build_response("The task was deleted.", success),
+                parameters=[task, list_name],
             )
         },
         "/api/agent/tasks/{taskId}/complete": {
-            "post": _plain(
+            "post": _build_extra(
                 "completeAgentTask",
                 "Completes a task; in a serial list the next one starts.",
                 "agent",
-                _content("It is complete.", completed),
-                parameters=[task, which],
+                _build_response("The task was completed.", completed),
+                parameters=[task, list_name],
                 requestBody=summary,
             )
         },
         WHO: {
-            "get": _plain(
+            "get": _build_extra(
                 "getAgents",
-                "Who is there, or left lately: everywhere, or in one list.",
+                "Lists agents and people who are connected or left recently, in all lists or in one.",
                 "agent",
-                _content("Who is there.", _who()),
-                description="A token for one list is shown who works in that list, without their directories.",
-                parameters=[which],
+                _build_response("Connected and recent agents and people.", _build_roster()),
+                description="A token limited to one list sees only those who work in it, without their directories.",
+                parameters=[list_name],
             )
         },
         "/api/session": {
-            "post": _plain(
+            "post": _build_extra(
                 "postSession",
-                "Gives a session token for a ticket, once.",
+                "Exchanges a ticket, which works once, for a session token.",
                 "session",
-                _content("The session.", {"type": "object"}),
+                _build_response("The session.", {"type": "object"}),
                 security=[],
                 requestBody=ticket,
             )
@@ -278,15 +291,15 @@ def _others() -> dict[str, Any]:
                 "summary": "This document.",
                 "tags": ["daemon"],
                 "security": [],
-                "responses": {"200": _content("The document.", {"type": "object"})},
+                "responses": {"200": _build_response("The document.", {"type": "object"})},
             }
         },
     }
 
 
-def _problem() -> dict[str, Any]:
+def _build_problem() -> dict[str, Any]:
     return {
-        "description": "Why a request was refused (RFC 9457), with the facts of its kind as further members.",
+        "description": "An error (RFC 9457), with the data of its kind as further members.",
         "type": "object",
         "required": ["type", "title", "status", "detail", "kind"],
         "properties": {

@@ -1,7 +1,7 @@
-"""The table of what is served: which request makes which call of the method table.
+"""The route table: the method of the protocol that each verb and path calls.
 
-A name in a path is the name of the call's parameter. What GET and DELETE take besides comes from the query,
-what the others take from a JSON object.
+A name in a path is a parameter of the call. GET and DELETE take further parameters from the query, other verbs from a
+JSON object.
 """
 
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ _TASK = f"{_LIST}/tasks/{{task}}"
 
 
 class Route(NamedTuple):
-    """A row: `many` is the method for a body that has `tasks`."""
+    """A row of the table. `many` is the method for a body with the member `tasks`."""
 
     verb: Verb
     path: str
@@ -65,29 +65,29 @@ ROUTES = (
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )
 
-LEFT_OUT = {
-    "daemon.hello": "the connection to the daemon is the server's",
-    "daemon.shutdown": "ends more than a face should",
-    "daemon.backup": "writes files",
-    "rpc.discover": "the document of this interface is /api/v1/openapi.json",
-    "rpc.cancel": "a request that is hung up is given up",
-    "$/cancelRequest": "a request that is hung up is given up",
-    "initialize": "for clients of language servers",
-    "initialized": "for clients of language servers",
-    "shutdown": "for clients of language servers",
-    "exit": "for clients of language servers",
-    "event.wait": "streams do that",
-    "event.subscribe": "streams do that",
-    "event.unsubscribe": "streams do that",
-    "agent.enter": "the connection to the daemon is the server's",
-    "agent.leave": "the connection to the daemon is the server's",
-    "agent.list": "names directories, and tasks of other lists: GET /api/v1/agents says what a token may see",
+UNROUTED = {
+    "daemon.hello": "the connection to the daemon belongs to the server",
+    "daemon.shutdown": "would stop the daemon for all its clients",
+    "daemon.backup": "writes files on this machine",
+    "rpc.discover": "/api/v1/openapi.json documents this interface",
+    "rpc.cancel": "closing the connection cancels a request",
+    "$/cancelRequest": "closing the connection cancels a request",
+    "initialize": "for language-server clients",
+    "initialized": "for language-server clients",
+    "shutdown": "for language-server clients",
+    "exit": "for language-server clients",
+    "event.wait": "the streams replace it",
+    "event.subscribe": "the streams replace it",
+    "event.unsubscribe": "the streams replace it",
+    "agent.enter": "the connection to the daemon belongs to the server",
+    "agent.leave": "the connection to the daemon belongs to the server",
+    "agent.list": "returns directories and tasks of other lists; GET /api/v1/agents filters them by token",
     "space.add": "decides which files and addresses of this machine the daemon uses",
-    "space.list": "belongs to who configures the machine",
-    "space.remove": "belongs to who configures the machine",
-    "list.share": "gives a list out of this machine",
-    "list.join": "belongs to who configures the machine",
-    "list.leave": "belongs to who configures the machine",
-    "space.repair": "belongs to who configures the machine",
+    "space.list": "shows the configuration of this machine",
+    "space.remove": "changes the configuration of this machine",
+    "list.share": "publishes a list outside this machine",
+    "list.join": "changes the configuration of this machine",
+    "list.leave": "changes the configuration of this machine",
+    "space.repair": "changes the configuration of this machine",
 }
-"""The methods that have no route, and why."""
+"""Methods without a route, with the reason."""

@@ -1,4 +1,4 @@
-"""Three endpoints of an older design for one list, under `/api/agent`, with its names and shapes."""
+"""Three endpoints for one list under `/api/agent`, compatible in names and shapes with an older design."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ from punchlist_schemas.results import SetStatusResult, TaskListResult
 from punchlist_schemas.things import Counts, Task
 
 TASKS = "/api/agent/tasks"
-_TRIES = 5
-"""Maximum number of tries to complete a task while the list changes."""
+_MAX_TRIES = 5
+"""Maximum number of tries to complete a task while others change the list."""
 
 
-def shown(task: Task, sequence: int) -> dict[str, Any]:
-    """A task in that design's shape: times in milliseconds, null where there is nothing to say.
+def _format_task(task: Task, sequence: int) -> dict[str, Any]:
+    """Return a task in the older design's shape: times in milliseconds, null for empty members.
 
-    `sequence` is its place in the list, from 1. A task at its gate has `waitsFor` too.
+    `sequence` is its place in the list, from 1. A task that waits at its gate also has `waitsFor`.
     """
     row: dict[str, Any] = {
         "id": task.id,
@@ -46,8 +46,8 @@ class Seed:
     """The three endpoints.
 
     Args:
-        access: Whom requests speak for.
-        conversation: The list that is meant where the query names none.
+        access: Resolves what a request may do.
+        conversation: Default list, for queries that name none.
     """
 
     def __init__(self, access: Access, conversation: str) -> None:
@@ -60,21 +60,23 @@ class Seed:
         )
 
     async def _list(self, request: Request) -> Response:
-        client, name, _ = await self._place(request)
-        return json_response([shown(task, at) for at, task in enumerate((await _listed(client, name)).tasks, 1)])
+        client, name, _ = await self._resolve_target(request)
+        tasks = (await _list_tasks(client, name)).tasks
+        return json_response([_format_task(task, place) for place, task in enumerate(tasks, 1)])
 
     async def _delete(self, request: Request) -> Response:
-        client, name, actor = await self._place(request)
-        doomed = TaskDelete(conversation=name, task=request.path_params["taskId"], actor=actor)
-        await client.forward(Call.of("task.delete", doomed))
+        client, name, actor = await self._resolve_target(request)
+        params = TaskDelete(conversation=name, task=request.path_params["taskId"], actor=actor)
+        await client.forward(Call.of("task.delete", params))
         return json_response({"success": True})
 
     async def _complete(self, request: Request) -> Response:
-        client, name, actor = await self._place(request)
-        given = await bodies.body(request)
-        summary = given.pop("resultSummary", None)
-        if given or not (summary is None or isinstance(summary, str)):
-            raise Refused("invalid_params", "The body has resultSummary, a text, or nothing.", field="resultSummary")
+        client, name, actor = await self._resolve_target(request)
+        body = await bodies.parse_body(request)
+        summary = body.pop("resultSummary", None)
+        if body or not (summary is None or isinstance(summary, str)):
+            detail = "The body may have resultSummary, a string, and nothing else."
+            raise Refused("invalid_params", detail, field="resultSummary")
         params = TaskSetStatus(
             conversation=name,
             task=request.path_params["taskId"],
@@ -82,51 +84,53 @@ class Seed:
             result_summary=summary,
             actor=actor,
         )
-        done = await _completed(client, params)
-        tasks = (await _listed(client, name)).tasks
-        sequence = next((at for at, each in enumerate(tasks, 1) if each.id == done.task.id), 0)
-        following = None if done.next_task is None else done.next_task.id
-        note = {"note": told} if (told := gated(done.task)) else {}
-        return json_response({"success": True, "task": shown(done.task, sequence), "nextTaskId": following, **note})
+        result = await _complete_task(client, params)
+        tasks = (await _list_tasks(client, name)).tasks
+        sequence = next((place for place, task in enumerate(tasks, 1) if task.id == result.task.id), 0)
+        next_id = None if result.next_task is None else result.next_task.id
+        note = {"note": text} if (text := gated(result.task)) else {}
+        task = _format_task(result.task, sequence)
+        return json_response({"success": True, "task": task, "nextTaskId": next_id, **note})
 
-    async def _place(self, request: Request) -> tuple[AsyncClient, str, str | None]:
-        """The connection, the list that is meant, and the actor of changes (None: the connection's name)."""
-        scope = self._access.scope(request)
-        named = request.query_params.getlist("conversation")
-        if len(named) > 1 or set(request.query_params) - {"conversation"}:
-            raise Refused("invalid_params", "The query takes conversation, once.", field="conversation")
-        name = named[0] if named else scope.list or self._conversation
+    async def _resolve_target(self, request: Request) -> tuple[AsyncClient, str, str | None]:
+        """Return the connection, the list and the actor of changes (None for the connection's name)."""
+        scope = self._access.require_scope(request)
+        names = request.query_params.getlist("conversation")
+        if len(names) > 1 or set(request.query_params) - {"conversation"}:
+            detail = "The only query parameter is conversation, and it may be given once."
+            raise Refused("invalid_params", detail, field="conversation")
+        name = names[0] if names else scope.list or self._conversation
         confine(scope, name)
-        return await self._access.client(scope), name, self._access.actor(scope) or None
+        return await self._access.get_client(scope), name, self._access.get_actor(scope) or None
 
 
-async def _listed(client: AsyncClient, name: str) -> TaskListResult:
+async def _list_tasks(client: AsyncClient, name: str) -> TaskListResult:
     try:
         result = await client.forward(Call.of("task.list", TaskList(conversation=name)))
-    except NotFound:  # nobody has used the list yet
+    except NotFound:  # the list has not been used yet
         return TaskListResult(tasks=(), counts=Counts(), version=0, seq=0, total=0)
     return msgspec.json.decode(result, type=TaskListResult)
 
 
-async def _completed(client: AsyncClient, params: TaskSetStatus) -> SetStatusResult:
-    """Complete a task that has no other result yet.
+async def _complete_task(client: AsyncClient, params: TaskSetStatus) -> SetStatusResult:
+    """Complete a task; repeating it with the same result succeeds.
 
     Raises:
-        Refused: It has been completed with another result, which stays.
-        VersionConflict: The list changes faster than it is looked at.
+        Refused: The task already has another result, which is kept.
+        VersionConflict: The list changed during every try.
     """
-    for attempt in range(_TRIES):
-        listed = await _listed(client, params.conversation)
-        task = next((each for each in listed.tasks if each.id == params.task), None)
+    for attempt in range(_MAX_TRIES):
+        listed = await _list_tasks(client, params.conversation)
+        task = next((task for task in listed.tasks if task.id == params.task), None)
         first = task.result_summary if task is not None and (task.status == "completed" or task.waits_for) else ""
         if first and params.result_summary not in (None, first):
-            now = f"was handed in already and {waiting(task)}" if task and task.waits_for else "is completed already"
-            said = f"Task #{params.task} {now}; its result stays: {first}"
-            raise Refused("illegal_transition", said, task=params.task, resultSummary=first)
+            state = f"is already handed in and {waiting(task)}" if task and task.waits_for else "is already completed"
+            detail = f"Task #{params.task} {state}; its result is kept: {first}"
+            raise Refused("illegal_transition", detail, task=params.task, resultSummary=first)
         params = msgspec.structs.replace(params, expect_version=listed.version or None)
         try:
             return msgspec.json.decode(await client.forward(Call.of("task.set_status", params)), type=SetStatusResult)
         except VersionConflict:
-            if attempt == _TRIES - 1:
+            if attempt == _MAX_TRIES - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")

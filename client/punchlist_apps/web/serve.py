@@ -1,4 +1,4 @@
-"""Runs the server until a signal, or until nobody uses it."""
+"""Runs the server until a signal or until it has been idle too long."""
 
 import socket
 
@@ -9,15 +9,15 @@ from punchlist.connection.options import Options
 from punchlist_apps.common.http.connections import Places, most_places
 from punchlist_apps.common.http.keys import Keys
 from punchlist_apps.common.http.server import http_server
-from punchlist_apps.web.app import Setup, web_app
+from punchlist_apps.web.app import Setup, build_app
 
 
 async def serve(options: Options, keys: Keys, sockets: list[socket.socket], setup: Setup) -> None:
-    """Serve on these sockets; `options` say how to connect to the daemon, `keys` what requests have to show."""
+    """Serve on these sockets. `options` configure the connection to the daemon."""
     ending, places = anyio.Event(), Places(most_places(), lambda token: keys.scope(token) is not None)
     client = AsyncClient(**options)
     try:
-        app = web_app(client, keys, ending, setup)
+        app = build_app(client, keys, ending, setup)
         server = http_server(app, places, ending)
         async with anyio.create_task_group() as group:
             if setup.idle_s is not None:

@@ -1,4 +1,4 @@
-"""Who is there, in the words of `punch who`: of all lists, or for a link to one list of that list alone."""
+"""Connected agents and people as in `punch who`; for a token limited to one list, those of that list."""
 
 import time
 
@@ -13,20 +13,20 @@ from punchlist_apps.web.access import Access, confine
 from punchlist_apps.web.calls import Handler, json_response
 
 
-def who(access: Access) -> Handler:
-    """Return what answers `GET /api/v1/agents`."""
+def build_who_handler(access: Access) -> Handler:
+    """Return the handler of `GET /api/v1/agents`."""
 
     async def handle(request: Request) -> Response:
-        scope = access.scope(request)
-        params = bodies.query(request, "agent.list")
-        if (wanted := params.setdefault("conversation", scope.list)) is not None:
-            confine(scope, wanted)
-        client = await access.client(scope)
-        found = msgspec.json.decode(await client.forward(Call.raw("agent.list", params)))
+        scope = access.require_scope(request)
+        params = bodies.parse_query(request, "agent.list")
+        if (conversation := params.setdefault("conversation", scope.list)) is not None:
+            confine(scope, conversation)
+        client = await access.get_client(scope)
+        result = msgspec.json.decode(await client.forward(Call.raw("agent.list", params)))
         if scope.list is not None:
-            found = filter_for_list(found, scope.list)
-        told = build_roster(found, int(time.time() * 1000))
-        agents = [{**one._asdict(), "tasks": [task._asdict() for task in one.tasks]} for one in told.agents]
-        return json_response({"agents": agents, "others": told.others})
+            result = filter_for_list(result, scope.list)
+        roster = build_roster(result, int(time.time() * 1000))
+        agents = [{**agent._asdict(), "tasks": [task._asdict() for task in agent.tasks]} for agent in roster.agents]
+        return json_response({"agents": agents, "others": roster.others})
 
     return handle

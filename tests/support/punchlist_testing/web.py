@@ -14,7 +14,7 @@ from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
 from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_apps.common.http.server import Server, http_server
 from punchlist_apps.common.http.sockets import loopback_sockets
-from punchlist_apps.web.app import Setup, web_app
+from punchlist_apps.web.app import Setup, build_app
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 
 PATIENCE_S = 30
@@ -185,7 +185,7 @@ async def served(
         client = AsyncClient(socket=meant.socket, autostart=False, name="punch web", timeout_s=timeout_s)
         sockets = loopback_sockets(0)
         places = Places(600, lambda token: keys.scope(token) is not None)
-        server = http_server(web_app(client, keys, ending, Setup(**setup)), places, ending)
+        server = http_server(build_app(client, keys, ending, Setup(**setup)), places, ending)
         web = Web(meant, server, sockets[0].getsockname()[1], keys, secret)
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, sockets)

@@ -1,66 +1,70 @@
-// All lists: what needs somebody, what is being worked on, what waits.
+// The board: all lists, in sections by what they need.
 
 import { html, signal } from "./vendor.js";
-import { board, boardFilter, cards, go, hashOf, known, nameOf, now, total } from "./model.js";
+import { board, boardFilter, cards, go, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
 import { Bar, Key, Mark, Since, Text } from "./parts.js";
 import { ownerOf } from "./rows.js";
 import { plural, sharedNote, since } from "./text.js";
 import { state } from "./link.js";
 
-const FEW = { needs: 48, working: 48, waiting: 24, done: 12, quiet: 0 };
-const MORE = 96;
-const extra = signal({});
-export const picked = signal(null); // the card that the keys are at
+const INITIAL_CARDS = { needs: 48, working: 48, waiting: 24, done: 12, quiet: 0 };
+const PAGE_SIZE = 96;
+const extraCards = signal({}); // by section key
+export const selectedCard = signal(null); // conversation of the card that keys act on
 
-/** The cards as they stand on the screen, for the keys. */
-export const onScreen = () => board.value.flatMap((section) => section.cards.slice(0, room(section)));
-const room = (section) => (boardFilter.value ? MORE : FEW[section.key]) + (extra.value[section.key] ?? 0);
+/** Return the cards in the order of the screen. */
+export const listVisibleCards = () => board.value.flatMap((section) => section.cards.slice(0, getLimit(section)));
+const getLimit = (section) =>
+  (boardFilter.value ? PAGE_SIZE : INITIAL_CARDS[section.key]) + (extraCards.value[section.key] ?? 0);
 
 export function Board() {
-  if (!known.value)
+  if (!isBoardLoaded.value)
     return html`<main class="board"><h1 class="sr">Board</h1>
       <p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
   return html`<main class="board" id="main">
     <h1 class="sr">Board</h1>
     ${board.value.map((section) => html`<${Section} key=${section.key} section=${section} />`)}
-    ${!board.value.length && (cards.value.size ? html`<${Hidden} />` : html`<${Nothing} />`)}
+    ${!board.value.length && (cards.value.size ? html`<${NoMatches} />` : html`<${NoLists} />`)}
   </main>`;
 }
 
-const Hidden = () => html`<div class="teach">
-  <h2>No list fits</h2>
+const NoMatches = () => html`<div class="teach">
+  <h2>No matching lists</h2>
   <p>${plural(cards.value.size, "list is", "lists are")} hidden by the filter. <${Key} of="escape" /> clears it.</p>
 </div>`;
 
-const Nothing = () => html`<div class="teach">
+const NoLists = () => html`<div class="teach">
   <h2>No lists yet</h2>
-  <p>Every agent and every project gets a list here as soon as it plans something. Nothing has to be reloaded.</p>
+  <p>Each agent and each project gets a list here as soon as it plans something. No need to reload.</p>
   <ol>
-    <li>Give the list to your agent: <code>punch setup claude-code</code></li>
-    <li>Or begin one yourself: <code>punch add "Write the parser"</code>, or press <${Key} of="a" />.</li>
+    <li>Connect your agent: <code>punch setup claude-code</code></li>
+    <li>Or start a list yourself: <code>punch add "Write the parser"</code>, or press <${Key} of="a" />.</li>
   </ol>
 </div>`;
 
 function Section({ section }) {
-  const shown = section.cards.slice(0, room(section));
+  const shown = section.cards.slice(0, getLimit(section));
   const left = section.cards.length - shown.length;
-  const more = () => (extra.value = { ...extra.value, [section.key]: (extra.value[section.key] ?? 0) + MORE });
-  const next = shown.length ? plural(Math.min(left, MORE), "more list", "more lists") : plural(left, "quiet list");
+  const showMore = () => {
+    const count = (extraCards.value[section.key] ?? 0) + PAGE_SIZE;
+    extraCards.value = { ...extraCards.value, [section.key]: count };
+  };
+  const next = shown.length ? plural(Math.min(left, PAGE_SIZE), "more list", "more lists") : plural(left, "quiet list");
   return html`<section class=${`sec-${section.key}`} aria-labelledby=${`h-${section.key}`}>
     <h2 id=${`h-${section.key}`}>${section.title}${" "}
       <span class="count">${section.cards.length.toLocaleString()}</span></h2>
     ${shown.length > 0 && html`<ul class="cards">
       ${shown.map((card) => html`<${Card} key=${card.conversation} card=${card} />`)}</ul>`}
-    ${left > 0 && html`<button class="more" onClick=${more}>Show ${next}</button>`}
+    ${left > 0 && html`<button class="more" onClick=${showMore}>Show ${next}</button>`}
   </section>`;
 }
 
-const SHOWN = 3;
+const MAX_RUNNING = 3;
 
 function Card({ card }) {
   const { counts, running = [] } = card;
   const all = total(counts);
-  const left = counts.in_progress - Math.min(running.length, SHOWN);
+  const left = counts.in_progress - Math.min(running.length, MAX_RUNNING);
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -75,7 +79,8 @@ function Card({ card }) {
     counts.paused > (card.waiting ?? 0) && ["warn", `${counts.paused - (card.waiting ?? 0)} paused`],
     counts.blocked && ["dim", `${counts.blocked} blocked`],
   ].filter(Boolean);
-  return html`<li class=${`card${picked.value === card.conversation ? " picked" : ""}`} data-list=${card.conversation}>
+  const isSelected = selectedCard.value === card.conversation;
+  return html`<li class=${`card${isSelected ? " picked" : ""}`} data-list=${card.conversation}>
     <a href=${hashOf({ name: card.conversation })} onClick=${open}>
       <h3><${Text} of=${nameOf(card)} /></h3>
       <p class="facts">
@@ -85,13 +90,13 @@ function Card({ card }) {
       </p>
       <${Bar} counts=${counts} />
       ${running.length > 0 && html`<ul class="running">
-        ${running.slice(0, SHOWN).map((one) => html`<${Running} key=${one.id} one=${one} />`)}</ul>`}
+        ${running.slice(0, MAX_RUNNING).map((task) => html`<${Running} key=${task.id} task=${task} />`)}</ul>`}
       ${left > 0 && html`<p class="rest">and ${left} more</p>`}
     </a>
   </li>`;
 }
 
-const Running = ({ one }) => html`<li>
-  <${Mark} state="in_progress" /><${Text} class="what" of=${one.active_form || one.title} />
-  ${one.owner && html`<${Text} class="owner" of=${ownerOf(one)} />`}<${Since} at=${one.since} />
+const Running = ({ task }) => html`<li>
+  <${Mark} state="in_progress" /><${Text} class="what" of=${task.active_form || task.title} />
+  ${task.owner && html`<${Text} class="owner" of=${ownerOf(task)} />`}<${Since} at=${task.since} />
 </li>`;

@@ -1,231 +1,242 @@
-// The panel of punch chat. Everything that others wrote becomes a text node, never HTML.
+// The chat page. Text from the server becomes text nodes, never HTML.
 
-import { call, eventsOf, problemOf, session, signIn, signedOut, sleep } from "./link.js";
+import { call, readEvents, readProblem, session, signIn, signedOut, sleep } from "./link.js";
 
 const API = "/api/v1/chats";
-const AWAY = "The server does not answer. Nothing was lost; the answer comes when it is back.";
-const LET_IN = "To let this browser in, run: punch web --link";
-const at = (id) => document.getElementById(id);
-const said = at("said");
+const AWAY = "The server is not responding. Nothing was lost; the answer arrives when it is back.";
+const SIGN_IN = "To sign this browser in, run: punch web --link";
+const byId = (id) => document.getElementById(id);
+const messages = byId("said");
 let thread = "";
-let following = null;
-let unsent = null;
-let sending = null;
+let turnWork = null; // promise of the current delivery or turn
+let unsent = null; // { text, thread, turn } of a message without a response
+let sending = null; // AbortController of the current delivery
 let deliveries = 0;
 
-function make(tag, name, text) {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (text) made.textContent = text;
-  return made;
+function createElement(tag, name, text) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text) element.textContent = text;
+  return element;
 }
 
-function trouble(text = "") {
-  at("trouble").textContent = text;
-  at("trouble").hidden = !text;
+function showTrouble(text = "") {
+  byId("trouble").textContent = text;
+  byId("trouble").hidden = !text;
 }
 
-/** Show what failed. Without a sign-in nothing can be sent any more. */
-function report(error) {
-  if (session.value) return trouble(error.message);
-  for (const old of said.querySelectorAll(".answers")) old.remove();
+/** Show an error. Without a session, disable the page, since nothing can be sent any more. */
+function reportError(error) {
+  if (session.value) return showTrouble(error.message);
+  removeAnswers();
   for (const field of document.querySelectorAll("button, input, textarea")) field.disabled = true;
-  trouble(signedOut.value ? `${signedOut.value} ${LET_IN}` : error.message);
+  showTrouble(signedOut.value ? `${signedOut.value} ${SIGN_IN}` : error.message);
 }
 
-function bubble(role, id) {
-  const there = id && document.getElementById(`m-${id}`);
-  if (there) return there;
-  const made = make("li", role);
-  if (id) made.id = `m-${id}`;
-  made.append(make("div", "text"));
-  said.append(made);
-  made.scrollIntoView({ block: "end" });
-  return made;
+/** Remove the yes and no buttons of earlier questions. */
+function removeAnswers() {
+  for (const answers of messages.querySelectorAll(".answers")) answers.remove();
 }
 
-function show(role, id, content) {
-  const made = bubble(role, id);
-  if (role === "user") for (const old of said.querySelectorAll(".answers")) old.remove();
-  made.replaceChildren(make("div", "text", content.text));
-  if (content.about?.length) made.append(make("div", "hush", content.about.join("\n")));
-  if (content.mark) made.append(make("div", "hush", content.mark));
+function getBubble(role, id) {
+  const existing = id && document.getElementById(`m-${id}`);
+  if (existing) return existing;
+  const bubble = createElement("li", role);
+  if (id) bubble.id = `m-${id}`;
+  bubble.append(createElement("div", "text"));
+  messages.append(bubble);
+  bubble.scrollIntoView({ block: "end" });
+  return bubble;
+}
+
+function showMessage(role, id, content) {
+  const bubble = getBubble(role, id);
+  if (role === "user") removeAnswers();
+  bubble.replaceChildren(createElement("div", "text", content.text));
+  if (content.about?.length) bubble.append(createElement("div", "hush", content.about.join("\n")));
+  if (content.mark) bubble.append(createElement("div", "hush", content.mark));
   if (content.receipts?.length) {
-    const chips = make("div", "chips");
+    const chips = createElement("div", "chips");
     for (const { type, task, seq } of content.receipts) {
-      chips.append(make("span", "", `${type}${task ? ` #${task}` : ""} · seq ${seq}`));
+      chips.append(createElement("span", "", `${type}${task ? ` #${task}` : ""} · seq ${seq}`));
     }
-    made.append(chips);
+    bubble.append(chips);
   }
-  for (const note of content.notes ?? []) made.append(make("div", "note", note));
+  for (const note of content.notes ?? []) bubble.append(createElement("div", "note", note));
   if (content.asks) {
-    const answers = make("div", "answers");
+    const answers = createElement("div", "answers");
     for (const word of ["yes", "no"]) {
-      const button = make("button", word === "yes" ? "danger" : "", word);
+      const button = createElement("button", word === "yes" ? "danger" : "", word);
       button.type = "button";
       button.addEventListener("click", () => send(word));
       answers.append(button);
     }
-    made.append(answers);
+    bubble.append(answers);
   }
-  made.scrollIntoView({ block: "end" });
+  bubble.scrollIntoView({ block: "end" });
 }
 
-function working(on) {
-  at("stop").hidden = !on;
-  at("send").hidden = on;
+function showWorking(isWorking) {
+  byId("stop").hidden = !isWorking;
+  byId("send").hidden = isWorking;
 }
 
 /**
- * Make attempts until one returns true, however long the server is away. `attempt(reached)` calls `reached` when the
- * server answers.
+ * Retry until an attempt returns true; false if the thread changes or `stop` is aborted. `attempt(onReached)` calls
+ * `onReached` when the server responds, which resets the backoff.
  */
-async function insist(attempt, stop) {
-  const mine = thread;
+async function retry(attempt, stop) {
+  const current = thread;
   let failures = 0;
-  const reached = () => ((failures = 0), trouble());
-  for (; thread === mine && !stop?.aborted; failures++) {
+  const onReached = () => ((failures = 0), showTrouble());
+  for (; thread === current && !stop?.aborted; failures++) {
     try {
-      if (await attempt(reached)) return true;
+      if (await attempt(onReached)) return true;
     } catch (error) {
       const status = error.facts?.status;
       if (status < 500 && status !== 429) throw error;
-      if (failures > 2 || error.kind === "away") trouble(status ? error.message : AWAY);
+      if (failures > 2 || error.kind === "away") showTrouble(status ? error.message : AWAY);
     }
     await sleep(Math.min(500 * 2 ** failures, 4000), stop);
   }
   return false;
 }
 
-/** Follow a turn to its end. Another process may go on with it, so each try hears all. */
-function follow(turn) {
-  const mine = thread;
-  return insist(async (reached) => {
+/** Follow a turn to its end. Each try reads all events again, since another process may have continued the turn. */
+function followTurn(turn) {
+  const current = thread;
+  return retry(async (onReached) => {
     const headers = { Authorization: `Bearer ${session.value?.token}` };
-    const response = await fetch(`${API}/${mine}/turns/${turn}`, { headers, cache: "no-store" });
-    if (!response.ok) throw await problemOf(response);
-    reached();
-    for await (const { event, data } of eventsOf(response)) {
-      if (thread !== mine || heard(turn, event, data)) return true;
+    const response = await fetch(`${API}/${current}/turns/${turn}`, { headers, cache: "no-store" });
+    if (!response.ok) throw await readProblem(response);
+    onReached();
+    for await (const { event, data } of readEvents(response)) {
+      if (thread !== current || applyEvent(turn, event, data)) return true;
     }
   });
 }
 
-/** Show that work is under way until it ends, and what failed. */
-function during(work) {
-  working(true);
-  following = work.catch(report).finally(() => {
-    following = null;
-    working(false);
+/** Show the stop button until the work ends, and report its error. */
+function track(work) {
+  showWorking(true);
+  turnWork = work.catch(reportError).finally(() => {
+    turnWork = null;
+    showWorking(false);
   });
 }
 
-function heard(turn, name, data) {
-  const text = () => bubble("assistant", `${turn}.a`).querySelector(".text");
+/** Show an event of a turn; return whether it is the last one. */
+function applyEvent(turn, name, data) {
+  const text = () => getBubble("assistant", `${turn}.a`).querySelector(".text");
   if (name === "turn.started") document.getElementById(`m-${turn}.a`)?.querySelector(".text").replaceChildren();
   else if (name === "delta") text().append(data.text);
   else if (name === "tool.started") text().replaceChildren(`${data.tool} …`);
-  else if (name === "failed") trouble(data.text);
-  else if (name === "message") show("assistant", `${turn}.a`, data);
+  else if (name === "failed") showTrouble(data.text);
+  else if (name === "message") showMessage("assistant", `${turn}.a`, data);
   return name === "end";
 }
 
 function send(text) {
-  if (!text.trim() || following) return;
-  trouble();
-  during(deliver(text).finally(() => (sending = null)));
+  if (!text.trim() || turnWork) return;
+  showTrouble();
+  track(deliver(text).finally(() => (sending = null)));
 }
 
-/** Send a message until it arrives or the person gives up, and follow its turn. */
+/** Send a message until it arrives or the user stops it, and follow its turn. */
 async function deliver(text) {
   deliveries++;
   sending = new AbortController();
-  const until = sending.signal;
-  if (!thread && !(await insist(() => begin(text), until))) return giveUp(text, until);
-  // What is sent again because no answer came is the same turn, which is worked on once.
+  const { signal } = sending;
+  if (!thread && !(await retry(() => openThread(text), signal))) return giveUp(text, signal);
+  // A repeated message keeps its turn id, so the server runs it once.
   if (unsent?.text !== text || unsent.thread !== thread) {
     unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
   }
   const { turn } = unsent;
-  const mine = thread;
-  show("user", turn, { text });
-  if (!(await insist(() => call("POST", `${API}/${mine}`, { text, turn }), until))) return giveUp(text, until);
+  const current = thread;
+  showMessage("user", turn, { text });
+  if (!(await retry(() => call("POST", `${API}/${current}`, { text, turn }), signal))) return giveUp(text, signal);
   sending = unsent = null;
-  at("text").value = "";
-  trouble();
-  if (thread === mine) await follow(turn);
+  byId("text").value = "";
+  showTrouble();
+  if (thread === current) await followTurn(turn);
 }
 
-function giveUp(text, until) {
-  if (!until.aborted) return;
-  at("text").value ||= text; // a press of a button
-  trouble("Stopped. Send it again when the server is back; it is done once.");
+function giveUp(text, signal) {
+  if (!signal.aborted) return;
+  byId("text").value ||= text; // empty if the message came from a yes or no button
+  showTrouble("Stopped. Send it again when the server is back; it is done once.");
 }
 
-async function begin(title) {
-  const made = await call("POST", API, { list: at("list").value, title: title.slice(0, 80) });
-  thread = made.thread;
-  keep();
+async function openThread(title) {
+  const created = await call("POST", API, { list: byId("list").value, title: title.slice(0, 80) });
+  thread = created.thread;
+  updateAddress();
   return true;
 }
 
-/** Write into the address what is shown, for a reload. */
-function keep() {
-  const shown = new URLSearchParams({ list: at("list").value, ...(thread && { thread }) });
-  history.replaceState(null, "", `${location.pathname}?${shown}`);
+/** Put the list and thread into the address, for a reload. */
+function updateAddress() {
+  const query = new URLSearchParams({ list: byId("list").value, ...(thread && { thread }) });
+  history.replaceState(null, "", `${location.pathname}?${query}`);
 }
 
-async function open(id) {
+async function showThread(id) {
   thread = id;
-  said.replaceChildren();
-  if (!id) return keep();
-  const told = await call("GET", `${API}/${id}`);
-  trouble();
-  at("list").value = told.list;
-  keep();
-  for (const one of told.messages) show(one.role, one.id, one);
-  const last = told.messages.at(-1);
-  if (last?.role === "user") during(follow(last.id));
+  messages.replaceChildren();
+  if (!id) return updateAddress();
+  const page = await call("GET", `${API}/${id}`);
+  showTrouble();
+  byId("list").value = page.list;
+  updateAddress();
+  for (const message of page.messages) showMessage(message.role, message.id, message);
+  const last = page.messages.at(-1);
+  if (last?.role === "user") track(followTurn(last.id));
 }
 
-/** What was said in another tab or terminal meanwhile. */
-async function look() {
-  if (document.visibilityState === "visible" && session.value && thread && !following) await open(thread).catch(report);
+/** Reload the thread, for messages sent from another tab or terminal. */
+async function refresh() {
+  const isIdle = document.visibilityState === "visible" && session.value && thread && !turnWork;
+  if (isIdle) await showThread(thread).catch(reportError);
 }
 
-/** Open the newest thread of the list, unless something was said before it was known. */
-async function newest() {
+/** Show the newest thread of the list, unless a message was sent while it was loading. */
+async function showNewestThread() {
   const before = deliveries;
-  const told = await call("GET", `${API}?list=${encodeURIComponent(at("list").value)}`);
-  if (deliveries === before) await open(told.threads[0]?.thread ?? "");
+  const page = await call("GET", `${API}?list=${encodeURIComponent(byId("list").value)}`);
+  if (deliveries === before) await showThread(page.threads[0]?.thread ?? "");
 }
 
 async function start() {
-  const asked = new URLSearchParams(location.search);
+  const query = new URLSearchParams(location.search);
+  const id = query.get("thread");
   try {
     await signIn();
-    if (!session.value) return report(new Error(LET_IN));
-    at("list").value = asked.get("list") ?? session.value.scope.list ?? "default";
-    if (!asked.get("thread")) return await newest();
-    await open(asked.get("thread")).catch((error) => (error.kind === "not_found" ? newest() : Promise.reject(error)));
+    if (!session.value) return reportError(new Error(SIGN_IN));
+    byId("list").value = query.get("list") ?? session.value.scope.list ?? "default";
+    if (!id) return await showNewestThread();
+    await showThread(id).catch((error) =>
+      error.kind === "not_found" ? showNewestThread() : Promise.reject(error));
   } catch (error) {
-    report(error);
+    reportError(error);
   }
 }
 
-/** Stop the turn, or the attempts to send a message. */
+/** Stop the turn, or the retries of a message. */
 function stop() {
   if (sending) sending.abort();
-  else call("POST", `${API}/${thread}/stop`, {}).catch(report);
+  else call("POST", `${API}/${thread}/stop`, {}).catch(reportError);
 }
 
-at("form").addEventListener("submit", (event) => (event.preventDefault(), send(at("text").value)));
-at("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) (event.preventDefault(), send(at("text").value));
+byId("form").addEventListener("submit", (event) => (event.preventDefault(), send(byId("text").value)));
+byId("text").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  send(byId("text").value);
 });
-at("stop").addEventListener("click", stop);
-at("new").addEventListener("click", () => (open(""), at("text").focus()));
-document.addEventListener("visibilitychange", look);
-addEventListener("focus", look);
-at("list").addEventListener("change", () => newest().catch(report));
+byId("stop").addEventListener("click", stop);
+byId("new").addEventListener("click", () => (showThread(""), byId("text").focus()));
+document.addEventListener("visibilitychange", refresh);
+addEventListener("focus", refresh);
+byId("list").addEventListener("change", () => showNewestThread().catch(reportError));
 start();

@@ -1,98 +1,98 @@
-// What a key, a button or a line of the palette does: one table.
+// The commands behind keys, buttons and the palette, in one table.
 
-import { onScreen, picked } from "./board.js";
+import { listVisibleCards, selectedCard } from "./board.js";
 import { call, session, signOut } from "./link.js";
 import {
-  API, ask, attempt, boardFilter, cards, columns, copyText, cursor, dialog, filter, go, goToVersion, isPast, listPath,
-  look, marks, mayChange, place, say, shown, shownIds, shownRows, task, taskPath, why,
+  API, ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
+  go, goToVersion, isPast, listPath, marks, place, showToast, showVersion, taskPath, visibleIds, visibleRows,
+  visibleTasks,
 } from "./model.js";
-import { AS_TEXT, TIMES, whenIn, whenText } from "./members.js";
+import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
 import { belowFirst, gateOf } from "./rows.js";
-import { isNotifying, notify } from "./notify.js";
+import { isNotifying, toggleNotifications } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
 
-let last = null; // what `.` repeats
+let lastChange = null; // repeated by `.`
 
-// What is meant: the marked tasks, or the one that the cursor is at.
-
-function targets() {
-  if (marks.value.size) return shown.value.filter((one) => marks.value.has(one.id));
-  return task.value ? [task.value] : [];
+/** Return the marked tasks, or the task at the cursor. */
+function getTargets() {
+  if (marks.value.size) return visibleTasks.value.filter((task) => marks.value.has(task.id));
+  return currentTask.value ? [currentTask.value] : [];
 }
 
-const nameOf = (one) => `#${one.id} ${safe(one.title)}`;
+const nameOf = (task) => `#${task.id} ${safe(task.title)}`;
 const nameOfAll = (tasks) => (tasks.length === 1 ? nameOf(tasks[0]) : plural(tasks.length, "task"));
 
-/** Do a change to each target, to those below a task before it; the first refusal stops it and is said. */
-async function each(verb, tasks, change) {
+/** Change each task, children before their parents. Stop at the first error and show it. */
+async function changeEach(verb, tasks, change) {
   let count = 0;
-  for (const one of belowFirst(tasks)) {
-    if ((await attempt(() => change(one))) === null) break;
+  for (const task of belowFirst(tasks)) {
+    if ((await attempt(() => change(task))) === null) break;
     count++;
   }
   const ofAll = count < tasks.length ? ` of ${tasks.length}` : "";
-  if (count && tasks.length > 1) say(`${verb}: ${plural(count, "task")}${ofAll}`);
+  if (count && tasks.length > 1) showToast(`${verb}: ${plural(count, "task")}${ofAll}`);
   if (count === tasks.length) marks.value = new Set();
   return count;
 }
 
-async function putStatus(one, status, more = {}) {
+async function postStatus(task, status, more = {}) {
   try {
-    return await call("POST", taskPath(one.id, "/status"), { status, ...more });
+    return await call("POST", taskPath(task.id, "/status"), { status, ...more });
   } catch (error) {
-    if (error.kind !== "lease_held" || !one.fence) throw error;
-    const sure = await ask({ title: `#${one.id} is claimed`, text: [error.message], confirm: "Do it anyway" });
-    return sure && call("POST", taskPath(one.id, "/status"), { status, fence: one.fence, ...more });
+    if (error.kind !== "lease_held" || !task.fence) throw error;
+    const isSure = await ask({ title: `#${task.id} is claimed`, text: [error.message], confirm: "Do it anyway" });
+    return isSure && call("POST", taskPath(task.id, "/status"), { status, fence: task.fence, ...more });
   }
 }
 
-/** Say what to do with a task that waits for a yes, which any other change of its status would take back. */
-function isHeld(tasks) {
-  const one = tasks.find((each) => each.waits_for === "yes");
-  if (one) say(`#${one.id} waits for ${safe(gateOf(one))}: Y approves it, N rejects it with a reason.`, "bad");
-  return one;
+/** Return whether a task waits for approval; if so, show how to answer, since a status change would withdraw it. */
+function isHeldForApproval(tasks) {
+  const held = tasks.find((task) => task.waits_for === "yes");
+  if (held) showToast(`#${held.id} waits for ${safe(gateOf(held))}: Y approves it, N rejects it with a reason.`, "bad");
+  return !!held;
 }
 
-/** Give a task, as dragged to a column, a status. */
+/** Set the status of a task that was dragged to a column. */
 export async function setStatus(id, status) {
-  const one = shownRows.value?.tasks.get(id);
-  if (!one || !mayChange.value || one.status === status || isHeld([one])) return;
-  await attempt(() => putStatus(one, status));
+  const task = visibleRows.value?.tasks.get(id);
+  if (!task || !canChange.value || task.status === status || isHeldForApproval([task])) return;
+  await attempt(() => postStatus(task, status));
 }
 
-const statusOf = (verb, status, field) => async () => {
-  const tasks = targets();
-  if (!tasks.length || isHeld(tasks)) return;
-  const given = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
-  if (!given) return;
-  const more = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
-  last = () => each(verb, targets(), (one) => putStatus(one, status, more));
-  await each(verb, tasks, (one) => putStatus(one, status, more));
+const buildStatusCommand = (verb, status, field) => async () => {
+  const tasks = getTargets();
+  if (!tasks.length || isHeldForApproval(tasks)) return;
+  const values = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
+  if (!values) return;
+  const more = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+  lastChange = () => changeEach(verb, getTargets(), (task) => postStatus(task, status, more));
+  await changeEach(verb, tasks, (task) => postStatus(task, status, more));
 };
 
-const WHY_NOT = { name: "text", label: "Why not?", required: true, kind: "line" };
+const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line" };
 
-/** Answer tasks that wait for a yes, as they were when the person looked at them. */
-const answer = (verb, accept) => async () => {
-  const tasks = targets().filter((one) => one.waits_for === "yes");
-  if (!tasks.length) return targets().length && say("This task does not wait for a yes.", "bad");
+/** Approve or reject the tasks that wait for approval, at the versions the user has seen. */
+const buildApprovalCommand = (verb, accept) => async () => {
+  const tasks = getTargets().filter((task) => task.waits_for === "yes");
+  if (!tasks.length) return getTargets().length && showToast("This task does not wait for approval.", "bad");
   const title = `Reject: ${nameOfAll(tasks)}`;
-  const given = accept ? {} : await ask({ title, fields: [WHY_NOT], confirm: "Reject" });
-  if (!given) return;
-  const answered = (one) => call("POST", taskPath(one.id, "/approval"), { accept, version: one.version, ...given });
-  await each(verb, tasks, answered);
+  const values = accept ? {} : await ask({ title, fields: [REJECTION], confirm: "Reject" });
+  if (!values) return;
+  const answer = (task) => call("POST", taskPath(task.id, "/approval"), { accept, version: task.version, ...values });
+  await changeEach(verb, tasks, answer);
 };
 
 // Forms.
 
 const IDS = "numbers, such as 3 7";
-const idsIn = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
+const parseIds = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
 
 const TITLE = { name: "title", label: "Title", required: true };
 const DESCRIPTION = { name: "description", label: "Description", kind: "long" };
 const MEMBERS = [
-  { name: "labels", label: "Labels", hint: "with commas between them", half: true },
+  { name: "labels", label: "Labels", hint: "separated by commas", half: true },
   { name: "owner", label: "Owner", half: true },
   { name: "priority", label: "Priority", kind: "choice", options: PRIORITIES, half: true },
   { name: "estimate_ms", label: "Estimate", hint: "30m, 2h, 3d", half: true },
@@ -102,27 +102,27 @@ const MEMBERS = [
   { name: "parent", label: "Part of", hint: "a number", half: true },
 ];
 const LINKS = {
-  name: "links", label: "Leads to", hint: "an address or a path a line, or KIND=TARGET", kind: "long", rows: 2,
+  name: "links", label: "Links", hint: "a URL, a path or KIND=TARGET on each line", kind: "long", rows: 2,
 };
-const DOING = { name: "active_form", label: "While it is done", hint: "such as “Writing the parser”" };
+const DOING = { name: "active_form", label: "Shown while in progress", hint: "such as “Writing the parser”" };
 
-/** A task's members as a form shows them. */
-function textsOf(one) {
-  const texts = { title: one.title, priority: one.priority, blocked_by: (one.blocked_by ?? []).join(" ") };
-  for (const name of ["description", "active_form", "owner", "parent"]) texts[name] = one[name] ?? "";
-  for (const [name, [text]] of Object.entries(AS_TEXT)) texts[name] = text(one[name]);
-  for (const name of TIMES) texts[name] = whenText(one, name);
+/** Return a task's members as the texts of a form. */
+function formatForm(task) {
+  const texts = { title: task.title, priority: task.priority, blocked_by: (task.blocked_by ?? []).join(" ") };
+  for (const name of ["description", "active_form", "owner", "parent"]) texts[name] = task[name] ?? "";
+  for (const [name, [format]] of Object.entries(CONVERTERS)) texts[name] = format(task[name]);
+  for (const name of TIMES) texts[name] = formatWhen(task, name);
   return texts;
 }
 
-/** What differs between two sets of texts, as members of the wire. */
-function changesOf(before, given) {
+/** Return the members whose texts changed, as the API takes them. */
+function diffForm(before, after) {
   const body = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(after)) {
     if (value === before[name] || name === "blocked_by") continue;
-    if (name === "parent") body.parent = idsIn(value)[0] ?? null;
-    else if (TIMES.includes(name)) Object.assign(body, whenIn(value, name));
-    else body[name] = AS_TEXT[name] ? AS_TEXT[name][1](value) : value || null;
+    if (name === "parent") body.parent = parseIds(value)[0] ?? null;
+    else if (TIMES.includes(name)) Object.assign(body, parseWhen(value, name));
+    else body[name] = CONVERTERS[name] ? CONVERTERS[name][1](value) : value || null;
   }
   return body;
 }
@@ -130,215 +130,218 @@ function changesOf(before, given) {
 async function add() {
   const name = place.value.name;
   if (!name) return addList();
-  const before = textsOf({ title: "", priority: "normal", parent: task.value?.parent });
-  const made = await ask({
+  const before = formatForm({ title: "", priority: "normal", parent: currentTask.value?.parent });
+  const added = await ask({
     title: "Add a task",
     fields: [TITLE, DESCRIPTION, ...MEMBERS],
     values: before,
     confirm: "Add",
-    send: (given) => {
-      const body = { ...changesOf({ ...before, title: null, parent: "" }, given), blocked_by: idsIn(given.blocked_by) };
+    send: (values) => {
+      const members = diffForm({ ...before, title: null, parent: "" }, values);
+      const body = { ...members, blocked_by: parseIds(values.blocked_by) };
       return call("POST", listPath("/tasks"), body);
     },
   });
-  if (!made) return;
-  say(`Added #${made.task.id}`);
-  go({ ...place.value, task: made.task.id }, { trail: false });
+  if (!added) return;
+  showToast(`Added #${added.task.id}`);
+  go({ ...place.value, task: added.task.id }, { trail: false });
 }
 
 async function addList() {
-  const made = await ask({
-    title: "Begin a list",
+  const opened = await ask({
+    title: "New list",
     fields: [
       { name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" },
-      { name: "title", label: "Title", hint: "may be empty" },
+      { name: "title", label: "Title", hint: "optional" },
     ],
-    confirm: "Begin",
+    confirm: "Create",
     send: ({ conversation, title }) => call("PUT", API + encodeURIComponent(conversation), title ? { title } : {}),
   });
-  if (made) go({ name: made.conversation.conversation });
+  if (opened) go({ name: opened.conversation.conversation });
 }
 
 async function edit() {
-  const one = task.value;
-  if (!one) return;
-  const before = textsOf(one);
+  const task = currentTask.value;
+  if (!task) return;
+  const before = formatForm(task);
   await ask({
-    title: `Edit #${one.id}`,
+    title: `Edit #${task.id}`,
     fields: [TITLE, DESCRIPTION, ...MEMBERS, LINKS, DOING],
     values: before,
     confirm: "Save",
-    send: (given) => {
-      const body = changesOf(before, given);
-      const [old, now] = [one.blocked_by ?? [], idsIn(given.blocked_by)];
-      const [more, less] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
-      if (more.length) body.add_blocked_by = more;
-      if (less.length) body.remove_blocked_by = less;
-      return Object.keys(body).length ? call("PATCH", taskPath(one.id), body) : {};
+    send: (values) => {
+      const body = diffForm(before, values);
+      const [old, now] = [task.blocked_by ?? [], parseIds(values.blocked_by)];
+      const [added, removed] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
+      if (added.length) body.add_blocked_by = added;
+      if (removed.length) body.remove_blocked_by = removed;
+      return Object.keys(body).length ? call("PATCH", taskPath(task.id), body) : {};
     },
   });
 }
 
-async function note() {
-  const one = task.value;
-  if (!one) return;
+async function addNote() {
+  const task = currentTask.value;
+  if (!task) return;
   await ask({
-    title: `Note on ${nameOf(one)}`,
+    title: `Note on ${nameOf(task)}`,
     fields: [{ name: "text", label: "Note", kind: "long", hint: "Ctrl Enter adds it", required: true }],
     confirm: "Add",
-    send: ({ text }) => call("POST", taskPath(one.id, "/notes"), { text }),
+    send: ({ text }) => call("POST", taskPath(task.id, "/notes"), { text }),
   });
 }
 
 async function remove() {
-  const tasks = targets();
+  const tasks = getTargets();
   if (!tasks.length) return;
   const lines = tasks.slice(0, 8).map(nameOf);
   if (tasks.length > 8) lines.push(`and ${tasks.length - 8} more`);
   const title = tasks.length === 1 ? "Delete this task?" : `Delete ${tasks.length} tasks?`;
-  if (!(await ask({ title, lines, text: ["An undo brings it back."], confirm: "Delete", danger: true }))) return;
-  const next = neighbour(1) ?? neighbour(-1);
-  const query = new URLSearchParams(tasks.map((one) => ["tasks", one.id]));
+  if (!(await ask({ title, lines, text: ["You can undo this."], confirm: "Delete", danger: true }))) return;
+  const next = getNeighbor(1) ?? getNeighbor(-1);
+  const query = new URLSearchParams(tasks.map((task) => ["tasks", task.id]));
   const path = tasks.length === 1 ? taskPath(tasks[0].id) : listPath(`/tasks?${query}`);
-  const gone = await attempt(() => call("DELETE", path));
-  if (!gone) return;
+  const result = await attempt(() => call("DELETE", path));
+  if (!result) return;
   marks.value = new Set();
-  go({ ...place.value, task: next && !gone.deleted.includes(next) ? next : null }, { trail: false });
-  say(`Deleted ${plural(gone.deleted.length, "task")}. u takes it back.`);
+  go({ ...place.value, task: next && !result.deleted.includes(next) ? next : null }, { trail: false });
+  showToast(`Deleted ${plural(result.deleted.length, "task")}. Press u to undo.`);
 }
 
-/** Show what an undo or a redo comes to, then do it: the preview names the call, so that other changes don't matter. */
-async function takeBack(which, { title, confirm, none, text = [] }) {
-  const how = { whole: true, claims: true };
-  const would = await attempt(() => call("POST", listPath("/undo"), { ...how, ...which, preview: true }));
-  if (!would) return;
-  if (!would.undone.length) return say(none);
-  const send = () => call("POST", listPath("/undo"), { ...how, call: would.calls[0] });
-  const done = await ask({ title, lines: would.undone.map(safe), text, confirm, send });
-  if (done) say(`${confirm}: ${plural(done.undone.length, "change")}`);
+/** Preview an undo or redo, then do it for the previewed call, so that newer changes don't alter the result. */
+async function confirmUndo(selection, { title, confirm, none, text = [] }) {
+  const options = { whole: true, claims: true };
+  const preview = await attempt(() => call("POST", listPath("/undo"), { ...options, ...selection, preview: true }));
+  if (!preview) return;
+  if (!preview.undone.length) return showToast(none);
+  const send = () => call("POST", listPath("/undo"), { ...options, call: preview.calls[0] });
+  const result = await ask({ title, lines: preview.undone.map(safe), text, confirm, send });
+  if (result) showToast(`${confirm}: ${plural(result.undone.length, "change")}`);
 }
 
-const takeMineBack = (verb, title, more) => () =>
-  takeBack({ mine: true, count: 1, ...more }, {
+const undoOwn = (verb, title, more) => () =>
+  confirmUndo({ mine: true, count: 1, ...more }, {
     title,
     confirm: verb,
     none: `You have nothing to ${verb.toLowerCase()} here: the history shows what others changed.`,
-    text: ["Nothing else is touched."],
+    text: ["Nothing else changes."],
   });
 
-/** Undo a change out of the history, whoever's it is. */
+/** Undo a change from the history, by any actor. */
 export const undoCall = ({ version, actor, at }) =>
-  takeBack({ call: version }, {
+  confirmUndo({ call: version }, {
     title: `Undo this change by ${safe(actor)}?`,
     confirm: "Undo",
-    none: "There is nothing to undo in this change.",
-    text: [`${safe(actor)} made it at ${clock(at)}. Nothing else is touched, and the history keeps both.`],
+    none: "This change has nothing to undo.",
+    text: [`${safe(actor)} made it at ${clock(at)}. Nothing else changes, and the history keeps both.`],
   });
 
-const ME = "punchlist.me";
-async function myName() {
-  const kept = localStorage.getItem(ME);
-  if (kept) return kept;
-  const given = await ask({
+const NAME_KEY = "punchlist.me";
+async function askForName() {
+  const stored = localStorage.getItem(NAME_KEY);
+  if (stored) return stored;
+  const values = await ask({
     title: "Who are you?",
-    text: ["A claim says whose the task is. This browser remembers the name."],
+    text: ["A claim records who works on a task. This browser remembers the name."],
     fields: [{ name: "owner", label: "Name", required: true }],
-    confirm: "Go on",
+    confirm: "Continue",
   });
-  if (given) localStorage.setItem(ME, given.owner);
-  return given?.owner;
+  if (values) localStorage.setItem(NAME_KEY, values.owner);
+  return values?.owner;
 }
 
 const DAY_MS = 86_400_000;
 async function claim() {
-  const owner = await myName();
-  const claimed = (one) => call("POST", taskPath(one.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
-  if (owner) await each("Claimed", targets(), claimed);
+  const owner = await askForName();
+  const claimTask = (task) => call("POST", taskPath(task.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
+  if (owner) await changeEach("Claimed", getTargets(), claimTask);
 }
 async function release() {
-  await each("Given back", targets(), (one) => call("POST", taskPath(one.id, "/release"), { owner: one.owner }));
+  await changeEach("Released", getTargets(), (task) =>
+    call("POST", taskPath(task.id, "/release"), { owner: task.owner }));
 }
 
-const priority = (step) => () => {
-  last = priority(step);
-  return each("Priority", targets(), (one) => {
-    const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(one.priority) + step))];
-    return next === one.priority ? Promise.resolve({}) : call("PATCH", taskPath(one.id), { priority: next });
+const buildPriorityCommand = (step) => () => {
+  lastChange = buildPriorityCommand(step);
+  return changeEach("Priority", getTargets(), (task) => {
+    const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(task.priority) + step))];
+    return next === task.priority ? Promise.resolve({}) : call("PATCH", taskPath(task.id), { priority: next });
   });
 };
 
-/** Move a task past its neighbour among those with the same parent. */
-const move = (step) => async () => {
-  const one = task.value;
-  if (!one || filter.value) return one && say("Clear the filter to move tasks.", "bad");
-  const same = shown.value.filter((each) => (each.parent ?? null) === (one.parent ?? null));
-  const other = same[same.indexOf(one) + step];
-  last = move(step);
-  const to = step < 0 ? "before" : "after";
-  if (other) await attempt(() => call("POST", taskPath(one.id, "/move"), { [to]: other.id }));
+/** Move a task past its neighbor with the same parent. */
+const buildMoveCommand = (step) => async () => {
+  const task = currentTask.value;
+  if (!task || filter.value) return task && showToast("Clear the filter to move tasks.", "bad");
+  const siblings = visibleTasks.value.filter((other) => (other.parent ?? null) === (task.parent ?? null));
+  const sibling = siblings[siblings.indexOf(task) + step];
+  lastChange = buildMoveCommand(step);
+  const side = step < 0 ? "before" : "after";
+  if (sibling) await attempt(() => call("POST", taskPath(task.id, "/move"), { [side]: sibling.id }));
 };
 
 async function explain() {
-  const one = task.value;
-  if (!one) return;
-  const told = await attempt(() => call("GET", taskPath(one.id, "/explanation")));
-  if (told) why.value = { task: one.id, startable: told.startable, reasons: told.reasons ?? [] };
+  const task = currentTask.value;
+  if (!task) return;
+  const result = await attempt(() => call("GET", taskPath(task.id, "/explanation")));
+  if (result) explanation.value = { task: task.id, startable: result.startable, reasons: result.reasons ?? [] };
 }
 
-// Moving about.
+// Navigation.
 
-function order() {
+/** Return the ids of the cards or tasks of the screen, in order. */
+function listIds() {
   if (place.value.view === "who") return [];
-  if (!place.value.name) return onScreen().map((one) => one.conversation);
-  if (place.value.view === "flow") return columns.value.flat().map((one) => one.id);
-  return shownIds.value;
+  if (!place.value.name) return listVisibleCards().map((card) => card.conversation);
+  if (place.value.view === "flow") return columns.value.flat().map((task) => task.id);
+  return visibleIds.value;
 }
-const here = () => (place.value.name ? cursor.value : picked.value);
+const getCursor = () => (place.value.name ? cursor.value : selectedCard.value);
 
-function neighbour(step) {
-  const ids = order();
-  const at = ids.indexOf(here());
+function getNeighbor(step) {
+  const ids = listIds();
+  const at = ids.indexOf(getCursor());
   return ids[at < 0 ? (step > 0 ? 0 : ids.length - 1) : at + step];
 }
 
 function moveTo(id) {
   if (id === undefined) return;
   if (place.value.name) return go({ ...place.value, task: id }, { trail: false });
-  picked.value = id;
+  selectedCard.value = id;
   queueMicrotask(() => document.querySelector(".card.picked")?.scrollIntoView({ block: "nearest" }));
 }
 
-const step = (by) => () => {
-  const ids = order();
-  const at = ids.indexOf(here());
+const buildStepCommand = (by) => () => {
+  const ids = listIds();
+  const at = ids.indexOf(getCursor());
   moveTo(at < 0 ? ids[by > 0 ? 0 : ids.length - 1] : ids[Math.min(ids.length - 1, Math.max(0, at + by))]);
 };
 
 function back() {
-  const place_ = place.value;
-  if (place_.view === "who") return home();
-  if (!place_.name) return boardFilter.value ? (boardFilter.value = "") : (picked.value = null);
+  const current = place.value;
+  if (current.view === "who") return goHome();
+  if (!current.name) return boardFilter.value ? (boardFilter.value = "") : (selectedCard.value = null);
   if (marks.value.size) marks.value = new Set();
-  else if (place_.task) go({ ...place_, task: null }, { trail: false });
+  else if (current.task) go({ ...current, task: null }, { trail: false });
   else if (filter.value) filter.value = "";
-  else if (isPast.value) look(null);
-  else if (place_.view !== "list") go({ ...place_, view: "list" });
-  else home();
+  else if (isPast.value) showVersion(null);
+  else if (current.view !== "list") go({ ...current, view: "list" });
+  else goHome();
 }
 
-/** The board, unless the link is for one list alone. */
-function home() {
+/** Go to the board, or to the only list of a link limited to one. */
+function goHome() {
   go({ name: session.value.scope.list });
 }
 
 function open() {
   if (place.value.view === "who") return;
-  if (!place.value.name) return picked.value && go({ name: picked.value });
-  if (!cursor.value) return moveTo(order()[0]);
+  if (!place.value.name) return selectedCard.value && go({ name: selectedCard.value });
+  if (!cursor.value) return moveTo(listIds()[0]);
   document.querySelector(".detail")?.focus();
 }
 
-function mark(id = cursor.value) {
+function toggleMark(id = cursor.value) {
   if (!id) return;
   const next = new Set(marks.value);
   if (!next.delete(id)) next.add(id);
@@ -346,83 +349,83 @@ function mark(id = cursor.value) {
 }
 
 async function copy() {
-  const text = targets().map(copyText).join("\n");
+  const text = getTargets().map(copyText).join("\n");
   if (!text) return;
   try {
     await navigator.clipboard.writeText(text);
-    say("Copied");
+    showToast("Copied");
   } catch {
-    say("The browser lets nothing be copied here.", "bad");
+    showToast("The browser does not allow copying here.", "bad");
   }
 }
 
 function share() {
   const only = place.value.name ? ` --only ${place.value.name}` : "";
   ask({
-    title: "Share without the right to change",
-    text: ["A link lets one browser of this machine in, and is good for a minute. In a terminal:"],
+    title: "Share a read-only link",
+    text: ["A link signs in one browser on this machine, within a minute. In a terminal, run:"],
     code: `punch web --link --read-only${only}`,
     confirm: "Close",
     only: true,
   });
 }
 
-const markAll = () => (marks.value = marks.value.size ? new Set() : new Set(order()));
+const toggleAllMarks = () => (marks.value = marks.value.size ? new Set() : new Set(listIds()));
 
-const view = (name) => () => go({ ...place.value, view: name });
+const buildViewCommand = (name) => () => go({ ...place.value, view: name });
 const focusFilter = () => document.querySelector("#filter")?.focus();
 
-const RESULT = { name: "result_summary", label: "Result", hint: "may be empty", kind: "line" };
-const REASON = { name: "fail_reason", label: "Reason", hint: "may be empty", kind: "line" };
+const RESULT = { name: "result_summary", label: "Result", hint: "optional", kind: "line" };
+const REASON = { name: "fail_reason", label: "Reason", hint: "optional", kind: "line" };
 
-/** By name: what it does, its title in the palette, and whether it needs a list, a task, the right to change. */
+/** Commands by name: `title` in the palette, and whether they need a list, a task, the right to change. */
 export const COMMANDS = {
-  down: { run: step(1) },
-  up: { run: step(-1) },
-  first: { run: () => moveTo(order()[0]) },
-  last: { run: () => moveTo(order().at(-1)) },
-  page_down: { run: step(12) },
-  page_up: { run: step(-12) },
+  down: { run: buildStepCommand(1) },
+  up: { run: buildStepCommand(-1) },
+  first: { run: () => moveTo(listIds()[0]) },
+  last: { run: () => moveTo(listIds().at(-1)) },
+  page_down: { run: buildStepCommand(12) },
+  page_up: { run: buildStepCommand(-12) },
   open: { run: open },
   back: { run: back },
-  home: { run: home },
+  home: { run: goHome },
   filter: { run: focusFilter, title: "Filter" },
   palette: { run: () => (dialog.value = { kind: "palette" }) },
   who: { run: () => go({ name: null, view: "who" }), title: "Who is there" },
   help: { run: () => (dialog.value = { kind: "help" }), title: "Keys" },
-  view_list: { run: view("list"), title: "As a list", list: true },
-  view_flow: { run: view("flow"), title: "As columns", list: true },
-  view_graph: { run: view("graph"), title: "As a graph", list: true },
-  view_history: { run: view("history"), title: "What happened", list: true },
+  view_list: { run: buildViewCommand("list"), title: "As a list", list: true },
+  view_flow: { run: buildViewCommand("flow"), title: "As columns", list: true },
+  view_graph: { run: buildViewCommand("graph"), title: "As a graph", list: true },
+  view_history: { run: buildViewCommand("history"), title: "What happened", list: true },
   why: { run: explain, title: "Why can't it start?", task: true },
-  start: { run: statusOf("Start", "in_progress"), title: "Start", task: true, change: true },
-  done: { run: statusOf("Done", "completed", RESULT), title: "Done", task: true, change: true },
-  fail: { run: statusOf("Failed", "failed", REASON), title: "Failed", task: true, change: true },
-  pause: { run: statusOf("Pause", "paused"), title: "Pause", task: true, change: true },
-  reopen: { run: statusOf("Reopen", "pending"), title: "Reopen", task: true, change: true },
-  approve: { run: answer("Approved", true), title: "Approve", task: true, change: true },
-  reject: { run: answer("Rejected", false), title: "Reject", task: true, change: true },
+  start: { run: buildStatusCommand("Start", "in_progress"), title: "Start", task: true, change: true },
+  done: { run: buildStatusCommand("Done", "completed", RESULT), title: "Done", task: true, change: true },
+  fail: { run: buildStatusCommand("Failed", "failed", REASON), title: "Failed", task: true, change: true },
+  pause: { run: buildStatusCommand("Pause", "paused"), title: "Pause", task: true, change: true },
+  reopen: { run: buildStatusCommand("Reopen", "pending"), title: "Reopen", task: true, change: true },
+  approve: { run: buildApprovalCommand("Approved", true), title: "Approve", task: true, change: true },
+  reject: { run: buildApprovalCommand("Rejected", false), title: "Reject", task: true, change: true },
   claim: { run: claim, title: "Claim", task: true, change: true },
-  release: { run: release, title: "Give the claim back", task: true, change: true },
+  release: { run: release, title: "Release the claim", task: true, change: true },
   add: { run: add, title: "Add", change: true },
-  note: { run: note, title: "Write a note", task: true, change: true },
+  note: { run: addNote, title: "Write a note", task: true, change: true },
   edit: { run: edit, title: "Edit", task: true, change: true },
   delete: { run: remove, title: "Delete", task: true, change: true },
-  move_down: { run: move(1), title: "Move down", task: true, change: true },
-  move_up: { run: move(-1), title: "Move up", task: true, change: true },
-  raise: { run: priority(1), title: "More urgent", task: true, change: true },
-  lower: { run: priority(-1), title: "Less urgent", task: true, change: true },
-  mark: { run: mark, task: true },
-  mark_all: { run: markAll, title: "Mark all that are shown", list: true },
+  move_down: { run: buildMoveCommand(1), title: "Move down", task: true, change: true },
+  move_up: { run: buildMoveCommand(-1), title: "Move up", task: true, change: true },
+  raise: { run: buildPriorityCommand(1), title: "More urgent", task: true, change: true },
+  lower: { run: buildPriorityCommand(-1), title: "Less urgent", task: true, change: true },
+  mark: { run: toggleMark, task: true },
+  mark_all: { run: toggleAllMarks, title: "Mark all visible tasks", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
-  repeat: { run: () => last?.(), task: true, change: true },
-  undo: { run: takeMineBack("Undo", "Undo your last change?"), title: "Undo…", list: true, change: true },
-  redo: { run: takeMineBack("Redo", "Redo what you undid?", { redo: true }), title: "Redo…", list: true, change: true },
+  repeat: { run: () => lastChange?.(), task: true, change: true },
+  undo: { run: undoOwn("Undo", "Undo your last change?"), title: "Undo…", list: true, change: true },
+  redo: { run: undoOwn("Redo", "Redo what you undid?", { redo: true }), title: "Redo…", list: true, change: true },
   older: { run: () => attempt(() => goToVersion(-1)), list: true },
   newer: { run: () => attempt(() => goToVersion(1)), list: true },
-  now: { run: () => look(null), title: "Back to now", list: true },
+  now: { run: () => showVersion(null), title: "Back to now", list: true },
   notify: {
-    run: notify,
+    run: toggleNotifications,
     get title() {
       return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
     },
@@ -431,30 +434,31 @@ export const COMMANDS = {
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
 
-/** Whether a command can do something now. */
-export function can(name) {
+/** Return whether a command applies now. */
+export function canRun(name) {
   const { list: onList, task: onTask, change } = COMMANDS[name];
-  if ((onList || onTask) && !(place.value.name && shownRows.value)) return false;
-  if (onTask && !task.value && !marks.value.size) return false;
-  return !change || mayChange.value;
+  if ((onList || onTask) && !(place.value.name && visibleRows.value)) return false;
+  if (onTask && !currentTask.value && !marks.value.size) return false;
+  return !change || canChange.value;
 }
 
-export function run(name, ...given) {
-  if (can(name)) return COMMANDS[name].run(...given);
-  if (COMMANDS[name].change && isPast.value) say("The past can't be changed: n goes back to now.", "bad");
-  else if (COMMANDS[name].change && !mayChange.value) say("This link may only read.", "bad");
+export function run(name, ...args) {
+  if (canRun(name)) return COMMANDS[name].run(...args);
+  if (COMMANDS[name].change && isPast.value) showToast("The past can't be changed. Press n to go back to now.", "bad");
+  else if (COMMANDS[name].change && !canChange.value) showToast("This link is read-only.", "bad");
 }
 
-/** What the palette finds: commands that can be run now, and all lists. */
-export function findable() {
-  const found = Object.entries(COMMANDS)
-    .filter(([name, { title }]) => title && can(name))
+/** Return the entries of the palette: commands that apply now, and all lists. */
+export function listPaletteEntries() {
+  const entries = Object.entries(COMMANDS)
+    .filter(([name, { title }]) => title && canRun(name))
     .map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
   const isElsewhere = place.value.name || place.value.view === "who";
-  if (isElsewhere && !session.value.scope.list) found.push({ key: "board", text: "Board", kind: "list", run: home });
+  if (isElsewhere && !session.value.scope.list)
+    entries.push({ key: "board", text: "Board", kind: "list", run: goHome });
   for (const { conversation: name, title } of cards.value.values()) {
     const text = safe(title ? `${title} · ${name}` : name);
-    found.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });
+    entries.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });
   }
-  return found;
+  return entries;
 }

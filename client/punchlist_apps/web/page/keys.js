@@ -1,45 +1,46 @@
-// Keys, by the map that both faces share (punchlist_apps/keys.toml).
+// Keyboard shortcuts, by the key map shared with `punch ui` (punchlist_apps/keys.toml).
 
 import { COMMANDS, run } from "./commands.js";
 import { boardFilter, dialog, filter, place } from "./model.js";
 import { KEYS } from "./words.js";
 
-const OFF = "punchlist.letters-off";
+const LETTERS_OFF_KEY = "punchlist.letters-off";
 const NAMES = {
   ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end",
   PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", " ": "space",
 };
-const BY_KEY = new Map(KEYS.flatMap((group) => group.keys.flatMap((key) => key.keys.map((one) => [one, key]))));
+const BY_KEY = new Map(KEYS.flatMap((group) => group.keys.flatMap((key) => key.keys.map((name) => [name, key]))));
 
-export const lettersOff = () => localStorage.getItem(OFF) !== null;
-export const setLetters = (on) => (on ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1"));
+export const hasLettersOff = () => localStorage.getItem(LETTERS_OFF_KEY) !== null;
+export const setLetters = (on) =>
+  (on ? localStorage.removeItem(LETTERS_OFF_KEY) : localStorage.setItem(LETTERS_OFF_KEY, "1"));
 
-function named(event) {
+function getKeyName(event) {
   const key = NAMES[event.key] ?? event.key;
   if (event.altKey) return null;
   return event.ctrlKey || event.metaKey ? `ctrl+${key.toLowerCase()}` : key;
 }
 
-const PRESSED = "a[href], button, summary, select";
+const PRESSABLE = "a[href], button, summary, select";
 
 function onKey(event) {
-  const name = named(event);
-  const found = BY_KEY.get(name);
-  if (!found || event.isComposing || (dialog.value && name !== "ctrl+k")) return;
+  const name = getKeyName(event);
+  const shortcut = BY_KEY.get(name);
+  if (!shortcut || event.isComposing || (dialog.value && name !== "ctrl+k")) return;
   const { target } = event;
-  const types = target.closest?.("input:not([type=range]), textarea, select");
-  if (types) {
+  const field = target.closest?.("input:not([type=range]), textarea, select");
+  if (field) {
     if (name !== "escape") return;
     target.blur();
     if (target.id === "filter") (place.value.name ? filter : boardFilter).value = "";
     return event.preventDefault();
   }
-  if ((name === "enter" || name === "space") && target.closest?.(PRESSED)) return;
+  if ((name === "enter" || name === "space") && target.closest?.(PRESSABLE)) return;
   if (target.type === "range" && ["up", "down", "home", "end", "pageup", "pagedown"].includes(name)) return;
-  if (name.length === 1 && lettersOff()) return;
-  if (!found.in.includes(place.value.name ? "list" : "board") || !COMMANDS[found.name]) return;
+  if (name.length === 1 && hasLettersOff()) return;
+  if (!shortcut.in.includes(place.value.name ? "list" : "board") || !COMMANDS[shortcut.name]) return;
   event.preventDefault();
-  run(found.name);
+  run(shortcut.name);
 }
 
 export const listen = () => document.addEventListener("keydown", onKey);

@@ -1,4 +1,4 @@
-// Layers for the graph: longest path, then sweeps by the mean place of the neighbours, with dummies on long edges.
+// Layered layout of the graph: layers by longest path, rows by barycenter sweeps, dummy nodes on long edges.
 
 const SWEEPS = 8;
 
@@ -6,11 +6,11 @@ const SWEEPS = 8;
  * Place tasks in layers.
  *
  * @param {string[]} ids  the tasks, in the order of their list
- * @param {[string, string][]} edges  from what is waited for to what waits
+ * @param {[string, string][]} edges  from a blocker to the task that waits for it
  * @returns {{layers: string[][], place: Map<string, [number, number]>, routes: Map<string, string[]>}}
- *   the layers, each node's layer and row, and for each edge "a b" the nodes on its way
+ *   the layers, each node's layer and row, and for each edge "a b" the nodes along it
  */
-export function layered(ids, edges) {
+export function layOut(ids, edges) {
   const into = new Map(ids.map((id) => [id, []]));
   const outOf = new Map(ids.map((id) => [id, []]));
   for (const [from, to] of edges) into.get(to).push(from), outOf.get(from).push(to);
@@ -25,7 +25,7 @@ export function layered(ids, edges) {
       if (!left.get(to)) free.push(to);
     }
   }
-  for (const id of ids) if (!layer.has(id)) layer.set(id, 0); // a cycle can't be, but must not hide a task
+  for (const id of ids) if (!layer.has(id)) layer.set(id, 0); // a cycle should not exist, but must not hide a task
 
   const layers = [];
   const put = (id, at) => ((layers[at] ??= []), layers[at].push(id));
@@ -35,16 +35,16 @@ export function layered(ids, edges) {
   const join = (a, b) => (after.get(a).push(b), before.get(b).push(a));
   const routes = new Map();
   for (const [from, to] of edges) {
-    const way = [from];
+    const route = [from];
     for (let at = layer.get(from) + 1; at < layer.get(to); at++) {
       const dummy = `${from}>${to}@${at}`;
       before.set(dummy, []), after.set(dummy, []);
       put(dummy, at);
-      join(way.at(-1), dummy);
-      way.push(dummy);
+      join(route.at(-1), dummy);
+      route.push(dummy);
     }
-    join(way.at(-1), to);
-    routes.set(`${from} ${to}`, [...way, to]);
+    join(route.at(-1), to);
+    routes.set(`${from} ${to}`, [...route, to]);
   }
 
   const row = new Map();
@@ -54,8 +54,8 @@ export function layered(ids, edges) {
     const near = sweep % 2 ? after : before;
     for (const nodes of sweep % 2 ? layers.toReversed() : layers) {
       const mean = (others) => others.reduce((sum, other) => sum + row.get(other), 0) / others.length;
-      const wish = new Map(nodes.map((id) => [id, near.get(id).length ? mean(near.get(id)) : row.get(id)]));
-      nodes.sort((a, b) => wish.get(a) - wish.get(b));
+      const target = new Map(nodes.map((id) => [id, near.get(id).length ? mean(near.get(id)) : row.get(id)]));
+      nodes.sort((a, b) => target.get(a) - target.get(b));
       nodes.forEach((id, at) => row.set(id, at - nodes.length / 2));
     }
   }
@@ -64,8 +64,8 @@ export function layered(ids, edges) {
   return { layers, place, routes };
 }
 
-/** The tasks within so many steps up or down of one. */
-export function around(start, edges, steps = 2) {
+/** Return the tasks within `steps` edges of one, in either direction. */
+export function findNear(start, edges, steps = 2) {
   const near = new Set([start]);
   for (let step = 0; step < steps; step++) {
     for (const [from, to] of edges) if (near.has(from) !== near.has(to)) near.add(from), near.add(to);
@@ -73,8 +73,8 @@ export function around(start, edges, steps = 2) {
   return near;
 }
 
-/** All that is up- or downstream of a task. */
-export function stream(start, edges) {
+/** Return all tasks upstream or downstream of one. */
+export function findConnected(start, edges) {
   const reach = (from, to) => {
     const next = Map.groupBy(edges, (edge) => edge[from]);
     const seen = new Set([start]);

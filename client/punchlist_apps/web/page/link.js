@@ -1,11 +1,12 @@
-// The road to the server: signing in, calls, and the one stream of this tab.
+// The connection to the server: sign-in, calls, and this tab's event stream.
 
 import { signal } from "./vendor.js";
 
-const KEPT = "punchlist.session";
-const STREAMS = 4; // so many tabs of a browser hold a stream, others ask; an origin has six connections
-const ASK_MS = 2000;
-const LATE_MS = 40_000; // the server says something every 15 s
+const SESSION_KEY = "punchlist.session";
+// Streams per browser, since browsers open at most six connections to an origin. Further tabs poll.
+const MAX_STREAMS = 4;
+const POLL_MS = 2000;
+const SILENCE_MS = 40_000; // the server sends a comment every 15 s
 
 export class Problem extends Error {
   constructor(kind, detail, facts = {}) {
@@ -15,48 +16,50 @@ export class Problem extends Error {
   }
 }
 
-export const session = signal(read());
+export const session = signal(loadSession());
 /** "opening", "live", "away" or "asleep" (a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
-/** Why this browser is not signed in any more. */
+/** Why this browser was signed out; empty if it was not. */
 export const signedOut = signal("");
-const ENDED = "This browser was signed out: its time is over, or its link was revoked.";
+const ENDED = "This browser was signed out: its session expired, or its link was revoked.";
 
-function read() {
+function loadSession() {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEPT));
-    return kept?.token && kept.expires_at > Date.now() ? kept : null;
+    const stored = JSON.parse(localStorage.getItem(SESSION_KEY));
+    return stored?.token && stored.expires_at > Date.now() ? stored : null;
   } catch {
     return null;
   }
 }
 
 export function signOut(why = "") {
-  localStorage.removeItem(KEPT);
+  localStorage.removeItem(SESSION_KEY);
   signedOut.value = why;
   session.value = null;
 }
 
-/** Redeem the ticket of the address, if there is one, and take it out of the address. */
+/** Redeem the ticket in the address, if any, and remove it from the address. */
 export async function signIn() {
   const ticket = /^#ticket=([^&]+)$/.exec(location.hash)?.[1];
   if (!ticket) return;
   history.replaceState(null, "", location.pathname + "#/");
-  const made = await call("POST", "/api/session", { ticket: decodeURIComponent(ticket) }, { token: null });
-  localStorage.setItem(KEPT, JSON.stringify(made));
-  session.value = made;
+  const redeemed = await call("POST", "/api/session", { ticket: decodeURIComponent(ticket) }, { token: null });
+  localStorage.setItem(SESSION_KEY, JSON.stringify(redeemed));
+  session.value = redeemed;
   signedOut.value = "";
 }
 
-export async function problemOf(response) {
-  const told = await response.json().catch(() => ({}));
-  const isSignIn = response.url.endsWith("/api/session"); // a used link signs nobody out
+/** Return the Problem of an error response; sign out if the session has ended. */
+export async function readProblem(response) {
+  const problem = await response.json().catch(() => ({}));
+  const isSignIn = response.url.endsWith("/api/session"); // a used ticket doesn't end the current session
   if (response.status === 401 && session.value && !isSignIn) signOut(ENDED);
-  return new Problem(told.kind ?? "internal_error", told.detail ?? `The server answers ${response.status}.`, told);
+  const { kind = "internal_error", detail = `The server returned ${response.status}.` } = problem;
+  return new Problem(kind, detail, problem);
 }
 
-/** One call. A change that is answered by silence is sent again under the same key, so it happens once. */
+/** Make a call. Without a response it is repeated with the same idempotency key, so a change happens once. */
 export async function call(verb, path, body, { match, token = session.value?.token } = {}) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -65,34 +68,35 @@ export async function call(verb, path, body, { match, token = session.value?.tok
   if (verb !== "GET" && token) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   for (let tries = 2; ; tries--) {
     try {
-      const sent = body && JSON.stringify(body);
-      const response = await fetch(path, { method: verb, headers, body: sent, cache: "no-store" });
+      const json = body && JSON.stringify(body);
+      const response = await fetch(path, { method: verb, headers, body: json, cache: "no-store" });
       if (response.ok) return await response.json();
-      const problem = await problemOf(response);
+      const problem = await readProblem(response);
       if (response.status !== 503 || !tries) throw problem;
     } catch (error) {
       if (error instanceof Problem) throw error;
-      const said = "The server does not answer. Nothing was lost; try again when it is back.";
-      if (!tries) throw new Problem("away", said);
+      const detail = "The server is not responding. Nothing was lost; try again when it is back.";
+      if (!tries) throw new Problem("away", detail);
     }
     await sleep(500);
   }
 }
 
-export const sleep = (ms, until) =>
+/** Wait, at most until the signal is aborted. */
+export const sleep = (ms, stop) =>
   new Promise((wake) => {
     const timer = setTimeout(wake, ms);
-    until?.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
+    stop?.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
   });
 
-/** Server-sent events of a response, one by one. */
-export async function* eventsOf(response) {
+/** Yield the server-sent events of a response. A silent connection is closed, which ends them. */
+export async function* readEvents(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const late = setTimeout(() => reader.cancel(), LATE_MS);
-      const { value, done } = await reader.read().finally(() => clearTimeout(late));
+      const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
+      const { value, done } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
@@ -107,34 +111,38 @@ export async function* eventsOf(response) {
   }
 }
 
-/** Hold one of the few streams of this browser while `work` runs; at once false if all are taken. */
+/** Run `work` in one of the browser's stream slots and return true; false if all slots are taken. */
 async function withSlot(work) {
   if (!navigator.locks) {
     await work();
     return true;
   }
-  const inside = async (lock) => lock && (await work(), true);
-  for (let slot = 0; slot < STREAMS; slot++) {
-    if (await navigator.locks.request(`punchlist.stream.${slot}`, { ifAvailable: true }, inside)) return true;
+  const runLocked = async (lock) => lock && (await work(), true);
+  for (let slot = 0; slot < MAX_STREAMS; slot++) {
+    if (await navigator.locks.request(`punchlist.stream.${slot}`, { ifAvailable: true }, runLocked)) return true;
   }
   return false;
 }
 
-/** The tab's stream: the board, one list's rows, or both. It resumes after every cut and is closed in a hidden tab. */
+/** The tab's stream of the board, a list's rows, or both. It resumes after a disconnect and pauses in a hidden tab. */
 export class Link {
   #positions = { epoch: null, board: "-", rows: "-" };
   #stop = new AbortController();
   #rows = null;
 
-  /** `take(event)` gets each event, `begin()` is called when a connection begins, `awake()` says whether to stream. */
-  constructor({ take, begin, refused, awake }) {
-    Object.assign(this, { take, begin, refused, awake });
+  /**
+   * @param {object} handlers
+   *   `onEvent(event)` receives each event; `onConnect()` is called for each connection, `onNotFound(problem, name)` if
+   *   the list does not exist; `isAwake()` returns whether to stream.
+   */
+  constructor({ onEvent, onConnect, onNotFound, isAwake }) {
+    Object.assign(this, { onEvent, onConnect, onNotFound, isAwake });
     document.addEventListener("visibilitychange", () => this.restart());
     addEventListener("online", () => this.restart());
     this.#run();
   }
 
-  /** Follow this list too; null: the board alone. */
+  /** Also stream this list's rows; null for the board alone. */
   follow(name) {
     if (name === this.#rows) return;
     this.#rows = name;
@@ -152,24 +160,24 @@ export class Link {
       this.#stop = new AbortController();
       const { signal: stop } = this.#stop;
       const board = !session.value?.scope.list;
-      if (!session.value || !this.awake() || !(board || this.#rows)) {
-        if (session.value && !this.awake()) state.value = "asleep";
+      if (!session.value || !this.isAwake() || !(board || this.#rows)) {
+        if (session.value && !this.isAwake()) state.value = "asleep";
         await sleep(3_600_000, stop);
         continue;
       }
       try {
         if (!(await withSlot(() => this.#stream(board, false, stop)))) {
           await this.#stream(board, true, stop);
-          await sleep(ASK_MS, stop);
+          await sleep(POLL_MS, stop);
         }
       } catch (error) {
         if (stop.aborted) continue;
-        const isOtherLog = error instanceof Problem && ["gap", "wrong_epoch"].includes(error.kind);
-        if (isOtherLog) this.#positions = { epoch: null, board: "-", rows: "-" };
+        const isStalePosition = error instanceof Problem && ["gap", "wrong_epoch"].includes(error.kind);
+        if (isStalePosition) this.#positions = { epoch: null, board: "-", rows: "-" };
         else if (error instanceof Problem && error.kind === "not_found") {
-          this.refused(error, this.#rows);
+          this.onNotFound(error, this.#rows);
           await sleep(3_600_000, stop);
-        } else if (error.kind === "ended") await sleep(ASK_MS, stop);
+        } else if (error.kind === "ended") await sleep(POLL_MS, stop);
         else {
           if (this.#failures && state.value !== "away") [state.value, awaySince.value] = ["away", Date.now()];
           await sleep(Math.min(200 * 2 ** this.#failures++, 4000) * (0.75 + Math.random() / 2), stop);
@@ -182,26 +190,27 @@ export class Link {
 
   async #stream(board, once, stop) {
     const rows = this.#rows;
-    const shown = { ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) };
-    const query = new URLSearchParams(shown);
+    const views = { ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) };
+    const query = new URLSearchParams(views);
     const headers = { Authorization: `Bearer ${session.value.token}` };
-    const { epoch, ...at } = this.#positions;
-    if (epoch && (at.board !== "-" || at.rows !== "-"))
-      headers["Last-Event-ID"] = `${epoch}.${board ? at.board : "-"}.${rows ? at.rows : "-"}`;
+    const { epoch, ...positions } = this.#positions;
+    if (epoch && (positions.board !== "-" || positions.rows !== "-"))
+      headers["Last-Event-ID"] = `${epoch}.${board ? positions.board : "-"}.${rows ? positions.rows : "-"}`;
     const response = await fetch(`/api/v1/feed?${query}`, { headers, signal: stop, cache: "no-store" });
-    if (!response.ok) throw await problemOf(response);
-    this.begin();
-    for await (const event of eventsOf(response)) {
+    if (!response.ok) throw await readProblem(response);
+    this.onConnect();
+    for await (const event of readEvents(response)) {
       if (stop.aborted || rows !== this.#rows) return;
       if (event.event === "end" && event.data.error?.kind === "unauthorized") signOut(ENDED);
       if (event.event === "end") throw new Problem("ended", "The stream ended.");
       if (event.event === "bye") break;
-      this.take(event);
+      this.onEvent(event);
       this.#failures = 0;
       state.value = "live";
       if (!event.id || event.data.more) continue;
-      const [name, board, at] = event.id.split(".");
-      this.#positions = { ...this.#positions, epoch: name, ...(event.event === "rows" ? { rows: at } : { board }) };
+      const [epoch, boardSeq, rowsSeq] = event.id.split(".");
+      const position = event.event === "rows" ? { rows: rowsSeq } : { board: boardSeq };
+      this.#positions = { ...this.#positions, epoch, ...position };
     }
     if (!once && !stop.aborted) throw new Problem("away", "The stream ended.");
   }

@@ -1,4 +1,4 @@
-// One list: its head, its rows, and around them detail, flow, graph and history.
+// The screen of one list: its header, one of its views, and the detail of a task.
 
 import { html } from "./vendor.js";
 import { Detail } from "./detail.js";
@@ -8,42 +8,42 @@ import { History, TimeBar } from "./history.js";
 import { run } from "./commands.js";
 import { session } from "./link.js";
 import {
-  FILTERS, VIEWS, absent, card, cursor, cursorAt, filter, go, hashOf, isPast, labelWord, list, marks, mayChange, nameOf,
-  place, priorityMark, shownIds, shownRows, task, toggleWord, total,
+  FILTERS, VIEWS, absent, canChange, card, currentTask, cursor, cursorIndex, filter, go, hashOf, isPast, labelWord,
+  list, marks, nameOf, place, priorityMark, toggleWord, total, visibleIds, visibleRows,
 } from "./model.js";
 import { gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Spoken, Text, Times, Windowed } from "./parts.js";
 import { plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
-const ROW = matchMedia("(pointer: coarse)").matches ? 48 : 40;
-const FACES = { list: Rows, flow: Flow, graph: Graph, history: History };
+const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 48 : 40;
+const VIEW_COMPONENTS = { list: Rows, flow: Flow, graph: Graph, history: History };
 
 export function List() {
   const { name, view } = place.value;
-  const Face = FACES[view];
+  const View = VIEW_COMPONENTS[view];
   list.value; // rows change in place
-  const found = shownRows.value;
-  const isAbsent = absent.value || found?.version === 0;
-  return html`<div class=${`list-page v-${view}${isPast.value ? " past" : ""}${task.value ? " has-task" : ""}`}>
-    <${Head} name=${name} />
+  const rows = visibleRows.value;
+  const isAbsent = absent.value || rows?.version === 0;
+  return html`<div class=${`list-page v-${view}${isPast.value ? " past" : ""}${currentTask.value ? " has-task" : ""}`}>
+    <${Header} name=${name} />
     <main id="main" class="panes">
       <div class="face" role="region" aria-label=${VIEW_NAMES[view]}>
         ${isAbsent
           ? html`<${Absent} name=${name} />`
-          : found
-            ? html`<${Face} />`
+          : rows
+            ? html`<${View} />`
             : html`<p class="hush" role="status">Opening…</p>`}</div>
-      ${task.value && html`<${Detail} />`}
+      ${currentTask.value && html`<${Detail} />`}
     </main>
   </div>`;
 }
 
-const VIEW_NAMES = { list: "Tasks", flow: "Tasks by state", graph: "What waits for what", history: "What happened" };
+const VIEW_NAMES = { list: "Tasks", flow: "Tasks by state", graph: "Dependencies", history: "What happened" };
 
-function Head({ name }) {
+function Header({ name }) {
   list.value;
-  const { counts, damaged, shared } = shownRows.value ?? {};
+  const { counts, damaged, shared } = visibleRows.value ?? {};
   const { settings } = card.value ?? {};
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
   const goHome = (event) => (event.preventDefault(), run("home"));
@@ -53,7 +53,7 @@ function Head({ name }) {
         onClick=${goHome}>←</a>`}
       <h1><${Text} of=${card.value ? nameOf(card.value) : name} /></h1>
       ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
-      ${damaged && html`<span class="pill bad" title=${safe(damaged.reason)}>not whole: its log is damaged</span>`}
+      ${damaged && html`<span class="pill bad" title=${safe(damaged.reason)}>incomplete: its log is damaged</span>`}
       ${shared && html`<span class="pill warn" role="status">${sharedNote(shared)}</span>`}
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
@@ -63,7 +63,7 @@ function Head({ name }) {
       <${Views} /><${Filters} />
       <span class="room"></span>
       <${TimeBar} />
-      ${mayChange.value && html`<button class="primary" onClick=${() => run("add")}>Add</button>`}
+      ${canChange.value && html`<button class="primary" onClick=${() => run("add")}>Add</button>`}
     </div>
   </div>`;
 }
@@ -75,83 +75,83 @@ const Views = () => html`<nav class="segments" aria-label="Views">
 </nav>`;
 
 const Filters = () => html`<div class="filters" role="group" aria-label="Filters">
-  ${FILTERS.map((one) => {
-    const word = one === "all" ? "" : `is:${one}`;
-    return html`<button key=${one} aria-pressed=${filter.value.trim() === word ? "true" : "false"}
-      onClick=${() => (filter.value = word)}>${one}</button>`;
+  ${FILTERS.map((name) => {
+    const word = name === "all" ? "" : `is:${name}`;
+    return html`<button key=${name} aria-pressed=${filter.value.trim() === word ? "true" : "false"}
+      onClick=${() => (filter.value = word)}>${name}</button>`;
   })}
 </div>`;
 
 const Absent = ({ name }) => html`<div class="teach">
-  <h2>There is no list <${Text} of=${name} /></h2>
-  <p>It appears here as soon as somebody uses it.</p>
-  ${mayChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Begin it with a task</button></p>`}
+  <h2>The list <${Text} of=${name} /> does not exist</h2>
+  <p>It appears here as soon as someone uses it.</p>
+  ${canChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Add the first task</button></p>`}
 </div>`;
 
 function Empty() {
-  const all = shownRows.value.tasks.size;
-  if (all) return html`<div class="teach"><h2>No task fits</h2>
-    <p>${plural(all, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>.
+  const count = visibleRows.value.tasks.size;
+  if (count) return html`<div class="teach"><h2>No matching tasks</h2>
+    <p>${plural(count, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>.
       ${" "}<${Key} of="escape" /> clears it.</p>
-    <p class="hush">Words narrow it together: <code>is:blocked</code> <code>@ann</code> <code>p:high</code>
+    <p class="hush">Combine words to narrow it: <code>is:blocked</code> <code>@ann</code> <code>p:high</code>
       ${" "}<code>+label</code> <code>#4</code> or any text.</p></div>`;
   return html`<div class="teach"><h2>Nothing to do here${isPast.value ? " at that time" : ""}</h2>
-    ${mayChange.value && html`
-      <p>Press <${Key} of="a" /> to add a task, or let an agent plan: what it does appears here by itself.</p>
+    ${canChange.value && html`
+      <p>Press <${Key} of="a" /> to add a task, or let an agent plan: its tasks appear here automatically.</p>
       <p class="hush">From a terminal: <code>punch -c ${safe(place.value.name)} add "Write the parser"</code></p>`}
   </div>`;
 }
 
 function Rows() {
-  const ids = shownIds.value;
+  const ids = visibleIds.value;
   list.value; // rows change in place
-  if (!shownRows.value) return null; // the list is being left
+  if (!visibleRows.value) return null; // while the list is being left
   if (!ids.length) return html`<${Empty} />`;
-  const at = cursorAt.value;
-  const found = shownRows.value;
-  const depth = found.tree();
-  return html`<${Windowed} items=${ids} size=${ROW} active=${at} class="rows" role="listbox" aria-label="Tasks"
+  const at = cursorIndex.value;
+  const rows = visibleRows.value;
+  const depth = rows.tree();
+  return html`<${Windowed} items=${ids} size=${ROW_HEIGHT} active=${at} class="rows" role="listbox" aria-label="Tasks"
     aria-multiselectable="true" aria-activedescendant=${at < 0 ? undefined : `t-${cursor.value}`}>
-    ${(id, index) => found.tasks.has(id) && html`<${Row} key=${id} one=${found.tasks.get(id)} depth=${depth.get(id)}
+    ${(id, index) => rows.tasks.has(id) && html`<${Row} key=${id} task=${rows.tasks.get(id)} depth=${depth.get(id)}
       index=${index} count=${ids.length} />`}
   <//>`;
 }
 
-const FEW = 3;
+const MAX_SHOWN = 3; // labels and blockers
 
-/** The first labels of a row; the row is an option of a list box, which holds no buttons. */
+/** The first labels of a row. They aren't buttons, since options of a list box can't contain any. */
 const Labels = ({ of }) => html`<span class="labels" aria-hidden="true">
-  ${of.slice(0, FEW).map((label) => html`<span key=${label} class="label"
+  ${of.slice(0, MAX_SHOWN).map((label) => html`<span key=${label} class="label"
     onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}
-  ${of.length > FEW && html`<span class="hush">+${of.length - FEW}</span>`}</span>`;
+  ${of.length > MAX_SHOWN && html`<span class="hush">+${of.length - MAX_SHOWN}</span>`}</span>`;
 
-function Row({ one, depth, index, count }) {
-  const state = stateOf(one);
-  const waits = !isFinished(one) && one.open_blockers?.length ? one.open_blockers : null;
-  const sign = priorityMark(one);
-  const [here, marked] = [cursor.value === one.id, marks.value.has(one.id)];
+function Row({ task, depth, index, count }) {
+  const state = stateOf(task);
+  const blockers = !isFinished(task) && task.open_blockers?.length ? task.open_blockers : null;
+  const sign = priorityMark(task);
+  const [here, marked] = [cursor.value === task.id, marks.value.has(task.id)];
   const open = ({ ctrlKey, metaKey }) =>
-    ctrlKey || metaKey ? run("mark", one.id) : go({ ...place.value, task: one.id }, { trail: false });
-  return html`<div id=${`t-${one.id}`} class=${`row r-${state}${here ? " here" : ""}${marked ? " marked" : ""}`}
-    role="option" style=${{ height: `${ROW}px` }} aria-selected=${here || marked ? "true" : "false"}
+    ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: task.id }, { trail: false });
+  return html`<div id=${`t-${task.id}`} class=${`row r-${state}${here ? " here" : ""}${marked ? " marked" : ""}`}
+    role="option" style=${{ height: `${ROW_HEIGHT}px` }} aria-selected=${here || marked ? "true" : "false"}
     aria-posinset=${index + 1} aria-setsize=${count} onClick=${open}>
-    <span class="id">#${one.id}</span>
+    <span class="id">#${task.id}</span>
     <span class="stem" style=${{ width: `${Math.min(depth, 8) * 1.4}em` }}></span>
     <${Mark} state=${state} />
     <span class="what">
-      ${sign && html`<b aria-hidden="true" class=${`p-${one.priority}`}>${sign}</b>`}
-      <${Text} class="t" of=${one.title} /><${Spoken} of=${one} />
+      ${sign && html`<b aria-hidden="true" class=${`p-${task.priority}`}>${sign}</b>`}
+      <${Text} class="t" of=${task.title} /><${Spoken} of=${task} />
       ${state === "in_progress" && html`<span class="doing">
-        ${one.active_form && html`<${Text} of=${one.active_form} /> ${GLYPHS.dot} `}
-        <${Since} at=${one.status_changed_at} /></span>`}
-      ${state === "failed" && one.fail_reason && html`<${Text} class="why" of=${one.fail_reason} />`}</span>
-    ${!isFinished(one) && one.labels?.length > 0 && html`<${Labels} of=${one.labels} />`}
-    <${Times} of=${one} />
-    ${waits && html`<span class="waits">
+        ${task.active_form && html`<${Text} of=${task.active_form} /> ${GLYPHS.dot} `}
+        <${Since} at=${task.status_changed_at} /></span>`}
+      ${state === "failed" && task.fail_reason && html`<${Text} class="why" of=${task.fail_reason} />`}</span>
+    ${!isFinished(task) && task.labels?.length > 0 && html`<${Labels} of=${task.labels} />`}
+    <${Times} of=${task} />
+    ${blockers && html`<span class="waits">
       <span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>
-      ${waits.slice(0, FEW).map((id) => `#${id}`).join(" ")}
-      ${waits.length > FEW && ` +${waits.length - FEW}`}</span>`}
-    ${one.waits_for && html`<span class="waits" aria-hidden="true">waits for ${safe(gateOf(one))}</span>`}
-    ${one.owner && state !== "completed" && html`<${Text} class="owner" of=${ownerOf(one)} />`}
+      ${blockers.slice(0, MAX_SHOWN).map((id) => `#${id}`).join(" ")}
+      ${blockers.length > MAX_SHOWN && ` +${blockers.length - MAX_SHOWN}`}</span>`}
+    ${task.waits_for && html`<span class="waits" aria-hidden="true">waits for ${safe(gateOf(task))}</span>`}
+    ${task.owner && state !== "completed" && html`<${Text} class="owner" of=${ownerOf(task)} />`}
   </div>`;
 }

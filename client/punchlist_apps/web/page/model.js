@@ -1,21 +1,21 @@
-// What the page knows: the place in the address, all lists, the list that is open, and what of it is shown.
+// State of the page: the place in the address, all lists, the open list, and what of it is visible.
 
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
-import { Rows, isDeferred, isFinished, isLate, rowsOf, stateOf } from "./rows.js";
+import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
 export const API = "/api/v1/conversations/";
 
-// The place: #/ is the board, #/who the agents and people, #/list/NAME[/flow|graph|history][/TASK] a list.
+// The place: #/ is the board, #/who agents and people, #/list/NAME[/flow|graph|history][/TASK] a list.
 
 export const VIEWS = ["list", "flow", "graph", "history"];
-export const place = signal(placeOf(location.hash));
+export const place = signal(parsePlace(location.hash));
 
-function placeOf(hash) {
-  const [, kind, named, ...rest] = hash.slice(1).split("/");
+function parsePlace(hash) {
+  const [, kind, encodedName, ...rest] = hash.slice(1).split("/");
   if (kind === "who") return { name: null, view: kind, task: null };
-  const name = session.value?.scope.list ?? (kind === "list" && named ? decodeURIComponent(named) : null);
+  const name = session.value?.scope.list ?? (kind === "list" && encodedName ? decodeURIComponent(encodedName) : null);
   if (!name) return { name: null, view: "list", task: null };
   const view = VIEWS.includes(rest[0]) ? rest.shift() : "list";
   return { name, view, task: rest[0] ?? null };
@@ -26,39 +26,39 @@ export function hashOf({ name, view = "list", task = null }) {
   return ["#/list", encodeURIComponent(name), view === "list" ? null : view, task].filter(Boolean).join("/");
 }
 
-/** Go somewhere; moving among the tasks of a list leaves no trail in the browser's history. */
-export function go(to, { trail = true } = {}) {
-  const hash = hashOf(to);
+/** Go to a place. Without `trail`, as between the tasks of a list, it replaces the entry in the browser's history. */
+export function go(target, { trail = true } = {}) {
+  const hash = hashOf(target);
   if (hash === (location.hash || "#/")) return;
   history[trail ? "pushState" : "replaceState"](null, "", location.pathname + hash);
-  place.value = placeOf(hash);
+  place.value = parsePlace(hash);
 }
-addEventListener("popstate", () => (place.value = placeOf(location.hash)));
-addEventListener("hashchange", () => (place.value = placeOf(location.hash)));
+addEventListener("popstate", () => (place.value = parsePlace(location.hash)));
+addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
 
 // All lists.
 
 export const cards = signal(new Map());
-export const known = signal(false); // the board came at least once
-let comingCards = null;
+export const isBoardLoaded = signal(false);
+let incomingCards = null; // pages of the board until the last has arrived
 
-export const needsYou = (card) => card.counts.failed > 0 || card.counts.paused > 0 || !!card.damaged;
+export const needsAttention = (card) => card.counts.failed > 0 || card.counts.paused > 0 || !!card.damaged;
 export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
 const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 const SECTIONS = [
-  { key: "needs", title: "Needs you", has: needsYou },
+  { key: "needs", title: "Needs you", has: needsAttention },
   { key: "working", title: "Being worked on", has: (card) => card.counts.in_progress > 0 },
   { key: "waiting", title: "Waiting", has: isOpen },
-  { key: "done", title: "Done today", has: (card) => total(card.counts) > 0 && Date.now() - card.updated_at < DAY },
+  { key: "done", title: "Done today", has: (card) => total(card.counts) > 0 && Date.now() - card.updated_at < DAY_MS },
   { key: "quiet", title: "Quiet", has: () => true },
 ];
 
 export const boardFilter = signal("");
 
-/** How many lists of repositories have the same name before the hash. */
-const stems = computed(() => {
+/** The number of repository lists with the same name before the hash, by that name. */
+const stemCounts = computed(() => {
   const counts = new Map();
   for (const id of cards.value.keys()) counts.set(stemOf(id), (counts.get(stemOf(id)) ?? 0) + 1);
   return counts;
@@ -66,26 +66,26 @@ const stems = computed(() => {
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const stemOf = (id) => (GUID.test(id) ? undefined : /^([^:]+)-[0-9a-f]{12}$/.exec(id)?.[1]);
 
-/** The name that is shown for a list: without the hash, unless another list could be meant. */
-function shortName(id) {
+/** Return the name of a list without its hash, unless that would be ambiguous. */
+function shortenName(id) {
   const stem = stemOf(id);
-  return stem && stems.value.get(stem) === 1 && !cards.value.has(stem) ? stem : id;
+  return stem && stemCounts.value.get(stem) === 1 && !cards.value.has(stem) ? stem : id;
 }
 
-export const nameOf = (card) => card.title || shortName(card.conversation);
+export const nameOf = (card) => card.title || shortenName(card.conversation);
 
-/** The board: sections of cards, the latest changed first. */
+/** The board: sections of cards, last changed first. */
 export const board = computed(() => {
   const words = boardFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = SECTIONS.map((section) => ({ ...section, cards: [] }));
+  const sections = SECTIONS.map((section) => ({ ...section, cards: [] }));
   for (const card of cards.value.values()) {
-    const running = (card.running ?? []).map((one) => `@${one.owner} ${one.title}`);
+    const running = (card.running ?? []).map((task) => `@${task.owner} ${task.title}`);
     const text = [card.conversation, card.title ?? "", ...running].join(" ").toLowerCase();
-    if (words.every((word) => text.includes(word))) found.find((section) => section.has(card)).cards.push(card);
+    if (words.every((word) => text.includes(word))) sections.find((section) => section.has(card)).cards.push(card);
   }
   const newestFirst = (a, b) => b.updated_at - a.updated_at || (a.conversation < b.conversation ? -1 : 1);
-  for (const section of found) section.cards.sort(newestFirst);
-  return found.filter((section) => section.cards.length);
+  for (const section of sections) section.cards.sort(newestFirst);
+  return sections.filter((section) => section.cards.length);
 });
 
 export const card = computed(() => cards.value.get(place.value.name) ?? null);
@@ -93,21 +93,21 @@ export const card = computed(() => cards.value.get(place.value.name) ?? null);
 // The open list.
 
 let rows = new Rows();
-export const list = signal(null); // { name, rows, stamp }: a new object at each change
+export const list = signal(null); // { name, rows }: a new object at each change
 export const absent = signal(null); // the problem if the open list does not exist
 export const past = signal(null); // { version, rows } while an old version is shown
 export const isPast = computed(() => past.value !== null);
-export const mayChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
-export const shownRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
-export const others = signal([]); // who else follows the open list
+export const canChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
+export const visibleRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
+export const followers = signal([]); // other clients that follow the open list
 export const filter = signal("");
 export const marks = signal(new Set());
 export const cursor = computed(() => place.value.task);
 
-const IS = {
+const FILTER_TESTS = {
   all: () => true,
   open: (task) => !isFinished(task),
-  ready: (task) => stateOf(task) === "pending" && !isDeferred(task) && !shownRows.value?.holds(task),
+  ready: (task) => stateOf(task) === "pending" && !isDeferred(task) && !visibleRows.value?.hasOpenParts(task),
   blocked: (task) => !isFinished(task) && !!task.open_blockers?.length,
   running: (task) => task.status === "in_progress",
   paused: (task) => task.status === "paused",
@@ -118,19 +118,19 @@ const IS = {
 };
 export const FILTERS = ["all", "open", "ready", "blocked", "running", "paused", "done", "failed"];
 
-/** Add a word to the filter, or take it out. */
+/** Add a word to the filter, or remove it. */
 export function toggleWord(word) {
   const words = filter.value.split(/\s+/).filter(Boolean);
-  filter.value = (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(" ");
+  filter.value = (words.includes(word) ? words.filter((other) => other !== word) : [...words, word]).join(" ");
 }
 
-/** The word that a label is filtered by: a blank in it ends the word, so it is written as a dot. */
+/** Return the filter word of a label, with dots for spaces, since a space would end the word. */
 export const labelWord = (label) => `+${label.replaceAll(/\s/g, ".")}`;
 
-/** What `is:blocked @ann p:high +web words` keeps: every word must fit. */
-export function keeps(text) {
+/** Return a predicate for a filter such as `is:blocked @ann p:high +web words`: all words must match. */
+export function compileFilter(text) {
   const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-    if (word.startsWith("is:")) return IS[word.slice(3)] ?? (() => false);
+    if (word.startsWith("is:")) return FILTER_TESTS[word.slice(3)] ?? (() => false);
     if (word.startsWith("@")) return (task) => (task.owner ?? "").toLowerCase().startsWith(word.slice(1));
     if (word.startsWith("p:")) return (task) => task.priority.startsWith(word.slice(2));
     if (word.length > 1 && word[0] === "+") {
@@ -143,25 +143,24 @@ export function keeps(text) {
   return (task) => tests.every((test) => test(task));
 }
 
-/** The ids shown, in their order: the same array until a task comes, goes, moves, or the filter keeps another one. */
-export const shownIds = computed(() => {
-  const found = shownRows.value;
+/** The ids of the visible tasks, in order; without a filter the same array until a task is added, removed or moved. */
+export const visibleIds = computed(() => {
+  const rows = visibleRows.value;
   list.value; // rows change in place
-  if (!found) return [];
-  const ids = found.ids();
+  if (!rows) return [];
+  const ids = rows.ids();
   if (!filter.value.trim()) return ids;
-  const keep = keeps(filter.value);
-  return ids.filter((id) => keep(found.tasks.get(id)));
+  const matches = compileFilter(filter.value);
+  return ids.filter((id) => matches(rows.tasks.get(id)));
 });
-export const cursorAt = computed(() => shownIds.value.indexOf(cursor.value));
+export const cursorIndex = computed(() => visibleIds.value.indexOf(cursor.value));
 
-/** The tasks shown. */
-export const shown = computed(() => (list.value, shownIds.value.map((id) => shownRows.value.tasks.get(id))));
+export const visibleTasks = computed(() => (list.value, visibleIds.value.map((id) => visibleRows.value.tasks.get(id))));
 
-export const task = computed(() => (list.value, shownRows.value?.tasks.get(cursor.value) ?? null));
-export const why = signal(null); // what keeps a task from being started, once it was asked
+export const currentTask = computed(() => (list.value, visibleRows.value?.tasks.get(cursor.value) ?? null));
+export const explanation = signal(null); // result of `task.explain` for a task, once requested
 
-/** The columns of the flow, and the status that a task gets which is moved there. */
+/** The columns of the flow, with the status that `to` sets for a task dropped there. */
 export const COLUMNS = [
   { title: "Ready", states: ["pending"], to: "pending" },
   { title: "Blocked", states: ["blocked", "paused"], to: "paused" },
@@ -170,32 +169,33 @@ export const COLUMNS = [
   { title: "Failed", states: ["failed"], to: "failed" },
 ];
 
-/** The tasks shown, by column. */
+/** The visible tasks by column. */
 export const columns = computed(() =>
-  COLUMNS.map(({ states }) => shown.value.filter((one) => states.includes(stateOf(one)))));
+  COLUMNS.map(({ states }) => visibleTasks.value.filter((task) => states.includes(stateOf(task)))));
 
-// Time: a second passes only where something that is shown runs.
+// Time: ticks each second only while a visible task is in progress.
 
 export const now = signal(Date.now());
-const runs = computed(() => {
+const isRunning = computed(() => {
   if (place.value.name) return list.value?.rows.counts?.in_progress > 0;
-  return [...cards.value.values()].some((one) => one.running?.length);
+  return [...cards.value.values()].some((card) => card.running?.length);
 });
 effect(() => {
-  const every = runs.value ? 1000 : 30_000;
-  const timer = setInterval(() => document.hidden || (now.value = Date.now()), every);
+  const interval = isRunning.value ? 1000 : 30_000;
+  const timer = setInterval(() => document.hidden || (now.value = Date.now()), interval);
   return () => clearInterval(timer);
 });
 
 // The stream.
 
-const SELF = "punch web"; // the name of our server's connections, of which this tab's stream is one
-let due = 0;
+const SELF = "punch web"; // actor of this server's connections, of which this tab's stream is one
+let frame = 0;
 const dirty = { cards: false, list: false };
-function showSoon(what) {
-  dirty[what] = true;
-  due ||= requestAnimationFrame(() => {
-    due = 0;
+/** Publish changed cards or rows at the next frame. */
+function publishSoon(kind) {
+  dirty[kind] = true;
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
     batch(() => {
       if (dirty.cards) cards.value = new Map(cards.value);
       if (dirty.list) list.value = { name: place.value.name, rows };
@@ -204,39 +204,40 @@ function showSoon(what) {
   });
 }
 
-export const watchers = new Set(); // called with (card, the card before) for each change of a list
+export const watchers = new Set(); // called with (card, previous card) for each change of a list
 
 export const link = new Link({
-  awake: () => !document.hidden || watchers.size > 0,
-  begin() {
-    comingCards = null;
+  isAwake: () => !document.hidden || watchers.size > 0,
+  onConnect() {
+    incomingCards = null;
     rows.begin();
-    others.value = [];
+    followers.value = [];
   },
-  refused(problem, name) {
+  onNotFound(problem, name) {
     if (name === place.value.name) absent.value = problem;
   },
-  take({ event, data }) {
+  onEvent({ event, data }) {
     if (event === "cards") {
-      comingCards ??= new Map();
-      for (const one of data.conversations) comingCards.set(one.conversation, one);
+      incomingCards ??= new Map();
+      for (const card of data.conversations) incomingCards.set(card.conversation, card);
       if (data.next_cursor) return;
-      cards.value = comingCards;
-      comingCards = null;
-      known.value = true;
+      cards.value = incomingCards;
+      incomingCards = null;
+      isBoardLoaded.value = true;
     } else if (event === "board") {
       const before = cards.value.get(data.card.conversation);
       if (before && before.created_at === data.card.created_at && before.version > data.card.version) return;
       if (data.gone) cards.value.delete(data.card.conversation);
       else cards.value.set(data.card.conversation, data.card);
       for (const watch of watchers) watch(data.card, before);
-      showSoon("cards");
+      publishSoon("cards");
       if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
     } else if (event === "presence") {
       if (data.conversation !== place.value.name) return;
-      const withoutThis = (one) => (one.actor === SELF ? { ...one, connections: one.connections - 1 } : one);
-      others.value = data.present.map(withoutThis).filter((one) => one.connections);
-    } else if (event === "rows" && data.conversation === place.value.name && rows.take(data)) showSoon("list");
+      const withoutSelf = (client) =>
+        client.actor === SELF ? { ...client, connections: client.connections - 1 } : client;
+      followers.value = data.present.map(withoutSelf).filter((client) => client.connections);
+    } else if (event === "rows" && data.conversation === place.value.name && rows.take(data)) publishSoon("list");
   },
 });
 
@@ -245,22 +246,22 @@ function reopen() {
   link.restart();
 }
 
-// A link to one list alone shows no board: what the list is called is asked once.
+// A link limited to one list gets no board, so the list's title is requested once.
 effect(() => {
   const only = session.value?.scope.list;
-  const show = ({ conversation }) => (cards.value = new Map([[only, conversation]]));
-  if (only) call("GET", API + encodeURIComponent(only)).then(show, () => {});
+  const setCard = ({ conversation }) => (cards.value = new Map([[only, conversation]]));
+  if (only) call("GET", API + encodeURIComponent(only)).then(setCard, () => {});
 });
 
-let opened;
+let openName;
 effect(() => {
   const name = place.value.name;
-  if (name === opened) return;
-  opened = name;
+  if (name === openName) return;
+  openName = name;
   rows = new Rows();
   batch(() => {
-    for (const one of [list, past, absent]) one.value = null;
-    [filter.value, marks.value, others.value] = ["", new Set(), []];
+    for (const each of [list, past, absent]) each.value = null;
+    [filter.value, marks.value, followers.value] = ["", new Set(), []];
   });
   link.follow(name);
 });
@@ -274,42 +275,42 @@ effect(() => {
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
 export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
 
-/** Show an old version; null or the present one: back to now. */
-export async function look(version) {
+/** Show an old version; null or the newest version returns to the present. */
+export async function showVersion(version) {
   const present = list.value?.rows.version;
   if (version === null || version >= present) return void (past.value = null);
-  const wanted = Math.max(1, version);
-  looking = wanted;
-  const answer = await call("GET", listPath(`/tasks?at_version=${wanted}`));
-  if (looking !== wanted || place.value.name !== opened) return;
-  past.value = { version: wanted, rows: rowsOf({ ...answer, version: wanted }) };
+  const target = Math.max(1, version);
+  requestedVersion = target;
+  const result = await call("GET", listPath(`/tasks?at_version=${target}`));
+  if (requestedVersion !== target || place.value.name !== openName) return;
+  past.value = { version: target, rows: buildRows({ ...result, version: target }) };
 }
-let looking = 0;
+let requestedVersion = 0;
 
-export const goToVersion = (step) => look((past.value?.version ?? shownRows.value.version) + step);
+export const goToVersion = (step) => showVersion((past.value?.version ?? visibleRows.value.version) + step);
 
-// What the page says: the last refusal or success, read out by screen readers.
+// The toast: the last error or success, read out by screen readers.
 
-export const said = signal(null);
-let silence = 0;
-export function say(text, kind = "info") {
-  said.value = { text, kind };
-  clearTimeout(silence);
-  silence = setTimeout(() => (said.value = null), kind === "bad" ? 12_000 : 5000);
+export const toast = signal(null);
+let toastTimer = 0;
+export function showToast(text, kind = "info") {
+  toast.value = { text, kind };
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.value = null), kind === "bad" ? 12_000 : 5000);
 }
 
-/** Run a change; a refusal is said, never swallowed. */
+/** Run a change and return its result; show an error of the server and return null. */
 export async function attempt(work) {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    say(error.message, "bad");
+    showToast(error.message, "bad");
     return null;
   }
 }
 
-// Questions: the dialog that is open, one at a time.
+// The open dialog; at most one.
 
 export const dialog = signal(null);
 
@@ -320,10 +321,11 @@ export function closeDialog(answer = null) {
 }
 
 /**
- * Ask; resolves to the values given, null if the question was put away. With `send` to what it makes of them: a
- * refusal is said in the form, which stays as it was filled in.
+ * Open a form. Resolves to its values, to the result of `send(values)` if there is a `send`, or to null if cancelled.
+ * If `send` fails, the form stays open and shows the error.
  */
 export const ask = (question) => new Promise((answer) => (dialog.value = { kind: "form", answer, ...question }));
 
-export const copyText = (one) => `#${one.id} ${one.title}`;
-export const priorityMark = (one) => (one.priority === "normal" || isFinished(one) ? "" : GLYPHS[one.priority]);
+export const copyText = (task) => `#${task.id} ${task.title}`;
+export const priorityMark = (task) =>
+  task.priority === "normal" || isFinished(task) ? "" : GLYPHS[task.priority];

@@ -1,33 +1,34 @@
-// Notifications, for those who ask for them: a list begins to need somebody.
+// Browser notifications, if switched on: a list needs attention.
 
-import { go, nameOf, needsYou, say, watchers } from "./model.js";
+import { go, nameOf, needsAttention, showToast, watchers } from "./model.js";
 import { safe } from "./text.js";
 
-const KEPT = "punchlist.notify";
+const ENABLED_KEY = "punchlist.notify";
 
-function tell(card, before) {
-  const rose = (name) => card.counts[name] > (before?.counts[name] ?? 0);
-  if (!needsYou(card) || (before && !rose("failed") && !rose("paused"))) return;
+function notifyAbout(card, before) {
+  const hasRisen = (name) => card.counts[name] > (before?.counts[name] ?? 0);
+  if (!needsAttention(card) || (before && !hasRisen("failed") && !hasRisen("paused"))) return;
   const isWaiting = (card.waiting ?? 0) > (before?.waiting ?? 0);
-  const body = `A task ${rose("failed") ? "failed" : isWaiting ? "waits for a yes" : "was paused"}.`;
-  const shown = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag: card.conversation });
-  shown.onclick = () => (window.focus(), go({ name: card.conversation }));
+  const body = `A task ${hasRisen("failed") ? "failed" : isWaiting ? "waits for a yes" : "was paused"}.`;
+  const notification = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag: card.conversation });
+  notification.onclick = () => (window.focus(), go({ name: card.conversation }));
 }
 
-export const isNotifying = () => watchers.has(tell);
+export const isNotifying = () => watchers.has(notifyAbout);
 
-/** Begin or end notifications. */
-export async function notify() {
+/** Turn notifications on or off. */
+export async function toggleNotifications() {
   if (isNotifying()) {
-    watchers.delete(tell);
-    localStorage.removeItem(KEPT);
-    return say("Notifications are off.");
+    watchers.delete(notifyAbout);
+    localStorage.removeItem(ENABLED_KEY);
+    return showToast("Notifications are off.");
   }
   if (!("Notification" in window) || (await Notification.requestPermission()) !== "granted")
-    return say("The browser allows this page no notifications.", "bad");
-  watchers.add(tell);
-  localStorage.setItem(KEPT, "1");
-  say("You are notified when a task fails, is paused or waits for a yes, as long as this tab is open.");
+    return showToast("The browser does not allow notifications from this page.", "bad");
+  watchers.add(notifyAbout);
+  localStorage.setItem(ENABLED_KEY, "1");
+  showToast("While this tab is open, you get a notification when a task fails, is paused or waits for a yes.");
 }
 
-if (localStorage.getItem(KEPT) && "Notification" in window && Notification.permission === "granted") watchers.add(tell);
+const isGranted = "Notification" in window && Notification.permission === "granted";
+if (localStorage.getItem(ENABLED_KEY) && isGranted) watchers.add(notifyAbout);

@@ -1,7 +1,7 @@
-// Small pieces that several screens are made of.
+// Components that several screens share.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { labelWord, marks, now, shownRows, toggleWord } from "./model.js";
+import { labelWord, marks, now, visibleRows, toggleWord } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
 import { dayText, safe, since } from "./text.js";
 
@@ -10,11 +10,11 @@ export const WORDS = {
   failed: "failed",
 };
 
-/** The state of a task in words; one that waits for nothing may still have to wait for its time, or hold others. */
-export function wordsOf(one) {
-  const state = stateOf(one);
+/** Return the state of a task in words. A pending task without blockers may still be deferred or have open parts. */
+export function wordsOf(task) {
+  const state = stateOf(task);
   if (state !== "pending") return WORDS[state];
-  return isDeferred(one) ? "put off" : shownRows.value?.holds(one) ? "holds tasks" : WORDS.pending;
+  return isDeferred(task) ? "put off" : visibleRows.value?.hasOpenParts(task) ? "holds tasks" : WORDS.pending;
 }
 
 export const Mark = ({ state }) => html`<svg class=${`mark s-${state}`} aria-hidden="true">
@@ -22,7 +22,7 @@ export const Mark = ({ state }) => html`<svg class=${`mark s-${state}`} aria-hid
 
 export const Since = ({ at }) => html`<time>${since(now.value - at)}</time>`;
 
-/** Text of others: escaped, and its direction kept to itself. */
+/** Untrusted text: escaped, and isolated in its direction. */
 export const Text = ({ of, class: name }) => html`<bdi class=${name}>${safe(of)}</bdi>`;
 
 export const Key = ({ of }) => html`<kbd>${KEY_NAMES[of] ?? of}</kbd>`;
@@ -31,43 +31,44 @@ const KEY_NAMES = {
   end: "End", pageup: "PgUp", pagedown: "PgDn", "ctrl+k": "Ctrl K",
 };
 
-/** A label: a click filters by it. */
+/** A label; a click filters by it. */
 export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`}
   onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
 
-/** When a task is due, or until when it is put off. */
-export function Times({ of: one }) {
-  if (isFinished(one)) return null;
-  if (isDeferred(one, now.value)) return html`<span class="day">from ${dayText(one, "not_before")}</span>`;
-  return one.due && html`<span class=${`day${isLate(one, now.value) ? " bad" : ""}`}>due ${dayText(one, "due")}</span>`;
+/** The due time of a task, or the time until which it is deferred. */
+export function Times({ of: task }) {
+  if (isFinished(task)) return null;
+  if (isDeferred(task, now.value)) return html`<span class="day">from ${dayText(task, "not_before")}</span>`;
+  const late = isLate(task, now.value) ? " bad" : "";
+  return task.due && html`<span class=${`day${late}`}>due ${dayText(task, "due")}</span>`;
 }
 
-/** What is seen of a task beside its text, for those who hear it. */
-export const Spoken = ({ of: one, waits }) => {
-  const parts = [wordsOf(one)];
-  if (one.priority !== "normal") parts.push(`${one.priority} priority`);
-  if (waits && one.open_blockers?.length && !isFinished(one)) {
-    parts.push(`waits for ${one.open_blockers.map((id) => `#${id}`).join(", ")}`);
+/** The marks and colors of a task in words, for screen readers. */
+export const Spoken = ({ of: task, waits }) => {
+  const parts = [wordsOf(task)];
+  if (task.priority !== "normal") parts.push(`${task.priority} priority`);
+  if (waits && task.open_blockers?.length && !isFinished(task)) {
+    parts.push(`waits for ${task.open_blockers.map((id) => `#${id}`).join(", ")}`);
   }
-  if (one.waits_for) parts.push(`waits for ${gateOf(one)}`);
-  if (one.labels?.length) parts.push(`labels ${one.labels.join(", ")}`);
-  if (marks.value.has(one.id)) parts.push("marked");
+  if (task.waits_for) parts.push(`waits for ${gateOf(task)}`);
+  if (task.labels?.length) parts.push(`labels ${task.labels.join(", ")}`);
+  if (marks.value.has(task.id)) parts.push("marked");
   return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
 };
 
-/** How a list stands, as one bar. */
+/** The statuses of a list's tasks as one bar. */
 export function Bar({ counts }) {
   const parts = ["completed", "failed", "in_progress", "paused", "pending"].filter((name) => counts[name]);
   return html`<div class="bar" aria-hidden="true">${parts.map((name) =>
     html`<i key=${name} class=${`b-${name}`} style=${{ flexGrow: counts[name] }}></i>`)}</div>`;
 }
 
-/** Only those of many equal-sized items that can be seen. `active` is the index to keep in view. */
+/** A virtual list: renders only the visible items, all of the same size. `active` is the index to keep in view. */
 export function Windowed({ items, size, active, children, ...props }) {
   const box = useRef(null);
-  const [[top, height], place] = useState([0, 800]);
+  const [[top, height], setView] = useState([0, 800]);
   useLayoutEffect(() => {
-    const measure = () => place(([top]) => [top, box.current.clientHeight]);
+    const measure = () => setView(([top]) => [top, box.current.clientHeight]);
     const watch = new ResizeObserver(measure);
     watch.observe(box.current);
     return () => watch.disconnect();
@@ -83,7 +84,7 @@ export function Windowed({ items, size, active, children, ...props }) {
   const last = Math.min(items.length, Math.ceil((top + height) / size) + 6);
   const scroll = () => {
     const next = box.current.scrollTop;
-    if (Math.abs(next - top) >= size) place([next, box.current.clientHeight]);
+    if (Math.abs(next - top) >= size) setView([next, box.current.clientHeight]);
   };
   return html`<div ...${props} ref=${box} onScroll=${scroll} tabindex="0">
     <div class="all" role="presentation" style=${{ height: `${items.length * size}px` }}>
@@ -94,7 +95,7 @@ export function Windowed({ items, size, active, children, ...props }) {
   </div>`;
 }
 
-/** A task in a line, as a link among tasks. */
+/** A task on one line, as a link to its detail. */
 export const TaskLink = ({ task, onOpen }) =>
   html`<button class="task-link" onClick=${() => onOpen(task.id)}>
     <${Mark} state=${stateOf(task)} /><span class="id">#${task.id}</span> <${Text} of=${task.title} />

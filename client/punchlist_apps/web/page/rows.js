@@ -1,70 +1,70 @@
-// A list folded from the pushes of the view `rows`, as docs/protocol.md says, and its order as a tree.
+// A list built from pushes of the view `rows` (docs/protocol.md), and its order as a tree.
 
 import { clock } from "./text.js";
 
-/** When the owner went and when the task is free, as `punchlist.departures` says it; empty if it is there. */
+/** Return when the owner left and the task becomes free, like `punchlist.departures`; empty if the owner is present. */
 export function departureOf(task) {
   const silent = task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
   const gone = task.left_at ? `left at ${clock(task.left_at)}` : silent;
   return gone && task.lease_expires_at ? `${gone}, ${freeAt(task.lease_expires_at)}` : gone;
 }
 
-/** When a task is free whose owner is gone. */
+/** Return when the task of an absent owner becomes free, in words. */
 export const freeAt = (ms) => `free at ${clock(ms)}`;
 
-/** Who works on a task, in a list that machines share where, and whether they are gone. */
+/** Return the owner of a task, with its machine in a shared list and its departure. */
 export function ownerOf(task) {
   const gone = departureOf(task);
   return `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}${gone ? `, ${gone}` : ""}`;
 }
 
-/** The state as shown: an unfinished task with open blockers is `blocked`. */
+/** Return the state to show: the status, or `blocked` for a pending task with open blockers. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
-/** What a completed task waits for at its gate; undefined for any other task. */
+/** Return what a completed task waits for at its gate; undefined for any other task. */
 export function gateOf(task) {
   if (task.waits_for !== "yes") return task.waits_for && `the check ${task.gate?.check ?? ""}`;
   return `${task.gate?.by ? `${task.gate.by}'s` : "your"} yes`;
 }
 
-/** Whether a task is put off: not ready before a time that has not come. */
+/** Return whether a task is deferred to a later time. */
 export const isDeferred = (task, at = Date.now()) => task.not_before > at;
 
 const pad = (number, width = 2) => String(number).padStart(width, "0");
-/** The local day of a time, as `due_day` has it. */
+/** Return the local day of a time in the form of `due_day`. */
 function dayOf(ms) {
   const at = new Date(ms);
   return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
 }
 
-/** Whether a task should have been done: a day is over when it has ended here. */
+/** Return whether a task is overdue; a due day ends at local midnight. */
 export const isLate = (task, at = Date.now()) =>
   !isFinished(task) && (task.due_day ? task.due_day < dayOf(at) : task.due < at);
 
 export const isFinished = (task) => task.status === "completed" || task.status === "failed";
 
-/** Whether a task was imported as a heading: it holds tasks and is none to work on. */
+/** Return whether a task was imported as a heading, which only groups other tasks. */
 const isHeading = (task) => Number.isInteger(task.metadata?.heading);
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-/** Depth by id and the ids in order: children stand behind their parent, members of a parent cycle at the top level. */
-export function asTree(tasks) {
-  const known = new Set(tasks.map((task) => task.id));
+/** Return depth by id, in order: children follow their parent, and members of a parent cycle are at the top level. */
+export function buildTree(tasks) {
+  const ids = new Set(tasks.map((task) => task.id));
   const children = new Map();
-  let nested = false;
+  let isNested = false;
   for (const task of tasks) {
-    const parent = task.parent && task.parent !== task.id && known.has(task.parent) ? task.parent : "";
-    nested ||= parent !== "";
+    const parent = task.parent && task.parent !== task.id && ids.has(task.parent) ? task.parent : "";
+    isNested ||= parent !== "";
     if (!children.has(parent)) children.set(parent, []);
     children.get(parent).push(task.id);
   }
   const depth = new Map();
-  if (!nested) {
+  if (!isNested) {
     for (const task of tasks) depth.set(task.id, 0);
     return depth;
   }
-  for (const root of [...(children.get("") ?? []), ...known]) {
+  for (const root of [...(children.get("") ?? []), ...ids]) {
     const stack = [[0, root]];
     while (stack.length) {
       const [level, id] = stack.pop();
@@ -76,12 +76,12 @@ export function asTree(tasks) {
   return depth;
 }
 
-/** Tasks in the order in which they can be completed: those below a task before it. */
+/** Return tasks in the order in which they can be completed: children before their parent. */
 export function belowFirst(tasks) {
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const sorted = [];
   const above = [];
-  for (const [id, depth] of asTree(tasks)) {
+  for (const [id, depth] of buildTree(tasks)) {
     while (above.length > depth) sorted.push(above.pop());
     above.push(byId.get(id));
   }
@@ -95,20 +95,20 @@ export class Rows {
   counts = null;
   damaged = null;
   shared = null;
-  #coming = this.tasks;
+  #incoming = this.tasks; // a reset in several pushes is collected here
   #depth = null;
   #ids = null;
   #children = null;
 
-  /** A connection begins: what came of a whole list that was cut is forgotten. */
+  /** Start a connection: drop a reset whose last pushes never arrived. */
   begin() {
-    this.#coming = this.tasks;
+    this.#incoming = this.tasks;
   }
 
-  /** Take a push; true once all its pieces are there. */
+  /** Apply a push; return whether the list is complete, which needs all pushes of a reset. */
   take(push) {
-    if (push.reset) this.#coming = new Map();
-    const rows = this.#coming;
+    if (push.reset) this.#incoming = new Map();
+    const rows = this.#incoming;
     for (const id of push.gone ?? []) if (rows.delete(id)) this.#depth = null;
     for (const row of push.rows) {
       const old = rows.get(row.id);
@@ -123,41 +123,39 @@ export class Rows {
     return true;
   }
 
-  /** The list. */
   sorted() {
     return [...this.tasks.values()].sort(byPlace);
   }
 
-  /** Depth by id, in the order shown; worked out anew only when a task came, went or moved. */
+  /** Return depth by id, in order; recomputed only after a task was added, removed or moved. */
   tree() {
-    if (!this.#depth) [this.#depth, this.#ids, this.#children] = [asTree(this.sorted()), null, null];
+    if (!this.#depth) [this.#depth, this.#ids, this.#children] = [buildTree(this.sorted()), null, null];
     return this.#depth;
   }
 
-  /** The ids in the order shown: the same array until a task comes, goes or moves. */
+  /** Return the ids in order: the same array until a task is added, removed or moved. */
   ids() {
     const depth = this.tree();
     return (this.#ids ??= [...depth.keys()]);
   }
 
-  /** The parts of a task. */
   childrenOf(id) {
     const ids = this.ids();
-    this.#children ??= Map.groupBy(ids, (one) => this.tasks.get(one).parent ?? null);
-    return (this.#children.get(id) ?? []).map((one) => this.tasks.get(one));
+    this.#children ??= Map.groupBy(ids, (child) => this.tasks.get(child).parent ?? null);
+    return (this.#children.get(id) ?? []).map((child) => this.tasks.get(child));
   }
 
-  /** Whether the work of a task is that of others: it has open parts, or is a heading. */
-  holds(task) {
-    const isOpen = (one) => !isFinished(one) && !one.open_blockers?.includes(task.id);
+  /** Return whether a task is a heading or has open parts that don't wait for it; then it isn't ready itself. */
+  hasOpenParts(task) {
+    const isOpen = (child) => !isFinished(child) && !child.open_blockers?.includes(task.id);
     return isHeading(task) || this.childrenOf(task.id).some(isOpen);
   }
 }
 
-/** A list of the past, as `task.list` answers it, in the same shape. */
-export function rowsOf(answer) {
+/** Return the rows of an old version from a result of `task.list`. */
+export function buildRows(result) {
   const rows = new Rows();
-  const ranked = answer.tasks.map((task, at) => ({ ...task, rank: String(at).padStart(9, "0") }));
-  rows.take({ ...answer, reset: true, rows: ranked });
+  const ranked = result.tasks.map((task, at) => ({ ...task, rank: String(at).padStart(9, "0") }));
+  rows.take({ ...result, reset: true, rows: ranked });
   return rows;
 }

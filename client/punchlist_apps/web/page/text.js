@@ -1,4 +1,4 @@
-// Text of others made fit to show, and numbers as words, by the rules of punchlist/base/text.py and
+// Escapes untrusted text and formats numbers and times, by the rules of punchlist/base/text.py and
 // common/terminal/render.py.
 
 import { IGNORABLE, JOINERS, MARKS, MAX_MARKS, SELECTORS } from "./characters.js";
@@ -11,36 +11,37 @@ const IS_JOINER = new RegExp(`^[${JOINERS}]$`, "u");
 const IS_SELECTOR = new RegExp(`^[${SELECTORS}]$`, "u");
 const PLAIN = /^[ -~]*$/;
 
-function escaped(char) {
+function escapeChar(char) {
   const code = char.codePointAt(0);
   const [sign, width] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
   return `\\${sign}${code.toString(16).padStart(width, "0")}`;
 }
 
-/** Whether a joiner may stand beside this character: a letter, a digit, a mark or a picture. */
+/** Return whether a joiner is allowed next to this character: a letter, digit, mark or picture. */
 const isWriting = (char) =>
   /^[\p{L}\p{N}]$/u.test(char) || (char > "\u00ff" && !IS_HARMFUL.test(char) && !/^\p{Zs}$/u.test(char));
 
-/** The character as it is where writing needs it, else as an escape. */
-function shown(char, place, text) {
-  const before = [...text.slice(Math.max(place - 2, 0), place)].at(-1) ?? "";
-  const after = [...text.slice(place + char.length, place + char.length + 2)][0] ?? "";
-  const needed = isWriting(before) && (IS_JOINER.test(char) ? isWriting(after) : IS_SELECTOR.test(char));
-  return needed ? char : escaped(char);
+/** Return the character, escaped unless the text around it needs it. */
+function escapeUnlessNeeded(char, index, text) {
+  const before = [...text.slice(Math.max(index - 2, 0), index)].at(-1) ?? "";
+  const after = [...text.slice(index + char.length, index + char.length + 2)][0] ?? "";
+  const isNeeded = isWriting(before) && (IS_JOINER.test(char) ? isWriting(after) : IS_SELECTOR.test(char));
+  return isNeeded ? char : escapeChar(char);
 }
 
-/** The text with everything that could steer or deceive a reader as a visible escape. */
+/** Return the text with control and other deceptive characters as visible escapes. */
 export function safe(text) {
   text = String(text ?? "");
   if (PLAIN.test(text)) return text;
-  return text.replace(HEAP, (_, kept, rest) => kept + [...rest].map(escaped).join("")).replace(ALL_HARMFUL, shown);
+  const shortened = text.replace(HEAP, (_, marks, rest) => marks + [...rest].map(escapeChar).join(""));
+  return shortened.replace(ALL_HARMFUL, escapeUnlessNeeded);
 }
 
-/** As `safe`, for text of several lines: newline and tab stay. */
+/** Return multi-line text escaped like `safe`, but with its newlines and tabs. */
 export const safeBlock = (text) =>
   String(text ?? "").split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part : safe(part))).join("");
 
-/** A duration in its largest unit: 40s, 12m, 3h, 2d. */
+/** Return a duration in its largest unit: 40s, 12m, 3h, 2d. */
 export function since(ms) {
   const seconds = Math.floor(Math.max(ms, 0) / 1000);
   const [size, unit] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]].find(([size]) => seconds >= size || size === 1);
@@ -54,21 +55,25 @@ export function clock(ms) {
   const isRecent = Date.now() - ms < 64_800_000;
   return new Date(ms).toLocaleString(undefined, isRecent ? TIME : { ...DAY, ...TIME });
 }
-/** A day, with the time of day where there is one, and the year where it is another one. */
-function moment(ms) {
+
+/** Return a day, with the time unless it is midnight, and the year unless it is this one. */
+function formatMoment(ms) {
   const at = new Date(ms);
   const year = at.getFullYear() !== new Date().getFullYear() && { year: "numeric" };
   const time = (at.getHours() || at.getMinutes()) && TIME;
   return at.toLocaleString(undefined, { ...DAY, ...year, ...time });
 }
-/** When a task is due or put off until: its day where it has one, wherever it is read, else the local time. */
-export const dayText = (one, member) => {
-  const day = one[`${member}_day`];
-  return day ? moment(new Date(`${day}T00:00`).getTime()) : moment(one[member]);
-};
-export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
 
-/** What is said of a list of a space while its newest changes may be missing here. */
+/** Return a task's due or not-before time: its day if it has one, the same in every time zone, else the local time. */
+export const dayText = (task, member) => {
+  const day = task[`${member}_day`];
+  return formatMoment(day ? new Date(`${day}T00:00`).getTime() : task[member]);
+};
+
+export const plural = (count, singular, many = `${singular}s`) =>
+  `${count.toLocaleString()} ${count === 1 ? singular : many}`;
+
+/** Return the note on a shared list whose newest changes may be missing here. */
 export function sharedNote({ space, state, since: at }) {
   const when = at && state === "offline" ? ` since ${clock(at)}` : "";
   return `${safe(space)}: ${safe(state)}${when}${state === "behind" ? "" : ", changes are refused"}`;

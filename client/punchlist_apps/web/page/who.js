@@ -1,4 +1,4 @@
-// Who is there, in the words of `punch who`: agents and people, and what they hold.
+// The screen of agents and people, with the tasks they have claimed, in the words of `punch who`.
 
 import { effect, html, signal } from "./vendor.js";
 import { Problem, call, session } from "./link.js";
@@ -8,15 +8,15 @@ import { freeAt } from "./rows.js";
 import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
-const SOON_MS = 500; // a change of a list is a call of somebody
-const EVERY_MS = 2000; // who comes or leaves with no task changes no list
-const NOBODY = "No agent or person has been here since the daemon started.";
-const NOBODY_HERE = "No agent or person works in this list.";
-const found = signal(null);
+const SOON_MS = 500; // after a change of a list, since an agent made it
+const POLL_MS = 2000; // agents without tasks come and go without changing a list
+const EMPTY = "No agent or person has been here since the daemon started.";
+const EMPTY_LIST = "No agent or person works in this list.";
+const roster = signal(null);
 let timer = 0;
 let dueAt = Infinity;
 
-function readIn(ms) {
+function scheduleRead(ms) {
   if (Date.now() + ms >= dueAt) return;
   clearTimeout(timer);
   dueAt = Date.now() + ms;
@@ -25,49 +25,51 @@ function readIn(ms) {
 
 async function read() {
   try {
-    if (session.value && !document.hidden) found.value = await call("GET", "/api/v1/agents");
+    if (session.value && !document.hidden) roster.value = await call("GET", "/api/v1/agents");
   } catch (error) {
-    if (!(error instanceof Problem)) throw error; // the last picture stays, as everywhere while the server is away
+    // While the server is away, the last roster stays, as on the other screens.
+    if (!(error instanceof Problem)) throw error;
   }
   dueAt = Infinity;
-  if (place.value.view === "who") readIn(EVERY_MS);
+  if (place.value.view === "who") scheduleRead(POLL_MS);
 }
 
 effect(() => {
   cards.value;
   list.value;
-  if (place.value.view === "who") readIn(found.peek() ? SOON_MS : 0);
+  if (place.value.view === "who") scheduleRead(roster.peek() ? SOON_MS : 0);
 });
 
 export function Who() {
-  const told = found.value;
+  const current = roster.value;
   return html`<main class="board who" id="main"><section>
     <h1>Who is there</h1>
-    ${!told
+    ${!current
       ? html`<p class="hush" role="status">Opening…</p>`
-      : html`<ul>${told.agents.map((one) => html`<${Somebody} key=${one.name} one=${one} />`)}</ul>`}
-    ${told && (told.others || !told.agents.length) && html`<p class="hush">
-      ${told.others || (session.value?.scope?.list ? NOBODY_HERE : NOBODY)}</p>`}
+      : html`<ul>${current.agents.map((agent) => html`<${Agent} key=${agent.name} agent=${agent} />`)}</ul>`}
+    ${current && (current.others || !current.agents.length) && html`<p class="hush">
+      ${current.others || (session.value?.scope?.list ? EMPTY_LIST : EMPTY)}</p>`}
   </section></main>`;
 }
 
-const Somebody = ({ one }) => html`<li>
-  <${Mark} state=${one.is_here ? "in_progress" : "pending"} />
-  <div><b><${Text} of=${one.name} /></b><span class="sr">${one.is_here ? ", here" : ", not here"}</span>
-    ${" "}<span class="hush">${safe(one.facts.join(` ${GLYPHS.dot} `))}</span>
-    ${one.tasks.length > 0 && html`<ul>${one.tasks.map((task) =>
-      html`<${Held} key=${`${task.conversation} ${task.id}`} task=${task} />`)}</ul>`}
+const Agent = ({ agent }) => html`<li>
+  <${Mark} state=${agent.is_here ? "in_progress" : "pending"} />
+  <div><b><${Text} of=${agent.name} /></b><span class="sr">${agent.is_here ? ", here" : ", not here"}</span>
+    ${" "}<span class="hush">${safe(agent.facts.join(` ${GLYPHS.dot} `))}</span>
+    ${agent.tasks.length > 0 && html`<ul>${agent.tasks.map((task) =>
+      html`<${ClaimedTask} key=${`${task.conversation} ${task.id}`} task=${task} />`)}</ul>`}
   </div>
 </li>`;
 
-function Held({ task }) {
-  const to = { name: task.conversation, task: task.id };
+function ClaimedTask({ task }) {
+  const target = { name: task.conversation, task: task.id };
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    go(to);
+    go(target);
   };
   const free = task.lease_expires_at && html` <span class="hush">${freeAt(task.lease_expires_at)}</span>`;
   return html`<li>
-    <a href=${hashOf(to)} onClick=${open}><${Text} of=${`${task.list} #${task.id} ${task.title}`} /></a>${free}</li>`;
+    <a href=${hashOf(target)} onClick=${open}>
+      <${Text} of=${`${task.list} #${task.id} ${task.title}`} /></a>${free}</li>`;
 }

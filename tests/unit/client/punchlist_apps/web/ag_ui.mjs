@@ -1,4 +1,4 @@
-// Runs of AG-UI by its own HttpAgent: node ag_ui.mjs FOLDER URL TOKEN THREAD STEPS; prints what came of each, a line each.
+// Runs of AG-UI by its own HttpAgent: node ag_ui.mjs FOLDER URL TOKEN THREAD STEPS; prints the result of each step on a line.
 
 import { createRequire } from "node:module";
 
@@ -20,6 +20,6 @@ for (const step of JSON.parse(steps)) {
       onRunErrorEvent: ({ event }) => void types.push(event.message),
     },
   );
-  const messages = agent.messages.map(({ id, role, content, toolCalls }) => ({ id, role, content, tools: toolCalls?.map((one) => one.function.name) }));
+  const messages = agent.messages.map(({ id, role, content, toolCalls }) => ({ id, role, content, tools: toolCalls?.map((call) => call.function.name) }));
   console.log(JSON.stringify({ types, outcome, messages }));
 }

@@ -10,5 +10,5 @@ from punchlist_testing.web import Web, served
 
 @pytest.fixture
 async def web(tmp_path: Path) -> AsyncGenerator[Web]:
-    async with served(tmp_path) as made:
-        yield made
+    async with served(tmp_path) as server:
+        yield server

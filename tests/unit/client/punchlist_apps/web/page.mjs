@@ -1,17 +1,17 @@
-// Runs the pure modules of the page for test_page.py: one JSON value in for each line, one out.
+// Runs the pure modules of the page for test_page.py: a JSON call per input line, its result per output line.
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../../../client/punchlist_apps/web/page/", import.meta.url);
-const [{ Rows, asTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layered }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layOut }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
-const DO = {
+const FUNCTIONS = {
   push: (push) => rows.take(push),
   cut: () => rows.begin(),
   list: () => rows.sorted().map((task) => [task.id, task.status, task.version, task.title, task.open_blockers ?? []]),
-  shown: () => [...rows.tree()].join() === [...asTree(rows.sorted())].join(),
-  tree: (tasks) => [...asTree(tasks)],
-  holds: () => rows.sorted().filter((task) => rows.holds(task)).map((task) => task.id),
+  is_order_cached: () => [...rows.tree()].join() === [...buildTree(rows.sorted())].join(),
+  tree: (tasks) => [...buildTree(tasks)],
+  holds: () => rows.sorted().filter((task) => rows.hasOpenParts(task)).map((task) => task.id),
   states: (tasks) => tasks.map(stateOf),
   owners: (tasks) => tasks.map(ownerOf),
   safe: (texts) => texts.map((text) => [safe(text), safeBlock(text)]),
@@ -19,13 +19,13 @@ const DO = {
   notes: (shared) => shared.map(sharedNote),
   late: ({ tasks, at }) => tasks.map((task) => isLate(task, at)),
   days: (tasks) => tasks.map((task) => dayText(task, "due")),
-  standing: () => rows.shared,
+  shared: () => rows.shared,
   layered: ({ ids, edges }) => {
-    const { place, routes } = layered(ids, edges);
+    const { place, routes } = layOut(ids, edges);
     return { place: [...place], routes: [...routes.values()] };
   },
 };
 for await (const line of createInterface({ input: process.stdin })) {
   const [[name, value]] = Object.entries(JSON.parse(line));
-  console.log(JSON.stringify(DO[name](value) ?? null));
+  console.log(JSON.stringify(FUNCTIONS[name](value) ?? null));
 }

@@ -1,4 +1,4 @@
-"""What each token may do, over real requests."""
+"""Access of each kind of token, over real requests."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from punchlist import connect_async
 from punchlist_testing.web import Web, served
 
 
-async def test_a_link_for_a_list_opens_no_other_by_a_sessions_name(web: Web) -> None:
+async def test_list_link_cannot_open_lists_by_session_id(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/secret/tasks", {"title": "canary"})
     await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})
     only = {"Authorization": f"Bearer {web.session(list='agent-1')}"}
@@ -24,13 +24,13 @@ async def test_a_link_for_a_list_opens_no_other_by_a_sessions_name(web: Web) -> 
     assert (await web.ask("POST", "/api/v1/conversations/agent-1/tasks", {"title": "x"}, **only)).status == 201
 
 
-async def agents(web: Web, **scope: Any) -> Any:
+async def list_agents(web: Web, **scope: Any) -> Any:
     answer = await web.ask("GET", "/api/v1/agents", Authorization=f"Bearer {web.session(**scope)}")
     assert answer.status == 200, answer
     return answer.value
 
 
-async def test_a_link_for_a_list_shows_only_who_works_there(web: Web) -> None:
+async def test_list_link_shows_only_its_agents(web: Web) -> None:
     async with connect_async(socket=web.daemon.socket, autostart=False, name="host") as client:
         for name in ("both", "elsewhere", "gone"):
             entered = {"agent": name, "host": "codex", "directory": f"/srv/secret-{name}", "branch": "secret-branch"}
@@ -44,26 +44,26 @@ async def test_a_link_for_a_list_shows_only_who_works_there(web: Web) -> None:
             task = await client.conversation(place, actor=name).add(title)
             await client.conversation(place, actor=name).take(name, task.id, keep=True)
         await client.call("agent.leave", {"agent": "gone"})
-        whole = {one["name"]: one for one in (await agents(web))["agents"]}
-        assert whole["both"]["facts"][-1] == "/srv/secret-both (secret-branch)"
-        assert [task["title"] for task in whole["both"]["tasks"]] == ["mine", "secret title"]
-        assert whole["gone"]["facts"][0].startswith("left ")
-        assert whole["gone"]["tasks"][0]["lease_expires_at"]
+        roster = {agent["name"]: agent for agent in (await list_agents(web))["agents"]}
+        assert roster["both"]["facts"][-1] == "/srv/secret-both (secret-branch)"
+        assert [task["title"] for task in roster["both"]["tasks"]] == ["mine", "secret title"]
+        assert roster["gone"]["facts"][0].startswith("left ")
+        assert roster["gone"]["tasks"][0]["lease_expires_at"]
         for mode in ("rw", "ro"):
-            seen = await agents(web, list="plan", mode=mode)
-            shown = {one["name"]: one for one in seen["agents"]}
+            seen = await list_agents(web, list="plan", mode=mode)
+            shown = {agent["name"]: agent for agent in seen["agents"]}
             assert [task["title"] for task in shown["both"]["tasks"]] == ["mine"]
             assert [task["title"] for task in shown["gone"]["tasks"]] == ["left behind"]
             assert "elsewhere" not in shown
             assert "secret" not in str(seen)
-        assert (await agents(web, user="ann"))["agents"] == []
+        assert (await list_agents(web, user="ann"))["agents"] == []
         task = await client.conversation("site-012345678901", actor="both").add("short")
         await client.conversation("site-012345678901", actor="both").take("both", task.id, keep=True)
-        (seen,) = [one for one in (await agents(web, list="site"))["agents"] if one["name"] == "both"]
+        (seen,) = [agent for agent in (await list_agents(web, list="site"))["agents"] if agent["name"] == "both"]
         assert [(task["conversation"], task["title"]) for task in seen["tasks"]] == [("site", "short")]
 
 
-async def test_a_named_link_acts_under_no_other_name(web: Web) -> None:
+async def test_named_link_acts_only_under_its_name(web: Web) -> None:
     ann = {"Authorization": f"Bearer {web.session(list='plan', name='ann')}"}
     for body, headers in (({"title": "x"}, {"X-Punchlist-Actor": "root"}), ({"title": "y", "actor": "root"}, {})):
         assert (await web.ask("POST", "/api/v1/conversations/plan/tasks", body, **ann, **headers)).status == 201
@@ -71,32 +71,41 @@ async def test_a_named_link_acts_under_no_other_name(web: Web) -> None:
     assert {event["actor"] for event in events} == {"ann"}
 
 
-async def test_a_link_for_a_list_moves_no_session_to_itself(web: Web) -> None:
+async def test_list_link_cannot_attach_sessions(web: Web) -> None:
     await web.ask("PUT", "/api/v1/conversations/open", {})
     await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})
     only = {"Authorization": f"Bearer {web.session(list='open')}"}
-    for session in ("agent-1", "default"):  # one of another list, and the name of a list that nobody has begun
+    for session in ("agent-1", "default"):  # a session of another list, and the name of an unused list
         refused = await web.ask("PUT", f"/api/v1/conversations/open/sessions/{session}", {}, **only)
         assert (refused.status, refused.value["kind"]) == (403, "out_of_scope")
         await web.ask("POST", f"/api/v1/conversations/{session}/tasks", {"title": "launch code 1234"})
     assert (await web.ask("GET", "/api/v1/conversations/open/tasks", **only)).value["tasks"] == []
 
 
-async def test_without_a_token_there_is_no_data(web: Web) -> None:
+async def test_data_requires_a_token(web: Web) -> None:
     token, ticket = web.token, web.keys.ticket()
-    for shown in (None, "", "Bearer", "Bearer x", f"Basic {token}", f"Bearer {token}x", token, f"Bearer {ticket}"):
+    for credentials in (
+        None,
+        "",
+        "Bearer",
+        "Bearer x",
+        f"Basic {token}",
+        f"Bearer {token}x",
+        token,
+        f"Bearer {ticket}",
+    ):
         for path in ("/api/v1/conversations", "/api/v1/feed?board=1", "/api/agent/tasks", "/api/v1/events"):
-            refused = await web.ask("GET", path, Authorization=shown)
-            assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer"), (shown, path)
+            refused = await web.ask("GET", path, Authorization=credentials)
+            assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer"), (credentials, path)
     assert (await web.ask("GET", "/api/v1/openapi.json", Authorization=None)).value["openapi"] == "3.1.0"
 
 
-async def test_a_ticket_is_given_a_session_once(web: Web) -> None:
+async def test_ticket_works_once(web: Web) -> None:
     ticket = web.keys.ticket()
     session = await web.ask("POST", "/api/session", {"ticket": ticket}, Authorization=None)
     assert (session.status, session.value["scope"]["mode"]) == (200, "rw")
-    found = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
-    assert found.status == 200
+    listed = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
+    assert listed.status == 200
     for body in ({"ticket": ticket}, {"ticket": "x"}):
         assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 401
     for body in ({}, {"ticket": 1}, {"ticket": "x", "more": 1}):
@@ -107,7 +116,7 @@ async def test_a_ticket_is_given_a_session_once(web: Web) -> None:
     assert late.status == 401
 
 
-async def test_another_name_of_the_server_has_to_be_allowed(tmp_path: Path) -> None:
+async def test_other_host_names_must_be_allowed(tmp_path: Path) -> None:
     async with served(tmp_path, names=("box.example",)) as web:
         assert (await web.ask("GET", "/api/v1/conversations", Host="box.example:80")).status == 200
         assert (await web.ask("GET", "/api/v1/conversations", Host="box.example.evil")).status == 421
@@ -115,7 +124,7 @@ async def test_another_name_of_the_server_has_to_be_allowed(tmp_path: Path) -> N
         assert (preflight.status, preflight.value["kind"]) == (403, "origin")
 
 
-async def test_who_runs_the_server_finishes_what_they_began_at_the_command_line_and_whom_they_let_in_does_not(
+async def test_only_the_servers_person_finishes_their_own_tasks(
     tmp_path: Path,
 ) -> None:
     async with served(tmp_path, person="ann") as web:
@@ -125,21 +134,21 @@ async def test_who_runs_the_server_finishes_what_they_began_at_the_command_line_
             await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": f"task {number}"})
             async with connect_async(socket=web.daemon.socket, autostart=False) as client:
                 await client.conversation("plan", actor="ann").take("ann", str(number), keep=True)
-        let_in = f"Bearer {web.session(list='plan')}"
+        guest = f"Bearer {web.session(list='plan')}"
         for path in paths:
             body = {"status": "completed"} if path.endswith("status") else {}
-            refused = await web.ask("POST", path, body, Authorization=let_in)
+            refused = await web.ask("POST", path, body, Authorization=guest)
             assert refused.status == 409, (path, refused)
             assert (await web.ask("POST", path, body)).status == 200, path
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert {event["actor"] for event in events} == {"ann"}
-        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "x"}, Authorization=let_in)
+        await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "x"}, Authorization=guest)
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert events[-1]["actor"] == "punch web"
         assert (await web.ask("POST", "/api/v1/conversations/plan/undo", {})).value["undone"] == ['removed #4 "x"']
 
 
-async def test_a_link_with_a_name_is_a_person_of_its_own(tmp_path: Path) -> None:
+async def test_named_link_undoes_only_its_changes(tmp_path: Path) -> None:
     tasks, undo = "/api/v1/conversations/plan/tasks", "/api/v1/conversations/plan/undo"
     mine: dict[str, Any] = {"mine": True, "count": 1}
     async with served(tmp_path, person="root") as web:
@@ -149,13 +158,13 @@ async def test_a_link_with_a_name_is_a_person_of_its_own(tmp_path: Path) -> None
             await web.ask("POST", tasks, {"title": title}, Authorization=token)
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert [event["actor"] for event in events][-3:] == ["ann", "web/3f2a9c", "eve"]
-        assert (await web.ask("POST", undo, mine)).value["undone"] == [], "the person at the server did nothing"
+        assert (await web.ask("POST", undo, mine)).value["undone"] == [], "the server's person has no changes"
         for line, token in (('removed #1 "a"', ann), ('removed #2 "b"', bob), ('removed #3 "e"', everything)):
             assert (await web.ask("POST", undo, mine, Authorization=token)).value["undone"] == [line]
             assert (await web.ask("POST", undo, mine, Authorization=token)).value["undone"] == []
 
 
-async def test_my_undo_is_of_the_person_and_their_chats(tmp_path: Path) -> None:
+async def test_undo_mine_includes_the_persons_chats(tmp_path: Path) -> None:
     undo, thread = "/api/v1/conversations/plan/undo", "chat-6f9619ff-8b86-4d01-b42d-00c04fc964ff"
     async with served(tmp_path, person="ann") as web:
         async with connect_async(socket=web.daemon.socket, autostart=False, name="codex") as client:
@@ -166,11 +175,11 @@ async def test_my_undo_is_of_the_person_and_their_chats(tmp_path: Path) -> None:
         for line in ('removed #2 "chat/6f9619ff"', 'removed #1 "ann"'):
             assert (await web.ask("POST", undo, mine)).value["undone"] == [line]
         assert (await web.ask("POST", undo, mine)).value["undone"] == []
-        let_in = f"Bearer {web.session(list='plan')}"
-        assert (await web.ask("POST", undo, mine, Authorization=let_in)).value["undone"] == []
+        guest = f"Bearer {web.session(list='plan')}"
+        assert (await web.ask("POST", undo, mine, Authorization=guest)).value["undone"] == []
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert events[-1]["actor"] == "ann"
         call = next(event["version"] for event in events if event["actor"] == "codex")
         assert (await web.ask("POST", undo, {"call": call})).value["undone"] == ['removed #3 "codex"']
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
-        assert events[-1]["actor"] == "ann", "who undoes another's change is recorded"
+        assert events[-1]["actor"] == "ann", "the undo is recorded under its actor"

@@ -1,4 +1,4 @@
-"""Every route against a real server before a real daemon."""
+"""Routes over HTTP, with a real server and a real daemon."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from punchlist_apps.common.http.problem import OWN, STATUS, Problem
-from punchlist_apps.web.routes import LEFT_OUT, ROUTES
+from punchlist_apps.web.routes import ROUTES, UNROUTED
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.web import Web, in_process, served
@@ -17,21 +17,21 @@ from punchlist_testing.web import Web, in_process, served
 PLAN = "/api/v1/conversations/plan"
 
 
-async def made(web: Web, *titles: str, **settings: str) -> None:
+async def make_plan(web: Web, *titles: str, **settings: str) -> None:
     await web.ask("PUT", PLAN, {"title": "Plan", "settings": settings})
     await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": title} for title in titles]})
 
 
-def test_every_method_has_a_route_or_a_reason_to_have_none() -> None:
+def test_every_method_has_a_route_or_reason() -> None:
     routed = {name for row in ROUTES for name in (row.method, row.many) if name}
-    assert routed | set(LEFT_OUT) == set(METHODS)
-    assert not routed & set(LEFT_OUT)
+    assert routed | set(UNROUTED) == set(METHODS)
+    assert not routed & set(UNROUTED)
     for row in ROUTES:
         params = {field.encode_name for field in msgspec.structs.fields(METHODS[row.method].params)}
         assert set(re.findall(r"\{(\w+)\}", row.path)) <= params, row
 
 
-def test_every_kind_of_refusal_has_a_status() -> None:
+def test_every_error_kind_has_a_status() -> None:
     assert set(STATUS) == set(ERRORS)
     assert not set(OWN) & set(ERRORS)
     for kind in (*STATUS, *OWN):
@@ -42,7 +42,7 @@ def test_every_kind_of_refusal_has_a_status() -> None:
     assert Problem("limit_exceeded", facts={"limit": "frame_bytes"}).status == 413
 
 
-async def test_a_list_is_made_worked_on_and_deleted(web: Web) -> None:
+async def test_list_lifecycle_over_http(web: Web) -> None:
     opened = await web.ask("PUT", PLAN, {"title": "Plan"})
     assert (opened.status, opened.value["created"]) == (200, True)
     added = await web.ask("POST", f"{PLAN}/tasks", {"title": "one"})
@@ -78,8 +78,8 @@ async def test_a_list_is_made_worked_on_and_deleted(web: Web) -> None:
     assert (await web.ask("GET", "/api/v1/status")).value["pid"] > 0
 
 
-async def test_an_answer_is_the_daemons_own_and_left_out_for_whoever_has_it(web: Web) -> None:
-    await made(web, "one")
+async def test_result_is_unchanged_and_cached_by_etag(web: Web) -> None:
+    await make_plan(web, "one")
     listed = await web.ask("GET", f"{PLAN}/tasks")
     assert listed.headers["etag"] == '"2"'
     again = await web.ask("GET", f"{PLAN}/tasks", If_None_Match='"2"')
@@ -91,8 +91,8 @@ async def test_an_answer_is_the_daemons_own_and_left_out_for_whoever_has_it(web:
     assert [row["rank"] for row in since["rows"]] == ["a1"]
 
 
-async def test_the_headers_of_a_change_are_its_key_its_condition_and_its_actor(web: Web) -> None:
-    await made(web, "one")
+async def test_headers_carry_key_condition_and_actor(web: Web) -> None:
+    await make_plan(web, "one")
     for _ in range(2):
         added = await web.ask("POST", f"{PLAN}/tasks", {"title": "two"}, Idempotency_Key="k1")
         assert added.value["task"]["id"] == "2"
@@ -104,7 +104,7 @@ async def test_the_headers_of_a_change_are_its_key_its_condition_and_its_actor(w
     events = (await web.ask("GET", f"{PLAN}/events?after=0")).value["events"]
     assert [event["actor"] for event in events] == ["punch web", "punch web", "punch web", "ann"]
     undone = await web.ask("POST", f"{PLAN}/undo", {}, X_Punchlist_Actor="bob")
-    assert len(undone.value["undone"]) == 1, "who presses undo is not whose calls are taken back"
+    assert len(undone.value["undone"]) == 1, "X-Punchlist-Actor does not select whose calls are undone"
 
 
 WRONG: list[tuple[str, str, Any, dict[str, str], int, str]] = [
@@ -138,7 +138,7 @@ WRONG: list[tuple[str, str, Any, dict[str, str], int, str]] = [
 ]
 
 
-async def test_bad_input_is_a_problem_that_says_why(web: Web) -> None:
+async def test_bad_input_returns_a_problem(web: Web) -> None:
     for verb, path, body, headers, status, kind in WRONG:
         answer = await web.send(verb, PLAN + path, body, {**headers})
         assert answer.headers["content-type"] == "application/problem+json", (verb, path, answer)
@@ -146,17 +146,17 @@ async def test_bad_input_is_a_problem_that_says_why(web: Web) -> None:
         assert answer.value["detail"]
 
 
-async def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(web: Web) -> None:
+async def test_405_lists_the_allowed_methods(web: Web) -> None:
     refused = await web.ask("PUT", f"{PLAN}/tasks", {})
     assert set(refused.headers["allow"].replace(" ", "").split(",")) == {"GET", "HEAD", "POST", "DELETE"}
 
 
-async def test_a_conversation_of_a_bad_name_is_refused_in_words(web: Web) -> None:
+async def test_bad_list_name_is_explained(web: Web) -> None:
     refused = await web.ask("GET", "/api/v1/conversations/a%20b/tasks")
     assert (refused.status, refused.value["field"]) == (422, "conversation")
 
 
-async def test_a_body_of_two_megabytes_is_refused_before_it_is_read_to_the_end(web: Web) -> None:
+async def test_large_body_is_rejected_while_reading(web: Web) -> None:
     for length in (None, str(2 << 20)):
         headers: dict[str, str | None] = {"Content-Type": "application/json", "Content-Length": length}
         if length is None:
@@ -168,18 +168,18 @@ async def test_a_body_of_two_megabytes_is_refused_before_it_is_read_to_the_end(w
         assert (refused.status, refused.value["kind"]) == (413, "too_large")
 
 
-async def test_a_bad_call_fails_none_of_the_others_on_the_same_connection(web: Web) -> None:
+async def test_bad_call_leaves_other_calls_alone(web: Web) -> None:
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(web.ask, "POST", f"{PLAN}/tasks", b'{"title":"x","metadata":{"n":9007199254740993}}')
-            group.start_soon(_fine, web)
+            group.start_soon(assert_served, web)
 
 
-async def _fine(web: Web) -> None:
+async def assert_served(web: Web) -> None:
     assert (await web.ask("GET", f"{PLAN}/tasks")).status == 200
 
 
-async def test_a_daemon_that_is_away_is_said_with_when_to_come_again(tmp_path: Path) -> None:
+async def test_absent_daemon_returns_503_with_retry_after(tmp_path: Path) -> None:
     async with served(tmp_path, timeout_s=0.1) as web:
         in_process(web).app.stop()
         for path in ("/api/v1/conversations", "/api/v1/feed?board=1"):

@@ -1,4 +1,4 @@
-"""Streams: what they tell, where they go on, and what one that nobody reads costs."""
+"""Event streams: contents, resuming, limits, and the cost of a stream that is not read."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_apps.web.feed import MOST
+from punchlist_apps.web.feed import MAX_STREAMS
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.web import Event, Stream, Web, served
 
@@ -17,11 +17,11 @@ CUTS = int(os.environ.get("CUTS", "30"))
 
 
 class Rows:
-    """The rows of a list, folded as docs/protocol.md says."""
+    """The rows of a list, built from pushes as in docs/protocol.md."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Any] = {}
-        self.coming = self.rows
+        self.incoming = self.rows
         self.version = 0
         self.id = ""
 
@@ -30,46 +30,46 @@ class Rows:
             return
         push = event.data
         if push.get("reset"):
-            self.coming = {}
+            self.incoming = {}
         for name in push.get("gone", ()):
-            self.coming.pop(name, None)
-        self.coming.update({row["id"]: row for row in push["rows"]})
+            self.incoming.pop(name, None)
+        self.incoming.update({row["id"]: row for row in push["rows"]})
         if not push.get("more"):
-            self.rows, self.version, self.id = self.coming, push["version"], event.id
+            self.rows, self.version, self.id = self.incoming, push["version"], event.id
 
-    async def upto(self, stream: Stream, version: int) -> list[Any]:
+    async def read_until(self, stream: Stream, version: int) -> list[Any]:
         while self.version < version:
             self.take(await stream.next())
         return sorted(self.rows.values(), key=lambda row: (row["rank"], row["id"]))
 
 
-async def test_a_feed_begins_with_what_there_is_and_goes_on_with_what_changes(web: Web) -> None:
+async def test_feed_sends_current_state_then_changes(web: Web) -> None:
     await web.ask("PUT", PLAN, {"title": "Plan"})
     await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": "one"}, {"title": "two"}]})
     stream = await web.stream("/api/v1/feed?board=1&rows=plan")
     first = await stream.next()
     assert (first.event, [card["title"] for card in first.data["conversations"]]) == ("cards", ["Plan"])
-    assert [row["title"] for row in await Rows().upto(stream, 2 + 1)] == ["one", "two"]
+    assert [row["title"] for row in await Rows().read_until(stream, 2 + 1)] == ["one", "two"]
     await web.ask("POST", f"{PLAN}/tasks/1/status", {"status": "in_progress"})
     events = [await stream.next(), await stream.next()]
-    found = {event.event: event.data for event in events}
-    assert [row["status"] for row in found["rows"]["rows"]] == ["in_progress"]
-    assert found["board"]["card"]["running"][0]["title"] == "one"
+    by_name = {event.event: event.data for event in events}
+    assert [row["status"] for row in by_name["rows"]["rows"]] == ["in_progress"]
+    assert by_name["board"]["card"]["running"][0]["title"] == "one"
     epoch, board, rows = events[-1].id.split(".")
     assert (len(epoch), board, rows) == (16, "4", "4")
 
 
-async def test_over_many_cuts_anywhere_no_row_is_lost_and_none_is_told_again(web: Web) -> None:
-    """CUTS=1000 for longer. A reader keeps what came whole and goes on behind the id that it saw last."""
+async def test_resumed_feed_neither_loses_nor_repeats_rows(web: Web) -> None:
+    """Set CUTS=1000 for a longer run. The reader keeps complete pushes and resumes after the last id."""
     random = Random(seed := int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4)))
     print("seed", seed)
     await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": str(number)} for number in range(20)]})
-    rows, version, told = Rows(), 21, list[tuple[str, int]]()
+    rows, version, received = Rows(), 21, list[tuple[str, int]]()
     changed = {(str(number), number + 1) for number in range(1, 21)}
 
     def take(event: Event) -> None:
         rows.take(event)
-        told.extend((row["id"], row["version"]) for row in event.data["rows"])
+        received.extend((row["id"], row["version"]) for row in event.data["rows"])
 
     async def change() -> None:
         nonlocal version
@@ -85,20 +85,20 @@ async def test_over_many_cuts_anywhere_no_row_is_lost_and_none_is_told_again(web
             if random.random() < 0.7:
                 while rows.version < version:
                     take(await stream.next())
-        if random.random() < 0.3:  # in the middle of what is told
+        if random.random() < 0.3:  # in the middle of a push
             await change()
             await stream.stream.receive(random.randrange(1, 400))
         await stream.stream.aclose()
     stream = await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id)
     while rows.version < version:
         take(await stream.next())
-    assert len(told) == len(set(told)), "told again"
-    assert set(told) <= changed
-    newest = dict(sorted(changed, key=lambda each: each[1]))
+    assert len(received) == len(set(received)), "received again"
+    assert set(received) <= changed
+    newest = dict(sorted(changed, key=lambda change: change[1]))
     assert {name: row["version"] for name, row in rows.rows.items()} == newest, "lost"
 
 
-async def test_events_are_told_once_and_in_order_over_cuts(web: Web) -> None:
+async def test_resumed_events_arrive_once_in_order(web: Web) -> None:
     position, seqs = "0", list[int]()
     for _ in range(5):
         await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": "a"}, {"title": "b"}]})
@@ -106,10 +106,10 @@ async def test_events_are_told_once_and_in_order_over_cuts(web: Web) -> None:
         event = await stream.next()
         assert event.event == "change"
         position = event.id
-        seqs += [each["seq"] for each in event.data["events"]]
+        seqs += [event["seq"] for event in event.data["events"]]
         await stream.stream.aclose()
     stream = await web.stream(f"{PLAN}/events/stream?after=0")
-    assert [each["seq"] for each in (await stream.next()).data["events"]] == seqs == list(range(1, 12))
+    assert [event["seq"] for event in (await stream.next()).data["events"]] == seqs == list(range(1, 12))
 
 
 WRONG: list[tuple[str, dict[str, str], int, str]] = [
@@ -125,7 +125,7 @@ WRONG: list[tuple[str, dict[str, str], int, str]] = [
 ]
 
 
-async def test_a_stream_that_can_not_begin_is_a_problem_and_no_stream(web: Web) -> None:
+async def test_stream_that_cannot_start_returns_a_problem(web: Web) -> None:
     await web.ask("PUT", PLAN, {})
     for path, headers, status, kind in WRONG:
         refused = await web.ask("GET", path, **headers)
@@ -137,16 +137,16 @@ async def test_a_stream_that_can_not_begin_is_a_problem_and_no_stream(web: Web) 
     assert (await web.stream(f"{PLAN}/events/stream", Authorization=f"Bearer {only}")) is not None
 
 
-async def test_asked_once_a_feed_tells_what_there_is_and_ends(web: Web) -> None:
+async def test_feed_with_once_ends_after_current_state(web: Web) -> None:
     await web.ask("POST", f"{PLAN}/tasks", {"title": "x"})
     answer = await web.ask("GET", "/api/v1/feed?board=1&rows=plan&once=1")
     events = [line for line in answer.body.decode().splitlines() if line.startswith("event:")]
     assert events == ["event: cards", "event: rows", "event: bye"]
 
 
-async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_left(web: Web) -> None:
-    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(MOST)]
-    for _ in range(500 - MOST):
+async def test_at_most_64_of_500_streams_are_open(web: Web) -> None:
+    streams = [await web.stream("/api/v1/feed?board=1") for _ in range(MAX_STREAMS)]
+    for _ in range(500 - MAX_STREAMS):
         refused = await web.ask("GET", "/api/v1/feed?board=1")
         assert (refused.status, refused.value["kind"]) == (429, "too_many_streams")
     for stream in streams:
@@ -157,21 +157,21 @@ async def test_of_500_streams_so_many_are_served_and_when_they_close_none_is_lef
     assert (await web.ask("GET", "/api/v1/feed?board=1&once=1")).status == 200
 
 
-async def test_the_token_with_most_streams_gives_way(web: Web) -> None:
+async def test_token_with_most_streams_loses_one(web: Web) -> None:
     many, few = web.session(), f"Bearer {web.session()}"
-    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MOST)]
-    for newest in streams[: MOST // 2 - 1 : -1]:
+    streams = [await web.stream("/api/v1/feed?board=1", Authorization=f"Bearer {many}") for _ in range(MAX_STREAMS)]
+    for newest in streams[: MAX_STREAMS // 2 - 1 : -1]:
         await web.stream("/api/v1/feed?board=1", Authorization=few)
         assert b"event: end\ndata: " in (rest := await newest.to_end()) and b"too_many_streams" in rest
     refused = await web.ask("GET", "/api/v1/feed?board=1", Authorization=few)
     assert (refused.status, refused.value["kind"]) == (429, "too_many_streams"), "each token has half of them"
     await web.ask("PUT", PLAN, {})
-    for oldest in streams[: MOST // 2]:
+    for oldest in streams[: MAX_STREAMS // 2]:
         while (await oldest.next()).event != "board":
             pass
 
 
-async def test_a_stream_ends_with_the_server_and_says_so(web: Web) -> None:
+async def test_shutdown_ends_streams_with_bye(web: Web) -> None:
     streams = [await web.stream("/api/v1/feed?board=1") for _ in range(10)]
     for stream in streams:
         assert (await stream.next()).event == "cards"
@@ -180,8 +180,8 @@ async def test_a_stream_ends_with_the_server_and_says_so(web: Web) -> None:
         assert (await stream.next()).event == "bye"
 
 
-async def test_a_stream_on_which_nothing_happens_says_so(tmp_path: Path) -> None:
-    async with served(tmp_path, quiet_s=0.01) as web:
+async def test_idle_stream_sends_comments(tmp_path: Path) -> None:
+    async with served(tmp_path, keepalive_s=0.01) as web:
         stream = await web.stream("/api/v1/feed?board=1")
         assert (await stream.next()).event == "cards"
         with anyio.fail_after(30):
@@ -189,7 +189,7 @@ async def test_a_stream_on_which_nothing_happens_says_so(tmp_path: Path) -> None
                 await stream.more()
 
 
-async def test_a_stuck_stream_costs_a_piece_and_gets_all_once_it_reads(web: Web) -> None:
+async def test_stalled_stream_later_receives_all_events(web: Web) -> None:
     await web.ask("PUT", PLAN, {})
     stuck = await web.stream("/api/v1/events")
     text = "x" * 60_000
@@ -197,11 +197,11 @@ async def test_a_stuck_stream_costs_a_piece_and_gets_all_once_it_reads(web: Web)
         await web.ask("POST", f"{PLAN}/tasks", {"title": "x", "description": text})
     seqs = list[int]()
     while len(seqs) < 40:
-        seqs += [each["seq"] for each in (await stuck.next()).data["events"]]
+        seqs += [event["seq"] for event in (await stuck.next()).data["events"]]
     assert seqs == list(range(2, 42))
 
 
-async def test_a_daemon_that_is_killed_three_times_under_a_stream_loses_no_row(tmp_path: Path) -> None:
+async def test_killed_daemon_loses_no_rows(tmp_path: Path) -> None:
     rows = Rows()
     with spawned_daemon(tmp_path) as daemon:
         async with served(tmp_path, daemon=daemon) as web:
@@ -210,24 +210,26 @@ async def test_a_daemon_that_is_killed_three_times_under_a_stream_loses_no_row(t
                 headers = {"Last_Event_ID": rows.id} if rows.id else {}
                 stream = await web.stream("/api/v1/feed?rows=plan", **headers)
                 added = await web.ask("POST", f"{PLAN}/tasks", {"title": f"round {round}"})
-                await rows.upto(stream, added.value["version"])
+                await rows.read_until(stream, added.value["version"])
                 daemon.kill()
                 with pytest.raises(EOFError):
                     await stream.next()
                 daemon.start()
             assert (await web.ask("POST", f"{PLAN}/tasks", {"title": "the last"})).status == 201
-            shown = await rows.upto(await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id), 5)
+            shown = await rows.read_until(await web.stream("/api/v1/feed?rows=plan", Last_Event_ID=rows.id), 5)
             assert [row["title"] for row in shown] == ["round 0", "round 1", "round 2", "the last"]
 
 
-async def test_a_feed_tells_who_follows_its_list_where_it_is_asked_to(web: Web) -> None:
+async def test_feed_sends_presence_on_request(web: Web) -> None:
     await web.ask("PUT", PLAN, {})
-    asking = await web.stream("/api/v1/feed?rows=plan&presence=1")
-    first = {event.event: event for event in (await asking.next(), await asking.next())}
-    ((name, connections),) = [(one["actor"], one["connections"]) for one in first["presence"].data["present"]]
+    watching = await web.stream("/api/v1/feed?rows=plan&presence=1")
+    first = {event.event: event for event in (await watching.next(), await watching.next())}
+    ((name, connections),) = [(client["actor"], client["connections"]) for client in first["presence"].data["present"]]
     assert connections == 1
-    assert first["presence"].id == "", "the stream goes on behind the rows"
+    assert first["presence"].id == "", "the stream resumes from its rows"
     other = await web.stream("/api/v1/feed?rows=plan")
-    assert [(one["actor"], one["connections"]) for one in (await asking.next()).data["present"]] == [(name, 2)]
+    assert [(client["actor"], client["connections"]) for client in (await watching.next()).data["present"]] == [
+        (name, 2)
+    ]
     await other.stream.aclose()
-    assert (await asking.next()).data["present"][0]["connections"] == 1
+    assert (await watching.next()).data["present"][0]["connections"] == 1

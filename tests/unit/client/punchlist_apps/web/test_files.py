@@ -1,11 +1,11 @@
-"""The page's own files are for everybody on this machine, and nothing else of the disk is."""
+"""The page's files are served without a token, and no other file is."""
 
 from pathlib import Path
 
 from punchlist_testing.web import served
 
 
-async def test_the_files_of_the_page_are_served_and_nothing_beside_them(tmp_path: Path) -> None:
+async def test_only_the_pages_files_are_served(tmp_path: Path) -> None:
     page = tmp_path / "page"
     built = page / "built"
     built.mkdir(parents=True)
@@ -16,9 +16,9 @@ async def test_the_files_of_the_page_are_served_and_nothing_beside_them(tmp_path
     (tmp_path / "outside.js").write_text("secret")
     async with served(tmp_path, page=page) as web:
         for path in ("/", "/agent-tasks", "/index.html"):
-            found = await web.ask("GET", path, Authorization=None)
-            assert (found.status, found.body) == (200, b"<!doctype html>")
-            assert "trusted-types 'none'" in found.headers["content-security-policy"]
+            response = await web.ask("GET", path, Authorization=None)
+            assert (response.status, response.body) == (200, b"<!doctype html>")
+            assert "trusted-types 'none'" in response.headers["content-security-policy"]
         script = await web.ask("GET", "/app.js", Authorization=None)
         assert script.headers["content-type"] == "text/javascript; charset=utf-8"
         assert (await web.ask("GET", "/app.js", If_None_Match=script.headers["etag"])).status == 304
@@ -27,7 +27,7 @@ async def test_the_files_of_the_page_are_served_and_nothing_beside_them(tmp_path
             assert (await web.ask("GET", f"/{path}")).status == 404, path
 
 
-async def test_without_a_page_everything_else_is_served(tmp_path: Path) -> None:
+async def test_api_works_without_a_page(tmp_path: Path) -> None:
     async with served(tmp_path, page=tmp_path / "none") as web:
         assert (await web.ask("GET", "/")).status == 404
         assert (await web.ask("GET", "/api/v1/conversations")).status == 200

@@ -1,4 +1,4 @@
-"""`punch web` attacked by a process without a token: its owner is served in the meantime."""
+"""`punch web` under attack by a process without a token: the owner is still served."""
 
 import http.client
 import resource
@@ -19,13 +19,13 @@ from punchlist_testing.flood import flood
 from punchlist_testing.terminal import command, environment
 
 FEW = 320
-"""Descriptors of a server with 64 places."""
+"""Limit of file descriptors for a server with 64 places."""
 
 PATIENCE_S = 20
 
 
 class Server(NamedTuple):
-    """`punch web` in a process of its own, and its owner's secret."""
+    """`punch web` in its own process, with the owner's secret."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -38,13 +38,13 @@ class Server(NamedTuple):
         return int(status.partition("VmRSS:")[2].split()[0]) << 10
 
     def ask(self) -> float:
-        """How long a request of its owner takes, in seconds."""
-        began = time.monotonic()
+        """Return the duration of the owner's request, in seconds."""
+        started = time.monotonic()
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         link.request("GET", "/api/v1/conversations", headers={"Authorization": f"Bearer {self.token}"})
         assert link.getresponse().status == 200
         link.close()
-        return time.monotonic() - began
+        return time.monotonic() - started
 
 
 @pytest.fixture(scope="module", params=[64, pytest.param(MOST, marks=pytest.mark.long)])
@@ -89,22 +89,22 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_keeps_the_owner_out_of_nothing(attack: str, server: Server) -> None:
+def test_owner_is_served_during_an_attack(attack: str, server: Server) -> None:
     server.ask()
     before = server.resident_bytes
     with flood(server.port, ATTACKS[attack], server.places * 5 // 4):
         took_s = [server.ask() for _ in range(10)]
         grown = server.resident_bytes - before
     assert max(took_s) < PATIENCE_S
-    assert grown < server.places * (256 << 10), "each costs what waits for it, not what it has asked for"
+    assert grown < server.places * (256 << 10), "a connection costs its waiting bytes, not the size of the responses"
 
 
-def test_connections_wait_in_the_order_in_which_they_came(server: Server) -> None:
-    server.ask()  # Connections that an earlier attack left are accepted by now: the queue is empty.
+def test_connections_wait_in_arrival_order(server: Server) -> None:
+    server.ask()  # By now the connections of an earlier attack are accepted, and the queue is empty.
     server.process.send_signal(signal.SIGSTOP)
     try:
         with ExitStack() as stack:
-            for _ in range(300):  # A lost packet is sent again after a second; a full queue never has room.
+            for _ in range(300):  # Lost packets are retransmitted after a second; a full queue never has room.
                 stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
     finally:
         server.process.send_signal(signal.SIGCONT)

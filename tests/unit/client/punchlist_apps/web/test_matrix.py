@@ -1,4 +1,4 @@
-"""Every route × every token, over real requests: what each may do, and that a refused request does nothing."""
+"""Every route × every token, over real requests: access, and no effect of rejected requests."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ SCOPES: dict[str, tuple[dict[str, Any] | None, str]] = {
     "expired": ({}, "open"),
     "none": (None, "open"),
 }
-"""Scope of each column's token, and the list that its requests are about: with > one out of its reach."""
+"""Scope of each column's token, and the list of its requests; in columns with > the scope excludes the list."""
 
 MATRIX = """
                                             owner  ann   ann>  list  list>  ro    ro-list  ro-list>  expired  none
@@ -99,7 +99,7 @@ POST   /chatkit                             200    200   200   403   403    403 
 GET    /mcp                                 404    404   404   404   404    404   404      404       404      404
 POST   /mcp                                 405    405   405   405   405    405   405      405       405      405
 """
-"""The status of each request. A note behind a path tells apart rows of one route.
+"""The status of each request. A note after a path distinguishes rows of the same route.
 
 LIST is the path of a list: `/api/v1/conversations/{conversation}`.
 """
@@ -107,23 +107,23 @@ LIST is the path of a list: `/api/v1/conversations/{conversation}`.
 LIST = "/api/v1/conversations/{conversation}"
 
 NOT_OURS = {"GET /mcp", "POST /mcp"}
-"""Paths of other servers, which this one must not answer."""
+"""Routes of other servers, which this server must not have."""
 
 OPTIONAL = {"POST /chatkit"}
-"""Routes that are served where an extra is installed."""
+"""Routes that need an extra."""
 
 
 class World(NamedTuple):
-    """The lists, and tokens for what no request of the matrix makes: who may prepare things in a list."""
+    """A server with its lists and threads; `threads` has the thread and turn of each list."""
 
     web: Web
     threads: dict[str, tuple[str, str]]
 
-    def preparer(self, target: str) -> str:
+    def preparing_token(self, target: str) -> str:
         return self.web.session(user="ann") if target == "anns" else self.web.token
 
     async def ask(self, target: str, verb: str, path: str, body: Any = None) -> Answer:
-        answer = await self.web.ask(verb, path, body, Authorization=f"Bearer {self.preparer(target)}")
+        answer = await self.web.ask(verb, path, body, Authorization=f"Bearer {self.preparing_token(target)}")
         assert answer.status < 300 or answer.status == 428, answer
         return answer
 
@@ -135,8 +135,7 @@ Prepare = Callable[[World, str, Values], Awaitable[None]]
 _NUMBERS = count()
 
 
-def fresh() -> str:
-    """An id that nothing has."""
+def make_id() -> str:
     return f"x{next(_NUMBERS)}"
 
 
@@ -160,8 +159,8 @@ async def gate_task(world: World, target: str, values: Values) -> None:
 
 async def add_message(world: World, target: str, values: Values) -> None:
     body = {"role": "tool", "content": f"canary of {target}"}
-    made = await world.ask(target, "POST", f"/api/v1/conversations/{target}/messages", body)
-    values["message"] = made.value["message"]["message"]
+    created = await world.ask(target, "POST", f"/api/v1/conversations/{target}/messages", body)
+    values["message"] = created.value["message"]["message"]
 
 
 async def attach(world: World, target: str, values: Values) -> None:
@@ -177,7 +176,7 @@ async def ask_to_delete(world: World, target: str, values: Values) -> None:
 
 
 class Request(NamedTuple):
-    """What a row sends: query and body, with names of what was prepared in braces."""
+    """Query and body of a row's requests, with placeholders in braces for prepared values."""
 
     query: str = ""
     body: Any = None
@@ -234,73 +233,73 @@ REQUESTS: dict[str, Request] = {
     "POST /chatkit": Request(body={"type": "threads.list", "params": {}}),
     "POST /mcp": Request(body={}),
 }
-"""What the rows send that is not in their path."""
+"""Query, body and preparation of rows that have any."""
 
 
-def rows() -> dict[str, dict[str, int]]:
-    """The matrix: for each row the status of each column."""
+def parse_matrix() -> dict[str, dict[str, int]]:
+    """Parse the matrix: the status by row and column."""
     head, *lines = MATRIX.strip("\n").split("\n")
     columns = head.split()
     assert columns == [*SCOPES], "each scope has its column"
-    found: dict[str, dict[str, int]] = {}
+    matrix: dict[str, dict[str, int]] = {}
     for line in lines:
         words = line.split()
         cells = [int(word) for word in words[-len(columns) :]]
         name = " ".join(words[: -len(columns)])
-        assert len(cells) == len(columns) and name not in found, name
-        found[name] = dict(zip(columns, cells, strict=True))
-    return found
+        assert len(cells) == len(columns) and name not in matrix, name
+        matrix[name] = dict(zip(columns, cells, strict=True))
+    return matrix
 
 
-ROWS = rows()
+ROWS = parse_matrix()
 
 
-def route_of(row: str) -> str:
+def parse_route(row: str) -> str:
     verb, path = row.split()[:2]
     return f"{verb} {path.partition('?')[0].replace('LIST', LIST)}"
 
 
-def routes(web: Web) -> set[str]:
+def list_routes(web: Web) -> set[str]:
     access = Access(AsyncClient(autostart=False), web.keys)
-    return {f"{verb} {path}" for verb, path, _ in app.served(access, web.keys, anyio.Event(), app.Setup())}
+    return {f"{verb} {path}" for verb, path, _ in app.build_endpoints(access, web.keys, anyio.Event(), app.Setup())}
 
 
-async def test_the_matrix_has_a_row_for_each_route(web: Web) -> None:
+async def test_matrix_has_a_row_for_each_route(web: Web) -> None:
     """Add a row for each new route, with an outcome for each scope."""
-    assert {route_of(row) for row in ROWS} - NOT_OURS - OPTIONAL == routes(web) - OPTIONAL
+    assert {parse_route(row) for row in ROWS} - NOT_OURS - OPTIONAL == list_routes(web) - OPTIONAL
     assert set(REQUESTS) <= set(ROWS)
 
 
 @asynccontextmanager
-async def a_world(tmp_path: Path) -> AsyncGenerator[World]:
+async def make_world(tmp_path: Path) -> AsyncGenerator[World]:
     async with served(tmp_path) as web:
         world = World(web, {})
         for target, user in (("open", ""), ("secret", ""), ("anns", "ann")):
             await web.ask("PUT", f"/api/v1/conversations/{target}", {"user": user} if user else {})
-            made = await world.ask(target, "POST", "/api/v1/chats", {"list": target})
-            said = {"text": "hello", "turn": "u1"}
-            thread = f"/api/v1/chats/{made.value['thread']}"
-            await world.ask(target, "POST", thread, said)
-            await until_answered(world, target, thread)
-            world.threads[target] = (made.value["thread"], "u1")
+            created = await world.ask(target, "POST", "/api/v1/chats", {"list": target})
+            message = {"text": "hello", "turn": "u1"}
+            thread = f"/api/v1/chats/{created.value['thread']}"
+            await world.ask(target, "POST", thread, message)
+            await wait_for_answer(world, target, thread)
+            world.threads[target] = (created.value["thread"], "u1")
         yield world
 
 
-async def until_answered(world: World, target: str, thread: str) -> None:
+async def wait_for_answer(world: World, target: str, thread: str) -> None:
     with anyio.fail_after(30):
         while (await world.ask(target, "GET", thread)).value["messages"][-1]["role"] != "assistant":
             await anyio.lowlevel.checkpoint()
 
 
-def filled(body: Any, values: Values) -> bytes:
-    """A body as JSON, with what was prepared for the names in braces."""
+def fill(body: Any, values: Values) -> bytes:
+    """Encode a body as JSON and fill in the prepared values."""
     text = "" if body is None else msgspec.json.encode(body).decode()
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text.encode()
 
 
-def token_of(world: World, column: str) -> str | None:
+def make_token(world: World, column: str) -> str | None:
     scope, _ = SCOPES[column]
     if scope is None:
         return None
@@ -310,25 +309,25 @@ def token_of(world: World, column: str) -> str | None:
 
 
 async def send(web: Web, verb: str, path: str, data: bytes, token: str | None) -> Answer:
-    """One request; of a stream that does not end its beginning."""
+    """Send a request; of an endless stream, read only the beginning."""
     more = {"Content-Type": "application/json", "Content-Length": str(len(data))} if data else {}
     with anyio.fail_after(30):
         async with await anyio.connect_tcp("127.0.0.1", web.port) as stream:
             await stream.send(web.head(verb, path, {"Connection": "close", "Authorization": token, **more}) + data)
-            found = b""
+            received = b""
             try:
-                while b"event-stream" not in found or b"event: " not in found:
-                    found += await stream.receive()
+                while b"event-stream" not in received or b"event: " not in received:
+                    received += await stream.receive()
             except anyio.EndOfStream:
                 pass
-    return answer_of(found)
+    return answer_of(received)
 
 
-async def test_each_token_may_what_its_scope_says(tmp_path: Path) -> None:
+async def test_each_token_can_do_what_its_scope_allows(tmp_path: Path) -> None:
     wrong: list[Any] = []
-    async with a_world(tmp_path) as world, connect_async(socket=world.web.daemon.socket, autostart=False) as log:
+    async with make_world(tmp_path) as world, connect_async(socket=world.web.daemon.socket, autostart=False) as log:
         for row, cells in ROWS.items():
-            if route_of(row) in OPTIONAL - routes(world.web):
+            if parse_route(row) in OPTIONAL - list_routes(world.web):
                 continue
             for column, expected in cells.items():
                 before, answer, after = await exercise(world, log, row, column)
@@ -341,21 +340,21 @@ async def test_each_token_may_what_its_scope_says(tmp_path: Path) -> None:
 
 
 async def exercise(world: World, log: AsyncClient, row: str, column: str) -> tuple[int, Answer, int]:
-    """Send a row's request by a column's token: the log's position before, the answer, the position afterwards."""
+    """Send a row's request with a column's token; return the response between the log's positions."""
     request, target = REQUESTS.get(row, Request()), SCOPES[column][1]
     verb, path = row.split()[:2]
     thread, turn = world.threads[target]
     values = {"conversation": target, "name": "app.js", "key": "k", "thread": thread, "turn": turn}
-    values |= {"session": fresh(), "fresh": fresh(), "ticket": world.web.keys.ticket()}
+    values |= {"session": make_id(), "fresh": make_id(), "ticket": world.web.keys.ticket()}
     values["user"] = "ann" if column == "ann" else "bob"
     await add_task(world, target, values)
     if request.prepare is not None:
         await request.prepare(world, target, values)
-    asked = path.replace("LIST", LIST).format(**values)
+    target_path = path.replace("LIST", LIST).format(**values)
     if request.query:
-        asked += ("&" if "?" in asked else "?") + request.query.format(**values)
+        target_path += ("&" if "?" in target_path else "?") + request.query.format(**values)
     before = (await log.status()).seq
-    answer = await send(world.web, verb, asked, filled(request.body, values), token_of(world, column))
-    if answer.status == 202:  # the turn goes on, and would be taken for a change of the next request
-        await until_answered(world, target, asked)
+    answer = await send(world.web, verb, target_path, fill(request.body, values), make_token(world, column))
+    if answer.status == 202:  # otherwise the running turn would count as a change of the next request
+        await wait_for_answer(world, target, target_path)
     return before, answer, (await log.status()).seq

@@ -1,4 +1,4 @@
-"""The page's files, and its pure modules against their twins in Python."""
+"""The page's files, and its pure modules compared with their Python counterparts."""
 
 import gzip
 import json
@@ -27,24 +27,24 @@ ROWS = Path(__file__).parents[4] / "golden" / "rows.jsonl"
 SOURCES = {path.name: path.read_text("utf-8") for path in (*PAGE.glob("*.js"), *PAGE.glob("*.css"))}
 GENERATED = {"words.js", "characters.js"}
 LOADED = (PAGE / "index.html", PAGE / "icon.svg", PAGE / "built/app.js", PAGE / "built/page.css")
-"""All that a browser loads of the page."""
+"""The files that a browser loads."""
 
-MOST_SENT, MOST_WHOLE = 45_000, 120_000
-"""Bytes of it, as they are sent and unpacked."""
+MAX_SENT_BYTES, MAX_UNPACKED_BYTES = 45_000, 120_000
+"""Upper limits for these files, compressed and not."""
 
 
-def test_each_key_does_something_in_the_page_and_stands_once_on_each_screen() -> None:
+def test_each_key_is_unique_and_has_a_command() -> None:
     commands = SOURCES["commands.js"].partition("export const COMMANDS = {")[2].partition("\n};")[0]
     known = set(re.findall(r"^  (\w+): \{", commands, re.MULTILINE))
     for screen in ("board", "list"):
         pressed = [
-            one for group in words.key_groups() for key in group["keys"] if screen in key["in"] for one in key["keys"]
+            name for group in words.key_groups() for key in group["keys"] if screen in key["in"] for name in key["keys"]
         ]
         assert len(pressed) == len(set(pressed))
     assert {key["name"] for group in words.key_groups() for key in group["keys"]} <= known
 
 
-async def test_the_page_is_served_whole(web: Web) -> None:
+async def test_page_is_served_with_all_files(web: Web) -> None:
     index = await web.ask("GET", "/", Authorization=None)
     assert (index.status, index.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "trusted-types 'none'" in index.headers["content-security-policy"]
@@ -58,13 +58,13 @@ async def test_the_page_is_served_whole(web: Web) -> None:
         assert packed.headers["etag"] != answer.headers["etag"]
 
 
-def test_the_page_is_small() -> None:
+def test_page_is_small() -> None:
     contents = [path.read_bytes() for path in LOADED]
-    whole, sent = (sum(map(len, each)) for each in (contents, map(gzip.compress, contents)))
-    assert (sent <= MOST_SENT, whole <= MOST_WHOLE) == (True, True), (sent, whole)
+    unpacked, sent = (sum(map(len, files)) for files in (contents, map(gzip.compress, contents)))
+    assert (sent <= MAX_SENT_BYTES, unpacked <= MAX_UNPACKED_BYTES) == (True, True), (sent, unpacked)
 
 
-def test_the_page_names_nothing_elsewhere_and_makes_no_markup_of_texts() -> None:
+def test_page_loads_nothing_external_and_writes_no_html() -> None:
     for path in (*LOADED, PAGE / "chat.html", PAGE / "built/chat.js", PAGE / "built/chat.css"):
         text = path.read_text("utf-8").replace("http://www.w3.org/", "")
         assert not re.search(r"https?://[a-z]|\bsrc=[\"']//|@import|url\(|\bimport *[({\"*]", text), path.name
@@ -72,29 +72,29 @@ def test_the_page_names_nothing_elsewhere_and_makes_no_markup_of_texts() -> None
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text), name
 
 
-def in_node(*asked: dict[str, Any]) -> list[Any]:
-    """What the page's modules answer."""
-    lines = "\n".join(json.dumps(each) for each in asked)
+def run_in_node(*calls: dict[str, Any]) -> list[Any]:
+    """Call functions of the page's modules."""
+    lines = "\n".join(json.dumps(call) for call in calls)
     program = [NODE, Path(__file__).with_name("page.mjs")]
     done = subprocess.run(program, input=lines, text=True, capture_output=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_page_folds_the_golden_rows_into_the_same_lists() -> None:
+def test_page_builds_the_golden_lists() -> None:
     lines = [json.loads(line) for line in ROWS.read_text().splitlines()]
-    asked = [each for line in lines for each in ((line, {"shown": 0}) if "list" in line else (line,))]
+    calls = [call for line in lines for call in ((line, {"is_order_cached": 0}) if "list" in line else (line,))]
     lists = 0
-    for question, answer in zip(asked, in_node(*asked), strict=True):
-        if "list" in question:
-            assert answer == question["list"]
+    for call, answer in zip(calls, run_in_node(*calls), strict=True):
+        if "list" in call:
+            assert answer == call["list"]
             lists += 1
-        elif "shown" in question:
-            assert answer is True, "what is kept of the order is what would be worked out anew"
+        elif "is_order_cached" in call:
+            assert answer is True, "the cached order equals a new computation"
     assert lists > 30
 
 
-def test_what_holds_open_tasks_is_not_ready_on_the_page() -> None:
+def test_parents_of_open_tasks_are_not_ready() -> None:
     rows: list[dict[str, Any]] = [
         {"id": "1", "status": "pending"},
         {"id": "2", "status": "pending", "parent": "1"},
@@ -110,31 +110,29 @@ def test_what_holds_open_tasks_is_not_ready_on_the_page() -> None:
         "seq": 1,
         "counts": {},
     }
-    assert in_node({"push": push}, {"holds": 0})[-1] == ["1", "3"]
+    assert run_in_node({"push": push}, {"holds": 0})[-1] == ["1", "3"]
 
 
-def test_the_page_shows_a_list_in_the_order_of_the_command_line() -> None:
+def test_page_and_command_line_order_lists_alike() -> None:
     random = Random(seed := int.from_bytes(os.urandom(4)))
     print("seed", seed)
     lists: list[list[dict[str, Any]]] = []
     for _ in range(40):
         ids = [str(number) for number in range(1, random.randrange(2, 14))]
-        lists.append(
-            [{"id": one, "parent": random.choice([None, None, *ids, "99"]), "status": "pending"} for one in ids]
-        )
-    answers = in_node(*({"tree": tasks} for tasks in lists))
+        lists.append([{"id": id, "parent": random.choice([None, None, *ids, "99"]), "status": "pending"} for id in ids])
+    answers = run_in_node(*({"tree": tasks} for tasks in lists))
     for tasks, answer in zip(lists, answers, strict=True):
         assert answer == [[task["id"], depth] for depth, task in as_tree(tasks)], tasks
 
 
-def test_words_for_states_and_times_are_those_of_the_command_line() -> None:
+def test_page_and_command_line_words_match() -> None:
     tasks = [
-        {"status": one, "open_blockers": blockers}
-        for one in ("pending", "paused", "failed")
+        {"status": status, "open_blockers": blockers}
+        for status in ("pending", "paused", "failed")
         for blockers in ([], ["1"])
     ]
     times = [0, 999, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000, -5]
-    assert in_node({"states": tasks}, {"since": times}) == [
+    assert run_in_node({"states": tasks}, {"since": times}) == [
         [state_of(task) for task in tasks],
         [since(time) for time in times],
     ]
@@ -143,13 +141,13 @@ def test_words_for_states_and_times_are_those_of_the_command_line() -> None:
 @pytest.mark.parametrize(
     "zone", ["Europe/Berlin", "America/New_York", "UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"]
 )
-def test_the_page_shows_and_compares_days_as_the_command_line(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_and_command_line_handle_days_alike(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     dues: list[dict[str, Any]] = [{"due": 1_798_156_799_999, "due_day": "2026-12-24"}, {"due": 1_798_135_200_000}, {}]
     tasks = [{"status": "pending", **due} for due in dues]
     hours = [1_798_070_400_000 + hour * 3_600_000 for hour in range(-15, 40, 5)]
-    days, *late = in_node({"days": tasks[:1]}, *({"late": {"tasks": tasks, "at": at}} for at in hours))
+    days, *late = run_in_node({"days": tasks[:1]}, *({"late": {"tasks": tasks, "at": at}} for at in hours))
     expected = [[is_late(due.get("due"), due.get("due_day"), at) for due in dues] for at in hours]
     monkeypatch.undo()
     time.tzset()
@@ -157,21 +155,21 @@ def test_the_page_shows_and_compares_days_as_the_command_line(zone: str, monkeyp
     assert days in (["Dec 24"], ["Dec 24, 2026"])
 
 
-def test_an_owner_that_is_gone_is_shown_as_that() -> None:
+def test_absent_owner_is_shown_as_absent() -> None:
     left: dict[str, Any] = {"owner": "bot/1", "left_at": 1_000_000_000, "lease_expires_at": 2}
     silent: dict[str, Any] = {"owner": "bot/1", "machine": "mb", "silent_at": 1}
-    ((there, gone, unheard),) = in_node({"owners": [{"owner": "bot/1", "machine": "mb"}, left, silent]})
+    ((there, gone, unheard),) = run_in_node({"owners": [{"owner": "bot/1", "machine": "mb"}, left, silent]})
     assert there == "@bot/1 on mb"
     assert gone.startswith("@bot/1, left at Jan 1") and ", free at " in gone
     assert unheard.startswith("@bot/1 on mb, not heard of since ")
 
 
-def test_what_is_said_of_a_list_of_a_space_is_what_the_command_line_says() -> None:
+def test_page_and_command_line_describe_shared_lists_alike() -> None:
     states = ("behind", "offline", "diverged", "\x1b[31m")
     notes = [{"space": "team", "state": state} for state in states]
     push: dict[str, Any] = {"rows": [], "version": 1, "seq": 1, "counts": {}, "shared": notes[1]}
-    assert in_node(
-        {"notes": notes}, {"push": push}, {"standing": 0}, {"push": {**push, "shared": None}}, {"standing": 0}
+    assert run_in_node(
+        {"notes": notes}, {"push": push}, {"shared": 0}, {"push": {**push, "shared": None}}, {"shared": 0}
     ) == [
         [shared_note(note) for note in notes],
         True,
@@ -181,26 +179,26 @@ def test_what_is_said_of_a_list_of_a_space_is_what_the_command_line_says() -> No
     ]
 
 
-def test_the_page_escapes_what_the_command_line_escapes() -> None:
+def test_page_and_command_line_escape_alike() -> None:
     assigned = [chr(code) for code in range(0x11_0000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
     odd = [char for char in assigned if not char.isalnum()]  # letters and digits are harmless in both
     texts = ["".join(odd[at : at + 400]) for at in range(0, len(odd), 400) if odd[at] < "\ue000" or odd[at] > "\uf8ff"]
     texts += ["e" + "\u0301" * 9 + "x", "a\tb\nc\r\x1b[31m", "<script>alert(1)</script>", "\u202etxt.exe"]
-    (answers,) = in_node({"safe": texts})
+    (answers,) = run_in_node({"safe": texts})
     with untraced():
         shown = [[safe(text), safe_block(text)] for text in texts]
     for text, answer, own in zip(texts, answers, shown, strict=True):
         assert answer == own, text
 
 
-def test_the_graph_runs_from_left_to_right_and_no_two_tasks_share_a_place() -> None:
+def test_graph_runs_left_to_right_without_overlap() -> None:
     random = Random(seed := int.from_bytes(os.urandom(4)))
     print("seed", seed)
     ids = [str(number) for number in range(200)]
     edges = [(ids[a], ids[b]) for b in range(1, 200) for a in random.sample(range(b), min(b, random.randrange(3)))]
-    (found,) = in_node({"layered": {"ids": ids, "edges": edges}})
-    place = dict(found["place"])
+    (layout,) = run_in_node({"layered": {"ids": ids, "edges": edges}})
+    place = dict(layout["place"])
     assert len({tuple(at) for at in place.values()}) == len(place)
-    for way in found["routes"]:
-        columns = [place[one][0] for one in way]
-        assert columns == list(range(columns[0], columns[0] + len(way)))
+    for route in layout["routes"]:
+        columns = [place[node][0] for node in route]
+        assert columns == list(range(columns[0], columns[0] + len(route)))

@@ -1,4 +1,4 @@
-"""A token that ends takes with it all that runs for it: every kind of long answer, every way to end."""
+"""The end of a token ends everything that runs for it: every kind of stream, every way to end a token."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,12 +16,12 @@ from punchlist_testing.web import Stream, Web, served
 
 PLAN = "/api/v1/conversations/plan"
 WITHIN_S = 3.0
-"""The promise is one second, on a machine that has nothing else to do."""
+"""Tolerance for a busy machine; the promise is one second."""
 
 
 @asynccontextmanager
-async def stalled(tmp_path: Path) -> AsyncGenerator[tuple[Web, Script]]:
-    """A server whose model begins to speak and never ends."""
+async def stalled_server(tmp_path: Path) -> AsyncGenerator[tuple[Web, Script]]:
+    """Run a server whose model starts an answer and never finishes it."""
     with serving(honest) as script:
         script.fault = "stall-mid"
         async with served(tmp_path, model=Completions("m", script.url)) as web:
@@ -31,8 +31,8 @@ async def stalled(tmp_path: Path) -> AsyncGenerator[tuple[Web, Script]]:
 
 async def chat_turn(web: Web, token: str) -> Stream:
     headers = {"Authorization": f"Bearer {token}"}
-    made = await web.ask("POST", "/api/v1/chats", {"list": "plan"}, **headers)
-    thread = f"/api/v1/chats/{made.value['thread']}"
+    created = await web.ask("POST", "/api/v1/chats", {"list": "plan"}, **headers)
+    thread = f"/api/v1/chats/{created.value['thread']}"
     await web.ask("POST", thread, {"text": "hello", "turn": "u1"}, **headers)
     return await web.stream(f"{thread}/turns/u1", **headers)
 
@@ -56,10 +56,10 @@ STREAMS: dict[str, tuple[Callable[[Web, str], Awaitable[Stream]], str, str]] = {
     "chat turn": (chat_turn, "delta", "event: failed\ndata: "),
     "AG-UI": (ag_ui, "TEXT_MESSAGE_CONTENT", '"type":"RUN_ERROR"'),
 }
-"""How each kind of stream is begun, what shows that it runs, and how it says why it ended."""
+"""How to open each kind of stream, the text that shows that it runs, and the start of its last event."""
 
 
-async def begun(web: Web, kind: str, token: str) -> Stream:
+async def open_stream(web: Web, kind: str, token: str) -> Stream:
     begin, sign, _ = STREAMS[kind]
     stream = await begin(web, token)
     with anyio.fail_after(30):
@@ -77,13 +77,13 @@ async def assert_ended(web: Web, stream: Stream, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-async def test_every_stream_ends_when_its_token_is_revoked(tmp_path: Path, kind: str) -> None:
-    async with stalled(tmp_path) as (web, _):
-        stream = await begun(web, kind, web.session())
+async def test_revoked_token_ends_every_stream(tmp_path: Path, kind: str) -> None:
+    async with stalled_server(tmp_path) as (web, _):
+        stream = await open_stream(web, kind, web.session())
         web.secret.rotate()
         await assert_ended(web, stream, kind)
         await web.ask("POST", f"{PLAN}/tasks", {"title": "written later"})
-        assert (await web.ask("GET", PLAN)).status == 200, "the new secret counts"
+        assert (await web.ask("GET", PLAN)).status == 200, "the new secret is valid"
 
 
 async def expire(web: Web, patch: pytest.MonkeyPatch) -> None:
@@ -116,25 +116,25 @@ ENDS = (expire, expire_under_a_clock_set_back, delete, replace, open_to_others)
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-async def test_every_way_to_end_a_token_ends_its_streams(
+async def test_every_revocation_ends_streams(
     web: Web, monkeypatch: pytest.MonkeyPatch, end: Callable[..., Awaitable[None]]
 ) -> None:
     await web.ask("PUT", PLAN, {})
     token = web.session_of(100)
-    stream = await begun(web, "feed", token)
+    stream = await open_stream(web, "feed", token)
     await end(web, monkeypatch)
     await assert_ended(web, stream, "feed")
     assert (await web.ask("GET", PLAN, Authorization=f"Bearer {token}")).status == 401
 
 
-async def test_the_secret_itself_is_revoked_as_well(web: Web) -> None:
+async def test_secret_itself_can_be_revoked(web: Web) -> None:
     await web.ask("PUT", PLAN, {})
-    stream = await begun(web, "feed", web.token)
+    stream = await open_stream(web, "feed", web.token)
     web.secret.rotate()
     await assert_ended(web, stream, "feed")
 
 
-async def test_a_waiting_call_is_given_up_when_its_token_is_revoked(web: Web) -> None:
+async def test_revoked_token_cancels_waiting_calls(web: Web) -> None:
     await web.ask("PUT", PLAN, {})
     token, answers = web.session(), list[Any]()
 
@@ -151,25 +151,25 @@ async def test_a_waiting_call_is_given_up_when_its_token_is_revoked(web: Web) ->
     assert answer.status == 401 and "may have been made" in answer.value["detail"]
     added = await web.ask("POST", f"{PLAN}/tasks", {"title": "one"})
     task = (await web.ask("GET", f"{PLAN}/tasks/{added.value['task']['id']}")).value["task"]
-    assert task["status"] == "pending" and not task.get("owner"), "the revoked token claims nothing"
+    assert task["status"] == "pending" and not task.get("owner"), "the call of the revoked token claims nothing"
 
 
-async def test_a_turn_acts_no_more_for_a_revoked_token(tmp_path: Path) -> None:
-    async with stalled(tmp_path) as (web, script):
-        await begun(web, "chat turn", web.session())
+async def test_revoked_token_stops_its_turn(tmp_path: Path) -> None:
+    async with stalled_server(tmp_path) as (web, script):
+        await open_stream(web, "chat turn", web.session())
         (thread,) = (await web.ask("GET", "/api/v1/chats?list=plan")).value["threads"]
         path = f"/api/v1/chats/{thread['thread']}"
         web.secret.rotate()
         with anyio.fail_after(30):
-            while len(told := (await web.ask("GET", path)).value["messages"]) < 2:
+            while len(messages := (await web.ask("GET", path)).value["messages"]) < 2:
                 await anyio.lowlevel.checkpoint()
-        assert (told[-1]["text"], told[-1]["source"]) == ("Stopped.", "stopped")
+        assert (messages[-1]["text"], messages[-1]["source"]) == ("Stopped.", "stopped")
         assert len(script.asked) == 1
 
 
 async def test_other_tokens_keep_their_streams(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     await web.ask("PUT", PLAN, {})
-    short, long = [await begun(web, "feed", web.session_of(seconds)) for seconds in (100, 10_000)]
+    short, long = [await open_stream(web, "feed", web.session_of(seconds)) for seconds in (100, 10_000)]
     await expire(web, monkeypatch)
     await assert_ended(web, short, "feed")
     await web.ask("POST", f"{PLAN}/tasks", {"title": "goes on"})
@@ -178,7 +178,7 @@ async def test_other_tokens_keep_their_streams(web: Web, monkeypatch: pytest.Mon
             await long.more()
 
 
-async def test_a_client_that_reads_nothing_keeps_no_stream(web: Web) -> None:
+async def test_revocation_ends_streams_that_are_not_read(web: Web) -> None:
     await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": "x" * 500} for _ in range(2_000)]})
     token = web.session()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The three endpoints of the older design, with its exact shapes."""
+"""The endpoints under `/api/agent`, with the exact shapes of the older design."""
 
 from pathlib import Path
 
@@ -8,25 +8,25 @@ TASKS = "/api/agent/tasks"
 MEMBERS = ["id", "description", "status", "sequence", "createdAt", "updatedAt", "resultSummary", "failReason"]
 
 
-async def test_the_tasks_are_an_array_in_the_order_of_the_list(web: Web) -> None:
+async def test_tasks_are_an_array_in_list_order(web: Web) -> None:
     assert (await web.ask("GET", TASKS)).value == []
-    assert (await web.ask("GET", f"{TASKS}?conversation=nobody")).value == []
+    assert (await web.ask("GET", f"{TASKS}?conversation=unused")).value == []
     tasks = [{"title": "one"}, {"title": "two", "description": "long"}, {"title": "three", "status": "paused"}]
     await web.ask("POST", "/api/v1/conversations/default/tasks", {"tasks": tasks})
     await web.ask("POST", "/api/v1/conversations/default/tasks/1/status", {"status": "failed", "fail_reason": "no"})
     await web.ask("POST", "/api/v1/conversations/default/tasks/3/move", {"before": "1"})
-    found = (await web.ask("GET", TASKS)).value
-    assert [list(task) for task in found] == [MEMBERS] * 3
-    assert [(task["id"], task["sequence"], task["description"], task["status"]) for task in found] == [
+    tasks = (await web.ask("GET", TASKS)).value
+    assert [list(task) for task in tasks] == [MEMBERS] * 3
+    assert [(task["id"], task["sequence"], task["description"], task["status"]) for task in tasks] == [
         ("3", 1, "three", "pending"),
         ("1", 2, "one", "failed"),
         ("2", 3, "two\nlong", "pending"),
     ]
-    assert (found[1]["failReason"], found[0]["failReason"], found[0]["resultSummary"]) == ("no", None, None)
-    assert found[1]["updatedAt"] >= found[1]["createdAt"] > 1_700_000_000_000
+    assert (tasks[1]["failReason"], tasks[0]["failReason"], tasks[0]["resultSummary"]) == ("no", None, None)
+    assert tasks[1]["updatedAt"] >= tasks[1]["createdAt"] > 1_700_000_000_000
 
 
-async def test_completing_a_task_of_a_serial_list_starts_the_next_one(tmp_path: Path) -> None:
+async def test_completion_in_serial_list_starts_next_task(tmp_path: Path) -> None:
     async with served(tmp_path, conversation="plan") as web:
         await web.ask("PUT", "/api/v1/conversations/plan", {"settings": {"execution": "serial"}})
         await web.ask("POST", "/api/v1/conversations/plan/tasks", {"tasks": [{"title": "one"}, {"title": "two"}]})
@@ -43,7 +43,7 @@ async def test_completing_a_task_of_a_serial_list_starts_the_next_one(tmp_path: 
         assert (last["nextTaskId"], last["task"]["resultSummary"]) == (None, None)
 
 
-async def test_a_deleted_task_is_gone_and_one_that_is_not_there_is_a_problem(web: Web) -> None:
+async def test_task_is_deleted_and_missing_one_rejected(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
     assert (await web.ask("DELETE", f"{TASKS}/1")).value == {"success": True}
     assert (await web.ask("GET", TASKS)).value == []
@@ -61,14 +61,14 @@ async def test_a_deleted_task_is_gone_and_one_that_is_not_there_is_a_problem(web
         assert (await web.ask("POST", f"{TASKS}/1/complete", body)).status == 422
 
 
-async def test_a_token_of_one_list_means_that_list(web: Web) -> None:
+async def test_list_token_defaults_to_its_list(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "of the plan"})
     token = f"Bearer {web.session(list='plan')}"
     assert [task["description"] for task in (await web.ask("GET", TASKS, Authorization=token)).value] == ["of the plan"]
     assert (await web.ask("GET", f"{TASKS}?conversation=default", Authorization=token)).status == 403
 
 
-async def test_a_named_link_completes_in_its_own_name(web: Web) -> None:
+async def test_named_link_completes_under_its_name(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/plan/tasks", {"title": "one"})
     ann = f"Bearer {web.session(list='plan', name='ann')}"
     assert (await web.ask("POST", f"{TASKS}/1/complete", {}, Authorization=ann)).status == 200
@@ -76,7 +76,7 @@ async def test_a_named_link_completes_in_its_own_name(web: Web) -> None:
     assert events[-1]["actor"] == "ann"
 
 
-async def test_a_second_completion_overwrites_nothing(web: Web) -> None:
+async def test_second_completion_keeps_the_first_result(web: Web) -> None:
     await web.ask("POST", "/api/v1/conversations/default/tasks", {"title": "one"})
     assert (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "first"})).status == 200
     second = await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "second"})
@@ -86,7 +86,7 @@ async def test_a_second_completion_overwrites_nothing(web: Web) -> None:
         assert (again.status, again.value["task"]["resultSummary"]) == (200, "first")
 
 
-async def test_a_gated_completion_says_what_it_waits_for(web: Web) -> None:
+async def test_gated_completion_reports_its_gate(web: Web) -> None:
     task = {"title": "Deploy", "gate": {"yes": True}}
     await web.ask("POST", "/api/v1/conversations/default/tasks", task)
     done = (await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "deployed"})).value
@@ -95,4 +95,4 @@ async def test_a_gated_completion_says_what_it_waits_for(web: Web) -> None:
     assert (await web.ask("GET", TASKS)).value[0]["waitsFor"] == "yes"
     again = await web.ask("POST", f"{TASKS}/1/complete", {"resultSummary": "again"})
     assert again.status == 409
-    assert "Task #1 was handed in already and waits for a person's yes" in again.value["detail"]
+    assert "Task #1 is already handed in and waits for a person's yes" in again.value["detail"]

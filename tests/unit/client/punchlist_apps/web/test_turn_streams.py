@@ -1,4 +1,4 @@
-"""Streams of a turn: who only reads starts nothing, and every stream ends."""
+"""Streams of a turn: read-only tokens start nothing, and every stream ends."""
 
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ CHATS = "/api/v1/chats"
 PLAN = "/api/v1/conversations/plan"
 
 
-async def left_turn(web: Web) -> tuple[str, str]:
-    """A thread about `plan` and its turn, which nobody has worked on."""
-    made = await web.ask("POST", CHATS, {"list": "plan"})
-    thread: str = made.value["thread"]
+async def add_pending_turn(web: Web) -> tuple[str, str]:
+    """Return a thread about `plan` and its pending turn."""
+    created = await web.ask("POST", CHATS, {"list": "plan"})
+    thread: str = created.value["thread"]
     async with connect_async(socket=web.daemon.socket, autostart=False) as client:
         return thread, await (await Thread.find(client, thread)).send("add milk")
 
@@ -30,7 +30,7 @@ async def titles(web: Web) -> list[str]:
     return [task["title"] for task in (await web.ask("GET", f"{PLAN}/tasks")).value["tasks"]]
 
 
-async def answer_of(stream: Stream) -> Any:
+async def read_answer(stream: Stream) -> Any:
     while (event := await stream.next()).event != "message":
         pass
     answer = event.data
@@ -39,13 +39,13 @@ async def answer_of(stream: Stream) -> Any:
 
 
 @pytest.mark.parametrize("worker", ["here", "elsewhere"])
-async def test_a_token_that_may_only_read_works_on_no_turn(web: Web, worker: str) -> None:
-    thread, turn = await left_turn(web)
+async def test_read_only_token_starts_no_turn(web: Web, worker: str) -> None:
+    thread, turn = await add_pending_turn(web)
     path = f"{CHATS}/{thread}/turns/{turn}"
     for scope in ({"mode": "ro"}, {"mode": "ro", "list": "plan"}):
         stream = await web.stream(path, Authorization=f"Bearer {web.session(**scope)}")
         with anyio.fail_after(30):
-            while b":\n\n" not in stream.rest:  # it has looked, and found no answer
+            while b":\n\n" not in stream.rest:  # a keep-alive: it has polled and log_thread no answer
                 await stream.more()
         assert await titles(web) == []
     if worker == "here":
@@ -53,11 +53,11 @@ async def test_a_token_that_may_only_read_works_on_no_turn(web: Web, worker: str
     else:
         async with connect_async(socket=web.daemon.socket, autostart=False) as client:
             await Worker().answer(await Thread.find(client, thread), turn)
-    assert await answer_of(stream) == "Created task: milk"
+    assert await read_answer(stream) == "Created task: milk"
     assert await titles(web) == ["milk"]
 
 
-async def test_a_turn_of_another_program_is_followed_to_its_answer(tmp_path: Path) -> None:
+async def test_turn_of_another_process_can_be_followed(tmp_path: Path) -> None:
     with serving(honest) as script:
         script.fault = "stall-mid"
         async with (
@@ -65,20 +65,20 @@ async def test_a_turn_of_another_program_is_followed_to_its_answer(tmp_path: Pat
             connect_async(socket=web.daemon.socket, autostart=False) as client,
             anyio.create_task_group() as group,
         ):
-            thread, turn = await left_turn(web)
-            found = await Thread.find(client, thread)
-            group.start_soon(Worker(Completions("m", script.url)).answer, found, turn)
+            thread, turn = await add_pending_turn(web)
+            log_thread = await Thread.find(client, thread)
+            group.start_soon(Worker(Completions("m", script.url)).answer, log_thread, turn)
             with anyio.fail_after(30):
                 while not script.asked:
                     await anyio.lowlevel.checkpoint()
             stream = await web.stream(f"{CHATS}/{thread}/turns/{turn}")
-            await found.stop(turn)
-            assert await answer_of(stream) == "Stopped."
+            await log_thread.stop(turn)
+            assert await read_answer(stream) == "Stopped."
 
 
 @pytest.mark.parametrize("after", ["1000000", "9" * 190, "last"])
-async def test_a_stream_ends_whatever_number_it_goes_on_behind(web: Web, after: str) -> None:
-    thread, turn = await left_turn(web)
+async def test_stream_ends_for_any_last_event_id(web: Web, after: str) -> None:
+    thread, turn = await add_pending_turn(web)
     path, last = f"{CHATS}/{thread}/turns/{turn}", ""
     stream = await web.stream(path)
     while (event := await stream.next()).event != "end":
@@ -88,8 +88,8 @@ async def test_a_stream_ends_whatever_number_it_goes_on_behind(web: Web, after: 
     assert b"event: end" in await again.to_end()
 
 
-async def test_a_follower_goes_on_when_a_turn_is_numbered_again() -> None:
-    """Such as by a server that was started again, or one that has forgotten the turn."""
+async def test_follower_continues_after_renumbering() -> None:
+    """As after a restart of the server, or when it has dropped the turn."""
     live = Live()
     tell = live.start("t/u1")
     tell("delta", {"text": "a"})

@@ -236,9 +236,7 @@ def test_damaged_backup_is_not_restored(damaged: Path, run: Any, tmp_path: Path)
 def test_events_of_all_lists_skip_damage(damaged: Path, punch: Any) -> None:
     outcome = punch("log", "--all-conversations", "--json")
     assert [line[:8] for line in outcome.lines] == ['{"seq":1', '{"seq":2', '{"seq":4']
-    assert outcome.code == 0 and json.loads(outcome.err)["error"]["message"].startswith(
-        "The events between 2 and 4 "
-    )
+    assert outcome.code == 0 and json.loads(outcome.err)["error"]["message"].startswith("The events between 2 and 4 ")
 
 
 def test_following_continues_after_missing_events(damaged: Path, daemon: Running) -> None:
