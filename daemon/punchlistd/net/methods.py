@@ -184,9 +184,9 @@ class ConnectionMethods:
 
 
 def discover(_connection: Connection, _params: p.Nothing) -> Outcome:
-    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely requested, slow to build
+    from punchlist_schemas.discover import encode_openrpc  # noqa: PLC0415 - rarely requested, slow to build
 
-    return openrpc_document()
+    return encode_openrpc()
 
 
 def cancel(connection: Connection, params: p.Cancel) -> Outcome:

@@ -95,7 +95,7 @@ class SqliteLog:
         reserve_bytes: int = 0,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
-        file_system: Callable[[str], str] = os_calls.file_system,
+        file_system: Callable[[str], str] = os_calls.find_file_system,
     ) -> Self:
         """Open the log at a path, or create it if the file is missing. The directory must exist.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_schemas import project_file
-from punchlist_schemas.directory import Meant, at, meant
+from punchlist_schemas.directory import DirectoryList, describe_project, find_list
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_testing import repositories
 from punchlist_testing.repositories import worktree
@@ -13,12 +13,12 @@ from punchlist_testing.repositories import worktree
 def write(directory: Path, name: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / project_file.NAME
-    path.write_text(project_file.text_for(name))
+    path.write_text(project_file.format_text(name))
     return path
 
 
-def of(directory: Path) -> Meant:
-    found = meant(str(directory))
+def of(directory: Path) -> DirectoryList:
+    found = find_list(str(directory))
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def test_the_nearest_project_file_above_a_directory_counts(tmp_path: Path) -> No
 
 def test_nothing_names_nothing(tmp_path: Path) -> None:
     (tmp_path / "website.toml").write_text('conversation = "website"')
-    assert meant(str(tmp_path)) is None
+    assert find_list(str(tmp_path)) is None
 
 
 def test_without_a_project_file_a_repository_means_its_own_list(website: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_worktree_without_a_project_file_takes_the_one_of_the_main_worktree(tm
 def test_a_file_of_a_broken_repository_still_names_its_list(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     with pytest.raises(DirectoryError):
-        meant(str(tmp_path))
+        find_list(str(tmp_path))
     write(tmp_path, "saved")
     assert of(tmp_path).conversation == "saved"
 
@@ -78,7 +78,7 @@ def test_what_others_left_above_a_repository_does_not_matter_to_it(tmp_path: Pat
     (tmp_path / project_file.NAME).symlink_to("/etc/passwd")
     assert of(website).source == "repository"
     with pytest.raises(DirectoryError):
-        meant(str(tmp_path))
+        find_list(str(tmp_path))
 
 
 def test_a_working_directory_that_is_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,10 +86,10 @@ def test_a_working_directory_that_is_gone_is_refused(tmp_path: Path, monkeypatch
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(DirectoryError, match="is gone"):
-        meant()
-    with pytest.raises(DirectoryError, match="no directory"):
-        meant(str(gone / "further"))
+    with pytest.raises(DirectoryError, match="no longer exists"):
+        find_list()
+    with pytest.raises(DirectoryError, match="does not exist"):
+        find_list(str(gone / "further"))
 
 
 def test_a_file_means_what_its_directory_means(website: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_repository_may_always_name_its_own_list(tmp_path: Path, website: Path
 
 
 def test_a_file_that_is_about_to_be_written_is_allowed_as_the_one_that_is_read(tmp_path: Path, website: Path) -> None:
-    at(str(website), "site").allow(str(tmp_path / "data"))
+    describe_project(str(website), "site").allow(str(tmp_path / "data"))
     write(website, "site")
     assert of(website).is_allowed(str(tmp_path / "data"))
 
@@ -140,5 +140,5 @@ def test_a_link_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
 
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setattr(os, "readlink", forbidden)
-    with pytest.raises(DirectoryError, match="below can't be followed: Permission denied"):
-        meant(str(tmp_path / "link" / "below"))
+    with pytest.raises(DirectoryError, match="below can't be resolved: Permission denied"):
+        find_list(str(tmp_path / "link" / "below"))

@@ -7,7 +7,7 @@ from punchlist_schemas import discover
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS, NOTIFICATIONS
 
-DOCUMENT: dict[str, Any] = json.loads(discover.openrpc_document())
+DOCUMENT: dict[str, Any] = json.loads(discover.encode_openrpc())
 BY_NAME = {method["name"]: method for method in DOCUMENT["methods"]}
 
 
@@ -31,7 +31,7 @@ def test_required_is_what_the_decoder_insists_on() -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    text = discover.openrpc_document().decode()
+    text = discover.encode_openrpc().decode()
     references = {part.split('"')[1] for part in text.split('"$ref":')[1:]}
     assert references <= {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
 

@@ -71,7 +71,7 @@ def test_a_stream_gives_its_frames_in_any_pieces(name: str, step: int) -> None:
 def test_a_begun_frame_is_pending_until_it_is_finished(begun: bytes) -> None:
     framer = Framer()
     framer.feed(begun)
-    assert framer.pending
+    assert framer.has_unfinished_frame
 
 
 @pytest.mark.parametrize("whole", [b"", b" \r\n", b"{}\n", b"{}\n \t", b"{}\r\n", headers(b"{}"), headers(b"")])
@@ -79,7 +79,7 @@ def test_nothing_is_pending_between_frames(whole: bytes) -> None:
     framer = Framer()
     for part in pieces(whole, 1):
         framer.feed(part)
-    assert not framer.pending
+    assert not framer.has_unfinished_frame
 
 
 def test_what_follows_a_frame_is_kept_for_the_next() -> None:
@@ -161,7 +161,7 @@ def test_a_refused_stream_keeps_nothing_in_memory() -> None:
     framer = Framer(64)
     with pytest.raises(FramingError):
         framer.feed(b"{" * 100)
-    assert not framer.pending
+    assert not framer.has_unfinished_frame
 
 
 def test_replies_use_the_framing_of_the_connection() -> None:

@@ -8,7 +8,7 @@ from punchlist_schemas import params as p
 
 def test_a_request_is_named_params_under_an_id() -> None:
     asked = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
-    assert json.loads(jsonrpc.request("id", "task.edit", asked)) == {
+    assert json.loads(jsonrpc.encode_request("id", "task.edit", asked)) == {
         "jsonrpc": "2.0",
         "id": "id",
         "method": "task.edit",
@@ -36,5 +36,5 @@ def test_a_request_is_named_params_under_an_id() -> None:
     ],
 )
 def test_nonsense_from_a_daemon_is_a_value_error(sent: bytes) -> None:
-    with pytest.raises(ValueError, match=r"message|answer"):
+    with pytest.raises(ValueError, match=r"message|response"):
         jsonrpc.decode_message(sent)

@@ -17,7 +17,7 @@ def write(directory: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     "text",
     [
-        project_file.text_for("a.b:c-1"),
+        project_file.format_text("a.b:c-1"),
         'conversation = "a.b:c-1"\n',
         'conversation="a.b:c-1"',
         "# a comment\n\nconversation = 'a.b:c-1'  # and another\n",
@@ -68,14 +68,14 @@ def test_a_link_a_directory_and_a_pipe_are_refused_unread(tmp_path: Path) -> Non
         with pytest.raises(DirectoryError, match="is not a file"):
             look(str(path))
     path.unlink()
-    path.symlink_to(write(tmp_path / "elsewhere", project_file.text_for("private")))
+    path.symlink_to(write(tmp_path / "elsewhere", project_file.format_text("private")))
     for look in (project_file.exists, project_file.read):
         with pytest.raises(DirectoryError):
             look(str(path))
 
 
 def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, project_file.text_for("theirs"))
+    path = write(tmp_path, project_file.format_text("theirs"))
     if os.getuid() == 0:
         os.chown(path, 4711, 4711)
     else:

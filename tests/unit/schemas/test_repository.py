@@ -10,7 +10,7 @@ from punchlist_testing.repositories import git, worktree
 
 
 def name(directory: Path) -> str | None:
-    found = repository.above(str(directory.resolve()))
+    found = repository.find_repository(str(directory.resolve()))
     return None if found is None else found.conversation
 
 
@@ -67,7 +67,7 @@ def test_a_submodule_has_a_list_of_its_own(tmp_path: Path, website: Path) -> Non
     assert own is not None
     assert own.startswith("library-")
     assert own not in (name(website), name(library))
-    found = repository.above(str(website / "libs" / "library"))
+    found = repository.find_repository(str(website / "libs" / "library"))
     assert found is not None
     assert found.common == str((website / ".git" / "modules" / "libs" / "library").resolve())
 
@@ -95,11 +95,11 @@ def test_a_forged_worktree_is_refused(tmp_path: Path, website: Path) -> None:
     (forged / "HEAD").write_text("ref: refs/heads/main\n")
     (forged / "commondir").write_text(f"{website}/.git\n")
     (forged / "gitdir").write_text(f"{planted}/.git\n")
-    with pytest.raises(DirectoryError, match="does not know"):
+    with pytest.raises(DirectoryError, match="is not registered"):
         name(planted)
     linked = worktree(website, tmp_path / "linked")
     (planted / ".git").write_text((linked / ".git").read_text())
-    with pytest.raises(DirectoryError, match="does not know"):
+    with pytest.raises(DirectoryError, match="is not registered"):
         name(planted)
 
 
@@ -116,14 +116,14 @@ def test_a_broken_git_file_is_a_sentence_that_says_what_to_do(website: Path, con
     broken = website / "vendored"
     broken.mkdir()
     (broken / ".git").write_bytes(content)
-    with pytest.raises(DirectoryError, match="leads to no repository") as refused:
+    with pytest.raises(DirectoryError, match="does not lead to a repository") as refused:
         name(broken)
     assert "punch init" in refused.value.advice
 
 
 def test_an_empty_git_directory_is_never_the_outer_repository(website: Path) -> None:
     (website / "inner" / ".git").mkdir(parents=True)
-    with pytest.raises(DirectoryError, match="is no git directory"):
+    with pytest.raises(DirectoryError, match="is not a git directory"):
         name(website / "inner")
 
 
@@ -133,7 +133,7 @@ def test_a_pruned_worktree_is_refused(tmp_path: Path, website: Path) -> None:
     git(website, "worktree", "remove", "wt")
     linked.mkdir()
     (linked / ".git").write_text(text)
-    with pytest.raises(DirectoryError, match="leads to no repository"):
+    with pytest.raises(DirectoryError, match="does not lead to a repository"):
         name(linked)
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from punchlist_schemas import strict_json
-from punchlist_schemas.strict_json import MOST_VALUES
+from punchlist_schemas.strict_json import MAX_VALUES
 from punchlist_schemas.things import MAX_INTEGER
 from punchlist_testing.malformed import BAD_VALUES, GOOD_VALUES
 
@@ -137,7 +137,7 @@ def test_a_frame_has_many_values_however_they_are_written(value: bytes) -> None:
 
 def in_parts(text: bytes, depth: int = 32) -> tuple[object, int]:
     """What reading in parts comes to, the value or the kind of the refusal, and how often it paused."""
-    work, pauses = strict_json.parsing(text, depth), 0
+    work, pauses = strict_json.parse_in_slices(text, depth), 0
     while True:
         try:
             next(work)
@@ -205,8 +205,8 @@ def test_a_name_that_stands_twice_beside_many_parts_is_refused(name: bytes) -> N
 
 
 def test_each_part_may_hold_the_most_values_and_none_one_more() -> None:
-    half = b"[%b]" % b",".join([b"1"] * (MOST_VALUES // 2))
+    half = b"[%b]" % b",".join([b"1"] * (MAX_VALUES // 2))
     many = call_of(*[b'{"metadata":{"k":%b}}' % half] * 5)
     assert whole(many) == "limit_exceeded" and isinstance(in_parts(many)[0], dict)
     assert in_parts(call_of(b'{"metadata":{"k":[%b,%b,1]}}' % (half, half), *TASKS))[0] == "limit_exceeded"
-    assert in_parts(call_of(*[b"1"] * (MOST_VALUES + 1)))[0] == "limit_exceeded", "so many parts are read as one"
+    assert in_parts(call_of(*[b"1"] * (MAX_VALUES + 1)))[0] == "limit_exceeded", "so many parts are read as one"

@@ -16,7 +16,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.summaries import product, with_counts
-from punchlist_schemas.directory import Meant
+from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
 
@@ -87,7 +87,7 @@ def _project(target: Target, client: Caller | None) -> Finding:
     from punchlist_schemas.project_file import DirectoryError
 
     try:
-        meant = directory.meant()
+        meant = directory.find_list()
     except DirectoryError as error:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
@@ -99,7 +99,7 @@ def _project(target: Target, client: Caller | None) -> Finding:
     return Finding("project", "ok", found)
 
 
-def _find_used(client: Caller | None, meant: "Meant") -> str | None:
+def _find_used(client: Caller | None, meant: "DirectoryList") -> str | None:
     """Return the id of the list of this name; with no daemon to ask, it is taken for unused."""
     try:
         found = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
@@ -302,7 +302,7 @@ def _elsewhere(target: Target, pid: int) -> Finding:
     """A daemon has our data and listens somewhere else: no command can reach it, or start another."""
     found = f"none on {target.socket}; pid {pid} keeps {target.data_dir} and listens elsewhere"
     advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as it has them"
-    words = os_calls.command_line(pid)
+    words = os_calls.read_command_line(pid)
     if "--socket" in words[:-1]:
         advice = f"use that one: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
     return Finding("daemon", "fail", found, f"{advice}; or end it: kill {pid}")

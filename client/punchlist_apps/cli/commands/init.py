@@ -49,7 +49,7 @@ def run_init(context: Context) -> int:
     path = os.path.join(place, project_file.NAME)
     if args.commit and within is None:
         raise StateError("--commit needs a git repository, and this directory is in none")
-    name = wanted or (within.conversation if within else repository.fresh_name(place, secrets.token_hex(3)))
+    name = wanted or (within.conversation if within else repository.build_list_id(place, secrets.token_hex(3)))
     if not project_file.is_conversation_id(name):
         raise UsageError(f"{name!r} can't be a conversation's id: 1 to 128 of A-Z a-z 0-9 . _ : -")
     lines: list[str] = []
@@ -61,8 +61,8 @@ def run_init(context: Context) -> int:
         lines.append(f"{path} names {name} already")
     else:
         # First the permission: a project file that has none is rejected by every later command.
-        directory.at(place, name).allow(context.target.data_dir)
-        atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
+        directory.describe_project(place, name).allow(context.target.data_dir)
+        atomic_write(path, project_file.format_text(name).encode(), mode=None, replace=False)
         stored.record(f"the file {path}")
         lines.append(f"wrote {path}: this project's list is {name}")
         lines += _left_behind(context, within, name)
@@ -81,7 +81,7 @@ def _trust(context: Context) -> int:
     """Let the project file that is in force here name its list, whoever wrote it."""
     if context.args.name or context.args.commit:
         raise UsageError("--trust goes alone: it is about the file that is there")
-    meant = directory.meant()
+    meant = directory.find_list()
     if meant is None or meant.file is None:
         raise StateError("there is no project file here; punch init writes one")
     meant.allow(context.target.data_dir)
@@ -93,7 +93,7 @@ def _trust(context: Context) -> int:
 def _repository(place: str) -> Repository | None:
     """The repository around; one that can't be used is no reason not to write a project file."""
     try:
-        return repository.above(place)
+        return repository.find_repository(place)
     except DirectoryError:
         return None
 

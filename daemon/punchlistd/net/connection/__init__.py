@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         """Check the peer's user and the limits, then accept the connection or close it."""
         self.output.begin(cast(asyncio.Transport, transport))
         self.push_framed = cast(asyncio.Transport, transport).write
-        self.pid, uid = os_calls.peer(transport.get_extra_info("socket"))
+        self.pid, uid = os_calls.read_peer(transport.get_extra_info("socket"))
         if uid not in self.connections.uids:
             logger.warning("refused a connection of uid %d", uid)
             self.abort()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import ERRORS, ErrorObject, Rejection
-from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, request
+from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, encode_request
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import Limits
 from punchlist_testing.calls import typed_params
@@ -159,11 +159,11 @@ def test_a_refusal_travels_with_its_code_kind_and_facts(kind: str) -> None:
 
 def test_what_a_client_asks_is_what_the_daemon_reads() -> None:
     asked = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
-    call = jsonrpc.decode(request("id", "task.edit", asked), LIMITS)
+    call = jsonrpc.decode(encode_request("id", "task.edit", asked), LIMITS)
     assert isinstance(call, Call)
     assert call.id == b'"id"'
     assert typed_params(METHODS["task.edit"], call.params) == asked
-    assert jsonrpc.decode(request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
+    assert jsonrpc.decode(encode_request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
 
 
 def test_what_the_daemon_sends_is_what_the_client_reads() -> None:

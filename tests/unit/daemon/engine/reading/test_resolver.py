@@ -22,7 +22,7 @@ async def test_a_directory_means_the_list_that_clients_take_there(peer: Peer, tm
 async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / project_file.NAME
     for name, exists, allowed in (("used", True, False), ("unused", False, True), ("default", False, False)):
-        file.write_text(project_file.text_for(name))
+        file.write_text(project_file.format_text(name))
         await peer.result("task.add", conversation="used", title="a")
         found = await peer.result("conversation.resolve", path=str(tmp_path))
         assert (found["file"], found["source"], found["exists"], found["allowed"]) == (
@@ -32,7 +32,7 @@ async def test_whether_a_project_file_may_name_its_list_is_told(peer: Peer, tmp_
 
 
 async def test_to_a_bound_connection_it_is_the_users_own_list_of_that_name(running: Engine, tmp_path: Path) -> None:
-    (tmp_path / project_file.NAME).write_text(project_file.text_for("bobs"))
+    (tmp_path / project_file.NAME).write_text(project_file.format_text("bobs"))
     bob, alice = await running.connect(user="bob"), await running.connect(user="alice")
     unused = await alice.result("conversation.resolve", path=str(tmp_path))
     assert (unused["conversation"], unused["exists"]) == ("my:bobs", False)

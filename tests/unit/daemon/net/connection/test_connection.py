@@ -292,7 +292,7 @@ async def test_a_call_of_as_many_tasks_as_there_may_be_goes_through_with_all_the
     async with engine(tmp_path) as running:
         peer = await running.connect()
         frame = peer.request("list.replace", {"conversation": C, "tasks": tasks}, id=1)
-        assert frame.count(b",") + frame.count(b"{") + frame.count(b"[") > strict_json.MOST_VALUES
+        assert frame.count(b",") + frame.count(b"{") + frame.count(b"[") > strict_json.MAX_VALUES
         peer.write(frame)
         assert len((await peer.answer(1))["result"]["tasks"]) == 10_000
 
@@ -401,7 +401,7 @@ def test_a_user_id_beyond_two_to_the_31_is_read_as_it_is() -> None:
         def getsockopt(self, *_: int) -> bytes:
             return struct.pack("iII", 7, (1 << 32) - 2, 0)
 
-    assert os_calls.peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
+    assert os_calls.read_peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
 async def test_no_bytes_at_all_take_the_daemon_down(running: Engine, peer: Peer) -> None:

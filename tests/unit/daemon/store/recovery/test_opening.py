@@ -27,15 +27,15 @@ TABLE = """\
 )
 def test_the_deepest_and_latest_mount_holds_a_path(tmp_path: Path, path: str, kind: str) -> None:
     (tmp_path / "table").write_text(TABLE)
-    assert os_calls.file_system(path, str(tmp_path / "table")) == kind
+    assert os_calls.find_file_system(path, str(tmp_path / "table")) == kind
 
 
 def test_a_system_without_a_table_of_mounts_has_no_answer(tmp_path: Path) -> None:
-    assert os_calls.file_system("/x", str(tmp_path / "missing")) == ""
+    assert os_calls.find_file_system("/x", str(tmp_path / "missing")) == ""
 
 
 def test_the_real_table_is_understood(tmp_path: Path) -> None:
-    kind = os_calls.file_system(str(tmp_path / "log.db"))
+    kind = os_calls.find_file_system(str(tmp_path / "log.db"))
     assert kind and not is_remote(kind)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist_schemas import project_file
-from punchlist_schemas.directory import meant
+from punchlist_schemas.directory import find_list
 from punchlist_testing.repositories import git, repository, worktree
 from punchlist_testing.terminal import command, environment
 
@@ -51,7 +51,7 @@ def test_a_file_that_is_there_is_never_changed(run: Any) -> None:
 
 def test_a_name_that_no_list_can_have_is_refused(run: Any) -> None:
     assert run("init", "../x").code == 2
-    assert meant() is None
+    assert find_list() is None
 
 
 @pytest.mark.parametrize("words", [("list",), ("add", "x"), ("init",)])
