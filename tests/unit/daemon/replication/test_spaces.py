@@ -78,7 +78,7 @@ def test_a_variable_that_makes_no_sense_is_refused_by_its_name(env: dict[str, st
 @pytest.mark.parametrize("written", [b"{", b'{"spaces": [{"name": 3}]}', b"\xff"])
 def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, written: bytes) -> None:
     (tmp_path / FILE).write_bytes(written)
-    with pytest.raises(Misconfigured, match="is not what punchlist wrote"):
+    with pytest.raises(Misconfigured, match="is not a valid configuration"):
         load(str(tmp_path), {})
     assert (tmp_path / FILE).read_bytes() == written
 

@@ -219,7 +219,7 @@ def test_a_space_on_postgresql_is_added_shown_and_looked_at_by_doctor(punch: Pun
         assert f"{url}, PostgreSQL " in punch("doctor").out
         secret = url.replace("@", ":s3cret@")
         refused = punch("space", "add", "other", secret)
-        assert refused.code != 0 and "stands in a file" in refused.err and "s3cret" not in refused.err
+        assert refused.code != 0 and "password in a file" in refused.err and "s3cret" not in refused.err
 
 
 @needs_server

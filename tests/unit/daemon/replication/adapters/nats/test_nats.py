@@ -33,7 +33,7 @@ from punchlistd.replication.adapters.nats.creds import read_creds
 from punchlistd.replication.adapters.nats.link import connect
 from punchlistd.replication.adapters.nats.log import NatsLog
 from punchlistd.replication.adapters.nats.refusals import Refused
-from punchlistd.replication.adapters.nats.stream import find, settings
+from punchlistd.replication.adapters.nats.stream import build_settings, find_stream
 from punchlistd.replication.port import (
     Beat,
     Conflict,
@@ -152,7 +152,7 @@ async def test_an_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: byt
     server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
     server.start()
     sound = {
-        "STREAM.INFO": json.dumps({"config": settings("team", 1)}).encode(),
+        "STREAM.INFO": json.dumps({"config": build_settings("team", 1)}).encode(),
         "STREAM.MSG.GET": b'{"message": {"seq": 1}}',
         ".bar.": b'{"seq": 1}',
     }
@@ -208,7 +208,7 @@ async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_an
 async def test_a_server_whose_clock_is_elsewhere_is_refused(server: NatsServer) -> None:
     space = await made(server)
     connection = await connect(space, server.url, None, "test")
-    found = await find(connection, space.name)
+    found = await find_stream(connection, space.name)
     assert abs(found.skew_s) < SKEW_S
     with pytest.raises(Refused, match="by NTP") as refused:
         check_clock(Refused, server.url, -2 * SKEW_S)
@@ -235,7 +235,7 @@ async def test_a_stream_that_is_purged_under_us_has_lost_its_posts_and_takes_new
 async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
     server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("punchlistd.replication.adapters.nats.link.ASKED_AGAIN_S", 0.01)
+    monkeypatch.setattr("punchlistd.replication.adapters.nats.link.RESEND_S", 0.01)
     connection = await connect(await made(server), server.url, None, "test")
     asked: list[bytes] = []
     heard: asyncio.Queue[None] = asyncio.Queue()
@@ -439,7 +439,7 @@ async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_
         await heard.until(lambda: heard.posts)
         assert [post.body for post in await bob.read("a", start)] == [b"one"]
         assert await ann.is_current("a", first)
-        with pytest.raises(Forbidden, match="ask its keeper"):
+        with pytest.raises(Forbidden, match="Ask its keeper"):
             await bob.post("a", first, "n2", b"two")
         with pytest.raises(Forbidden):
             await ann.erase("a", first + 1)
@@ -510,7 +510,7 @@ async def test_a_stranger_is_let_in_nowhere_and_told_what_to_ask_for(secured: Se
 @pytest.mark.parametrize(
     ("certified", "days", "kind", "told"),
     [
-        ("elsewhere.example.org", 30, "wrong_host", "for another host than 127."),
+        ("elsewhere.example.org", 30, "wrong_host", "not valid for 127."),
         ("", -1, "certificate_expired", "has expired"),
     ],
 )

@@ -190,7 +190,7 @@ async def test_variables_configure_a_space_and_a_password_in_one_is_refused_unsa
         (view,) = await eve.spaces()
         assert view.source == "environment" and view.urls == (team.members.url("eve"),)
         secret = f"postgres://eve:s3cret@127.0.0.1/{DATABASE}"
-        with pytest.raises(errors.PunchlistError, match="stands in a file") as refused:
+        with pytest.raises(errors.PunchlistError, match="password in a file") as refused:
             await ann.add_space("other", [secret])
         assert "s3cret" not in str(refused.value)
         with pytest.raises(errors.PunchlistError, match="not on both"):
