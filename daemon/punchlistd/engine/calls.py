@@ -99,8 +99,8 @@ class Caller(Protocol):
         ...
 
 
-class Nobody:
-    """The caller of the daemon's own calls. It sees all lists and discards answers."""
+class DaemonCaller:
+    """The daemon as the caller of its own calls. It sees all lists and discards answers."""
 
     actor = "punchlistd"
     user = None

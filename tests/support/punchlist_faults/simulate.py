@@ -23,7 +23,7 @@ from punchlist_testing.domain import random_call, replay, tell
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.app.app import Engine
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.calls import DaemonCaller, Write, stamp
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.replies import Outcome, Pieces, Reply
 from punchlistd.engine.watching.subscriptions import Subscription
@@ -127,7 +127,7 @@ class Call:
         self.refused = ""
 
 
-class Connection(Nobody):
+class Connection(DaemonCaller):
     """A client's connection to one daemon; closed, it takes no answers."""
 
     def __init__(self, world: "World", actor: str) -> None:

@@ -34,7 +34,7 @@ from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
 from punchlist_schemas.things import Shared, machine_of
 from punchlistd.engine import calls
-from punchlistd.engine.calls import Barrier, Nobody, Read, Step, Write
+from punchlistd.engine.calls import Barrier, DaemonCaller, Read, Step, Write
 from punchlistd.engine.lists.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.writing.transaction import OVERTAKEN
@@ -341,7 +341,7 @@ class Lane:
     def _answer(self, write: Write, rejection: Rejection) -> None:
         if rejection.kind == "unreachable" and write.params.key in self._unknown_keys:
             rejection = refusals.unknown(self.space, self._log.link.reason)
-        self._lost_own_call = self._lost_own_call or type(write.caller) is Nobody
+        self._lost_own_call = self._lost_own_call or type(write.caller) is DaemonCaller
         self._release_holder(write)
         self._parts.claims.forget(write)
         write.refuse(rejection)
@@ -545,7 +545,7 @@ class Lane:
         self._expects_post = False
         self._turns.record_post(self._log.member)
         steps, place = draft.steps, draft.place
-        has_clients = any(step.write is not None and type(step.write.caller) is not Nobody for step in steps)
+        has_clients = any(step.write is not None and type(step.write.caller) is not DaemonCaller for step in steps)
         try:
             is_current = not has_clients or await self._log.is_current(self.conversation, place.position)
         except Unreachable:

@@ -11,7 +11,7 @@ import pytest
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import TaskAdd
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
-from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.calls import DaemonCaller, Write, stamp
 from punchlistd.engine.replies import Outcome
 from punchlistd.engine.writing import transaction
 from punchlistd.store.port import Sealed, StorageFailed, StorageFull
@@ -73,7 +73,7 @@ async def test_once_the_disk_is_quick_again_commits_are_made_at_once_again_under
     assert log.head == 4
 
 
-class Returning(Nobody):
+class Returning(DaemonCaller):
     """Asks again, so many turns of the loop after it was answered."""
 
     def __init__(self, running: Engine, turns: int) -> None:

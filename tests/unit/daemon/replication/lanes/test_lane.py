@@ -27,7 +27,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.evolve import evolve
-from punchlistd.engine.calls import Arrival, Nobody, Step
+from punchlistd.engine.calls import Arrival, DaemonCaller, Step
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.replies import Reply
 from punchlistd.engine.watching import views
@@ -976,7 +976,7 @@ async def test_a_list_that_may_be_old_says_so_and_since_when(space: MemorySpace)
     assert "shared" not in await decoded(b.read(place))
 
 
-class Screen(Nobody):
+class Screen(DaemonCaller):
     """A connection that takes what is pushed to it.
 
     Args:
