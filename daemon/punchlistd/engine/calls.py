@@ -44,7 +44,7 @@ class Holder(Protocol):
     """A connection as the holder of claims."""
 
     @property
-    def heard_at(self) -> float:
+    def last_seen_at(self) -> float:
         """Monotonic time of its last sign of life, in seconds."""
         ...
 

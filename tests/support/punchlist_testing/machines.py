@@ -39,7 +39,7 @@ class Connection(DaemonCaller):
     def __init__(self, actor: str = "client") -> None:
         self.actor = actor
         self.holder = self
-        self.heard_at = asyncio.get_running_loop().time()
+        self.last_seen_at = asyncio.get_running_loop().time()
         self.waiting: dict[bytes, asyncio.Future[Outcome]] = {}
         self._ids = itertools.count(1)
 

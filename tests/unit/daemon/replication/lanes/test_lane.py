@@ -245,7 +245,7 @@ async def test_a_claim_lasts_while_its_machine_lives_and_is_handed_on_when_it_is
     begun = asyncio.get_running_loop().time()
     waiting = b.begin(claim("bob", wait_ms=120_000))
     for _ in range(30):
-        a.connection.heard_at = begun + _
+        a.connection.last_seen_at = begun + _
         await asyncio.sleep(1)
     assert not waiting.done(), "its machine gives signs of life"
     await a.stop()
