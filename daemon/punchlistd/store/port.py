@@ -229,7 +229,7 @@ class EventLog(Protocol):
         ...
 
     @property
-    def spoiled(self) -> Mapping[str, Damaged]:
+    def damaged(self) -> Mapping[str, Damaged]:
         """The first damaged event found in each conversation since the log was opened."""
         ...
 

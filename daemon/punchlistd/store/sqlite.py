@@ -80,7 +80,7 @@ class SqliteLog:
     def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
-        self.spoiled = operations.damage.spoiled
+        self.damaged = operations.damage.damaged
         self._slow_s = slow_s
         self._remaining_thread_commits = 0 if slow_s > 0 else 1
         self._closed = False

@@ -301,9 +301,9 @@ class Transactor:
     def consider(self, item: Write, loaded: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
         """Decide a call without changing the state. Return None if it is a claim that has to wait."""
         state, params = loaded.state, item.params
-        if self._log.spoiled and state.conversation in self._log.spoiled:
+        if self._log.damaged and state.conversation in self._log.damaged:
             # A reader of the log found damage: stop changes to the loaded conversation too.
-            self._conversations.record_damage(self._log.spoiled[state.conversation])
+            self._conversations.record_damage(self._log.damaged[state.conversation])
         decision: Decision | Rejection | None = loaded.damage
         if decision is None and not state.exists and item.caller.user is None:
             decision = self._check_name(state)

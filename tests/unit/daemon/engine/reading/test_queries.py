@@ -178,7 +178,7 @@ async def test_a_wait_of_a_bound_user_passes_over_any_number_of_events_of_others
 
 async def test_a_damaged_history_is_a_typed_refusal(peer: Peer, log: TouchyLog) -> None:
     await peer.result("message.append", conversation=C, role="user", content=1)
-    log.damaged[C] = 1
+    log.damaged_at[C] = 1
     for method, params in [
         ("message.list", {}),
         ("task.list", {"at_version": 1}),

@@ -163,7 +163,7 @@ async def test_a_repeat_that_needs_a_damaged_history_is_told_so(tmp_path: Path) 
         await peer.result("task.add", **add("before"))
         await peer.result("task.add", **add("a", key="k"))
     async with engine(tmp_path, log) as running:
-        log.damaged[C] = 1
+        log.damaged_at[C] = 1
         peer = await running.connect()
         assert (await peer.refusal("task.add", **add("a", key="k")))["kind"] == "damaged"
         assert (await peer.result("task.list", conversation=C))["version"] == 3

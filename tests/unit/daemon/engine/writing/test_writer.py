@@ -478,7 +478,7 @@ async def test_a_deletion_is_durable_even_if_the_erasing_finds_no_room(
 
 async def test_a_damaged_history_refuses_an_undo_and_harms_nobody_else(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a", key="k"))
-    log.damaged[C] = 2
+    log.damaged_at[C] = 2
     refused = await peer.refusal("list.undo", conversation=C)
     assert (refused["kind"], refused["seq"]) == ("damaged", 2)
     assert (await peer.refusal("task.add", **add("b")))["kind"] == "damaged"
