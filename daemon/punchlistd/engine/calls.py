@@ -287,7 +287,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     Attributes:
         first: Version of its first event.
-        behind: Place in the shared log before it.
+        previous: Place in the shared log before it.
         place: Place in the shared log after it.
         arrived: Called once: with None when it is published, otherwise with the reason why not.
         is_long: As in `Write`.
@@ -295,7 +295,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     conversation: str
     first: int
-    behind: Place
+    previous: Place
     place: Place
     steps: list[Step]
     arrived: Callable[[Rejection | None], None]

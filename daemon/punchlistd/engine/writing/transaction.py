@@ -354,7 +354,7 @@ class Transactor:
         loaded = arrival.loaded
         assert loaded is not None, "it was prepared"
         state = loaded.state
-        if loaded.damage is not None or loaded.place != arrival.behind:
+        if loaded.damage is not None or loaded.place != arrival.previous:
             arrival.refusal = loaded.damage or OVERTAKEN
             return
         last = next((step for step in reversed(arrival.steps) if step.events), None)

@@ -415,7 +415,7 @@ class Lane:
         # An own post of unknown outcome expected this position, so it is in the log by now or never will be.
         self._unknown_keys.clear()
         draft = self._draft
-        if draft is not None and not draft.steps and draft.place == received.behind:
+        if draft is not None and not draft.steps and draft.place == received.previous:
             draft.follow(received)
 
     def _on_settle(self, steps: Sequence[Step], refusal: Rejection | None, posted: bool) -> None:
@@ -531,12 +531,12 @@ class Lane:
         self.counts.posts += 1
         self.counts.calls += len(groups)
         self._expected_calls = len(groups) + len(self._queue)
-        first, newest, behind, steps = draft.first, draft.version, draft.place, draft.steps
+        first, newest, previous, steps = draft.first, draft.version, draft.place, draft.steps
         if any(type(event) is ConversationDeleted for step in groups for event in step.events):
             self._erase_before = position
         reached = Place(position, check_of(body))
         draft.advance_to(reached)
-        received = Post(self._log.member, nonce, first, newest, behind, reached, [], more=False)
+        received = Post(self._log.member, nonce, first, newest, previous, reached, [], more=False)
         self.replica.follow(received, steps)
         self.replica.follow_held()
 
