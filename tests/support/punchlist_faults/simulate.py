@@ -278,7 +278,7 @@ class World:
         self.turns = 0
 
     def ends_a_call(self, seq: int) -> bool:
-        return seq == 0 or self.log.everything()[seq - 1].left == 0
+        return seq == 0 or self.log.everything()[seq - 1].remaining == 0
 
     def begin(self, tasks: list["asyncio.Task[Any]"]) -> None:
         def spawn(work: Coroutine[Any, Any, None]) -> None:

@@ -169,7 +169,7 @@ class Transaction:
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
             if remaining:
-                event_side = msgspec.structs.replace(event_side or _NO_SIDE, left=remaining)
+                event_side = msgspec.structs.replace(event_side or _NO_SIDE, remaining=remaining)
             elif (place := self.place) is not None:
                 event_side = msgspec.structs.replace(event_side or _NO_SIDE, position=place.position, chain=place.check)
             seq, version = self.head - remaining, state.version - remaining

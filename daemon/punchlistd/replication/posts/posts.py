@@ -279,7 +279,7 @@ def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
         if isinstance(event, Claimed) and not event.fence:
             event = msgspec.structs.replace(event, fence=stored.seq, keeper=member)
         events.append(event)
-        if stored.left:
+        if stored.remaining:
             continue
         assert first is not None, "it has an event"
         kept = Side(side.key, side.call, undoes=side.undoes) if side.key or side.undoes else None
