@@ -248,7 +248,7 @@ class Sharing:
                 urls = normalize_addresses(params.urls)
             except BadAddress as error:
                 raise Rejected(Rejection("invalid_params", str(error), {"field": "urls"})) from error
-            asked = Space(
+            requested = Space(
                 params.space,
                 urls,
                 creds=params.creds or "",
@@ -256,7 +256,7 @@ class Sharing:
                 replicas=params.replicas or 0,
                 monitor=",".join(params.monitors),
             )
-            checked = await self._adapter.prepare(asked, self.member)
+            checked = await self._adapter.prepare(requested, self.member)
             others = tuple(space for space in self._spaces.spaces if space.name != params.space)
             await self._save(Spaces((*others, checked.space), self._spaces.lists))
             if (open_space := self._open_spaces.pop(params.space, None)) is not None:

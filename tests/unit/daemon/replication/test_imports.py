@@ -1,4 +1,4 @@
-"""A daemon without a space has nothing of this room in memory."""
+"""Imports of a daemon without a space, and of each adapter."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ import punchlistd.__main__, punchlistd.app.app, punchlistd.app.run
 print(*sorted(name for name in sys.modules if name.startswith(("punchlistd.replication", "nats", "nkeys", "asyncpg"))))
 """
 CHEAP = {"punchlistd.replication", "punchlistd.replication.spaces"}
-"""What may be asked whether there is a space."""
+"""Modules that a daemon imports even without a space."""
 
 
-def test_a_daemon_without_a_space_imports_nothing_that_a_space_needs() -> None:
+def test_daemon_without_space_imports_no_adapter() -> None:
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     assert set(ended.stdout.split()) <= CHEAP
 
@@ -29,7 +29,7 @@ print(*sorted(name for name in sys.modules if "." not in name and name in ("nats
 
 
 @pytest.mark.parametrize(("engine", "imported"), [("nats", "nats nkeys"), ("postgres", "asyncpg")])
-def test_a_space_imports_what_its_own_kind_needs_and_nothing_of_the_other(engine: str, imported: str) -> None:
+def test_space_imports_only_its_own_adapter(engine: str, imported: str) -> None:
     program = [sys.executable, "-c", ADAPTER.format(engine)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.strip() == imported
@@ -50,7 +50,7 @@ print(refused.kind, refused.data["reason"], refused.message)
 
 
 @pytest.mark.parametrize(("url", "extra"), [("tls://h:1", "shared"), ("postgres://ann@h:1/d", "postgres")])
-def test_a_missing_extra_is_named_with_the_command_that_knows_how_to_install_it(url: str, extra: str) -> None:
+def test_missing_extra_is_reported_with_command(url: str, extra: str) -> None:
     program = [sys.executable, "-c", MISSING.format(url)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.startswith(f"unreachable no_extra Lists on several machines need punchlist's extra {extra}.")
