@@ -54,7 +54,7 @@ _ROWS = (
         "The write failed, but may be stored; retry with the same key once the daemon or the space is back.",
         ("space",),
     ),
-    ErrorKind("forbidden", -32011, "Outside the connection's user scope, or reserved to another actor.", ("what",)),
+    ErrorKind("forbidden", -32011, "Not allowed for this user, actor or machine.", ("what",)),
     ErrorKind("shutting_down", -32012, "The daemon is stopping; reconnect and retry."),
     ErrorKind(
         "confirmation_required",
@@ -78,9 +78,7 @@ _ROWS = (
     ErrorKind(
         "unreachable", -32021, "The space can't be reached or used; nothing was written.", ("space", "since", "reason")
     ),
-    ErrorKind(
-        "diverged", -32022, "The shared list no longer continues this machine's copy.", ("conversation", "space")
-    ),
+    ErrorKind("diverged", -32022, "The shared list differs from this machine's copy.", ("conversation", "space")),
     ErrorKind(
         "upgrade_needed",
         -32023,

@@ -68,7 +68,7 @@ _ROWS = (
         r.ConversationResult,
         "Sets title, settings, metadata.",
     ),
-    Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Makes a session id its alias."),
+    Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Makes a session id an alias."),
     Method("conversation.detach", "write", p.ConversationDetach, r.ConversationResult, "Undoes an attach."),
     Method("conversation.delete", "write", p.ConversationDelete, r.ConversationDeleteResult, "Erases a conversation."),
     Method("task.add", "write", p.TaskAdd, r.TaskResult, "Adds a task."),

@@ -230,7 +230,7 @@ class ConversationConfigure(Mutation, frozen=True, kw_only=True):
 
 
 class ConversationAttach(Mutation, frozen=True, kw_only=True):
-    """Makes an outside id (a host's session, a thread) an alias of this conversation. An attached id moves here."""
+    """Makes an outside id (a host's session, a thread) an alias of this conversation. It moves if attached before."""
 
     session: ConversationId
 
@@ -505,7 +505,7 @@ class TaskClaim(Mutation, frozen=True, kw_only=True):
     own name, its session's or its host's (`claude-code/7f3c1a`, `claude-code`), or by a name in `also`.
 
     The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
-    connection loses it after a short grace period. With `keep` only the lease ends it, or that its owner has left
+    connection loses it after a short grace period. With `keep` it lasts until the lease expires or its owner has left
     (`agent.enter`). A task whose owner has left can be claimed by its id. If no task is ready, the call waits up to
     `wait_ms`.
     """

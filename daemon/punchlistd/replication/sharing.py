@@ -360,7 +360,9 @@ class Sharing:
                 raise Rejected(loaded.damage)
             if not loaded.state.exists:
                 raise Rejected(
-                    Rejection("not_found", f"There is no list {name} here.", {"what": "conversation", "id": name})
+                    Rejection(
+                        "not_found", f"The list {name} does not exist here.", {"what": "conversation", "id": name}
+                    )
                 )
             log = self._open_spaces[params.space].lanes.log
             with _rejecting(name, params.space, log):

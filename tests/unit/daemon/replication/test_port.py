@@ -245,7 +245,7 @@ async def test_heartbeat_with_hundreds_of_lists_is_delivered(engine: Engine) -> 
 
 async def test_too_large_post_is_not_sent(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
-        with pytest.raises(TooLarge, match="make smaller ones") as refused:
+        with pytest.raises(TooLarge, match="Make smaller changes") as refused:
             await ann.post("a", 0, "n1", b"x" * (engine.largest + 1))
         assert refused.value.size == engine.largest + 1
         assert await ann.last("a") == 0
