@@ -14,7 +14,7 @@ from msgspec.structs import FieldInfo, fields
 from punchlist_schemas import params as p
 from punchlist_schemas.things import TaskId
 
-MAKES: dict[str, type[p.Mutation]] = {
+CHANGE_PARAMS: dict[str, type[p.Mutation]] = {
     "task.add": p.TaskAdd,
     "task.edit": p.TaskEdit,
     "task.set_status": p.TaskSetStatus,
@@ -25,14 +25,14 @@ MAKES: dict[str, type[p.Mutation]] = {
 }
 """Methods that can be used as a change → their params."""
 
-OF_THE_CALL = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
+CALL_PARAMS = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
 """Names of params that a change does not have: those of the whole call, and `keep_equal`."""
 
 _DOC = "One of the changes of `list.apply`, with the parameters of `{}`."
 _DOC_OF_ADD = _DOC + " `ref` is a temporary name for the task, usable as its id in later changes of the call."
 
 
-def _field_definition(field: FieldInfo) -> tuple[str, Any, Any]:
+def _copy_field(field: FieldInfo) -> tuple[str, Any, Any]:
     if field.default is NODEFAULT and field.default_factory is NODEFAULT:
         return field.name, field.type, msgspec.field()
     if field.default_factory is NODEFAULT:
@@ -41,7 +41,7 @@ def _field_definition(field: FieldInfo) -> tuple[str, Any, Any]:
 
 
 def _define_change(method: str, params: type[p.Mutation], more: Iterable[tuple[str, Any, Any]]) -> type[p.Params]:
-    own = (_field_definition(field) for field in fields(params) if field.name not in OF_THE_CALL)
+    own = (_copy_field(field) for field in fields(params) if field.name not in CALL_PARAMS)
     struct = msgspec.defstruct(
         f"{params.__name__}Change",
         [*own, *more],
@@ -61,7 +61,8 @@ def _define_change(method: str, params: type[p.Mutation], more: Iterable[tuple[s
 
 _REF: tuple[str, Any, Any] = ("ref", Optional[TaskId], msgspec.field(default=None))  # noqa: UP045 - a value here
 CHANGES = {
-    _define_change(method, params, (_REF,) if params is p.TaskAdd else ()): params for method, params in MAKES.items()
+    _define_change(method, params, (_REF,) if params is p.TaskAdd else ()): params
+    for method, params in CHANGE_PARAMS.items()
 }
 """Struct of each change → params of its method."""
 

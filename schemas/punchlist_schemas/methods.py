@@ -30,14 +30,14 @@ _ROWS = (
     Method(
         "daemon.hello", "session", p.Hello, r.HelloResult, "Introduces the client and returns the daemon's identity."
     ),
-    Method("rpc.discover", "session", p.Nothing, r.Result, "The OpenRPC document of this contract."),
+    Method("rpc.discover", "session", p.NoParams, r.Result, "The OpenRPC document of this contract."),
     Method("rpc.cancel", "session", p.Cancel, r.Acknowledged, "Cancels a waiting call of this connection."),
     Method("$/cancelRequest", "session", p.Cancel, r.Acknowledged, "Same as rpc.cancel, for LSP clients."),
     Method("initialize", "session", p.LanguageClient, r.InitializeResult, "LSP initialize: offers no capabilities."),
-    Method("initialized", "session", p.Anything, r.Acknowledged, "LSP initialized: no-op."),
-    Method("shutdown", "session", p.Anything, r.Acknowledged, "LSP shutdown: acknowledges; the daemon keeps running."),
-    Method("exit", "session", p.Anything, r.Acknowledged, "LSP exit: closes this connection."),
-    Method("daemon.status", "read", p.Nothing, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
+    Method("initialized", "session", p.AnyParams, r.Acknowledged, "LSP initialized: no-op."),
+    Method("shutdown", "session", p.AnyParams, r.Acknowledged, "LSP shutdown: acknowledges; the daemon keeps running."),
+    Method("exit", "session", p.AnyParams, r.Acknowledged, "LSP exit: closes this connection."),
+    Method("daemon.status", "read", p.NoParams, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
     Method("daemon.backup", "read", p.Backup, r.BackupResult, "Makes a verified copy of the log while it is in use."),
     Method("daemon.shutdown", "session", p.Shutdown, r.Stopping, "Finishes accepted calls, then stops."),
     Method(
@@ -57,8 +57,14 @@ _ROWS = (
     Method(
         "conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Creates or returns a conversation."
     ),
-    Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),
-    Method("conversation.presence", "read", p.Place, r.PresenceResult, "Current subscribers of a conversation."),
+    Method("conversation.get", "read", p.ConversationParams, r.ConversationGetResult, "One conversation."),
+    Method(
+        "conversation.presence",
+        "read",
+        p.ConversationParams,
+        r.PresenceResult,
+        "Current subscribers of a conversation.",
+    ),
     Method("conversation.list", "read", p.ConversationList, r.ConversationListResult, "Conversations, newest first."),
     Method("conversation.resolve", "read", p.ConversationResolve, r.ConversationResolveResult, "A directory's list."),
     Method(
@@ -103,8 +109,8 @@ _ROWS = (
     Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
     Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),
     Method("space.add", "session", s.SpaceAdd, s.SpaceResult, "Adds a space, in which several machines share lists."),
-    Method("space.list", "session", p.Nothing, s.SpaceListResult, "The spaces, their links and their shared lists."),
-    Method("space.remove", "session", s.SpacePlace, s.SpaceRemoved, "Removes a space in which no list is shared."),
+    Method("space.list", "session", p.NoParams, s.SpaceListResult, "The spaces, their links and their shared lists."),
+    Method("space.remove", "session", s.SpaceParams, s.SpaceRemoved, "Removes a space in which no list is shared."),
     Method("space.repair", "session", s.SpaceRepair, s.SpaceRepaired, "Finds or removes posts that block a list."),
     Method("list.share", "session", s.ListShare, s.SharedResult, "Shares a list with its history in a space."),
     Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list of a space."),

@@ -93,7 +93,7 @@ class ConfirmationGet(Params, frozen=True, kw_only=True):
     token: Token
 
 
-class Place(Params, frozen=True, kw_only=True):
+class ConversationParams(Params, frozen=True, kw_only=True):
     """Parameters of a method about one conversation."""
 
     conversation: ConversationId
@@ -117,7 +117,7 @@ class Hello(Params, frozen=True, kw_only=True):
     confirm: bool = False
 
 
-class Nothing(Params, frozen=True):
+class NoParams(Params, frozen=True):
     """No parameters."""
 
 
@@ -153,7 +153,7 @@ class LanguageClient(Params, frozen=True, forbid_unknown_fields=False, kw_only=T
     client_info: ClientInfo | None = msgspec.field(default=None, name="clientInfo")
 
 
-class Anything(Params, frozen=True, forbid_unknown_fields=False):
+class AnyParams(Params, frozen=True, forbid_unknown_fields=False):
     """Any parameters; all are ignored."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from punchlist_schemas.params import FilePath, Params, Place
+from punchlist_schemas.params import ConversationParams, FilePath, Params
 from punchlist_schemas.results import Result
 from punchlist_schemas.things import ConversationId
 
@@ -26,7 +26,7 @@ LinkState = Literal["connecting", "up", "down", "refused"]
 SharedState = Literal["current", "behind", "offline", "diverged", "upgrade_needed", "damaged", "sharing", "left"]
 
 
-class SpacePlace(Params, frozen=True, kw_only=True):
+class SpaceParams(Params, frozen=True, kw_only=True):
     """Parameters of a method about one space."""
 
     space: SpaceName
@@ -49,7 +49,7 @@ class SpaceAdd(Params, frozen=True, kw_only=True):
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
 
 
-class ListShare(Place, frozen=True, kw_only=True):
+class ListShare(ConversationParams, frozen=True, kw_only=True):
     """Shares a list with its whole history in a space. Repeating the call resumes an interrupted one.
 
     With `repair`, posts of a shared list that the space has lost are posted again, and a lost space is created again.
@@ -60,13 +60,13 @@ class ListShare(Place, frozen=True, kw_only=True):
     repair: bool = False
 
 
-class ListJoin(Place, frozen=True, kw_only=True):
+class ListJoin(ConversationParams, frozen=True, kw_only=True):
     """Follows a list of a space, with its whole history. Repeating the call resumes an interrupted one."""
 
     space: SpaceName
 
 
-class ListLeave(Place, frozen=True, kw_only=True):
+class ListLeave(ConversationParams, frozen=True, kw_only=True):
     """Stops following a shared list: its copy here stays, read-only. Other machines are not affected.
 
     `keep_as` also creates a list of that name with its history. Deleting a list that was left erases the copy here.
@@ -90,7 +90,7 @@ PostId = Annotated[
 ]
 
 
-class SpaceRepair(Place, frozen=True, kw_only=True):
+class SpaceRepair(ConversationParams, frozen=True, kw_only=True):
     """Finds the posts of a list in a space that no machine can follow, and removes those that `remove` names.
 
     Removing takes the creds of a keeper. Machines then continue with the list automatically, within seconds.

@@ -30,7 +30,7 @@ from punchlist_schemas.spaces import (
     SharedResult,
     SpaceAdd,
     SpaceListResult,
-    SpacePlace,
+    SpaceParams,
     SpaceRemoved,
     SpaceRepair,
     SpaceRepaired,
@@ -294,7 +294,7 @@ class Sharing:
                     return Deletion(at=fact.at, by=fact.actor)
         return None
 
-    async def remove_space(self, params: SpacePlace) -> SpaceRemoved:
+    async def remove_space(self, params: SpaceParams) -> SpaceRemoved:
         async with self._exclusive():
             space = self._spaces.find_space(params.space)
             if space is None:

@@ -131,7 +131,7 @@ def test_params_become_the_typed_params_of_the_method() -> None:
     given = {"conversation": "c", "title": "a", "priority": "high", "metadata": {"x": [1, None]}}
     parsed = typed_params(METHODS["task.add"], given)
     assert parsed == p.TaskAdd(conversation="c", title="a", priority="high", metadata={"x": [1, None]})
-    assert typed_params(METHODS["daemon.status"], {}) == p.Nothing()
+    assert typed_params(METHODS["daemon.status"], {}) == p.NoParams()
 
 
 def test_an_unknown_method_gets_the_nearest_one() -> None:

@@ -35,7 +35,7 @@ PUSH = b'{"jsonrpc":"2.0","method":"events","params":{"subscription":"s1","event
 
 
 def request() -> Request:
-    return Request.of("daemon.shutdown", p.Nothing())
+    return Request.of("daemon.shutdown", p.NoParams())
 
 
 def test_a_request_is_one_line_that_the_daemon_accepts() -> None:

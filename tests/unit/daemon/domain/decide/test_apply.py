@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from punchlist_schemas import params as p
-from punchlist_schemas.changes import CHANGES, MAKES, OF_THE_CALL, ListApply
+from punchlist_schemas.changes import CALL_PARAMS, CHANGE_PARAMS, CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import SettingsPatch
@@ -201,7 +201,7 @@ def test_a_quote_stands_in_the_events_that_can_have_it(recorder: Recorder) -> No
 
 
 def test_every_change_has_a_rule_and_the_parameters_of_its_method() -> None:
-    assert set(RULES) == set(MAKES.values()) == set(CHANGES.values())
+    assert set(RULES) == set(CHANGE_PARAMS.values()) == set(CHANGES.values())
     for struct, params in CHANGES.items():
         own = set(struct.__struct_fields__) - {"ref"}
-        assert own == set(params.__struct_fields__) - OF_THE_CALL
+        assert own == set(params.__struct_fields__) - CALL_PARAMS
