@@ -53,7 +53,10 @@ class DirectoryList:
         return "repository" if self.file is None else "project_file"
 
     def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
-        """Return whether the user has allowed this list, or their own list of its name, or needn't."""
+        """Return whether this list, existing or not, needs no further permission.
+
+        With `user`, a permission for that user's own list of the name counts, too.
+        """
         if self.file is None or self.conversation == self.own or os.path.isfile(self._record_path(data_dir, None)):
             return True
         return user is not None and os.path.isfile(self._record_path(data_dir, user))
